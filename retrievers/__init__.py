@@ -1,0 +1,10 @@
+"""A library of text retrievers: documents in, rankings out.
+
+It knows nothing of judgments, measures, Hydra or MLflow, and works without them:
+
+    from retrievers.base import Corpus, MemoryStore
+    from retrievers.bm25 import BM25
+
+    corpus = Corpus(ids=["a", "b"], texts=["a red boat", "a blue house"])
+    rankings = BM25().index(corpus, MemoryStore()).search(["red"], k=10)
+"""

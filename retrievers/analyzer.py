@@ -1,0 +1,141 @@
+"""Text to terms: normalisation, word boundaries, identifiers, scripts without spaces, stop words, stemming.
+
+An analyzer is a value; its repr is its identity in every key. It works in two steps, so that a corpus pays for each
+distinct word once: `raw` cuts a text into words, `terms` turns one word into what is indexed. It knows no corpus.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import regex
+import Stemmer
+from pydantic import field_validator
+from pydantic.dataclasses import dataclass as settings
+from stop_words import AVAILABLE_LANGUAGES, get_stop_words
+
+# The stop words of Lucene's EnglishAnalyzer, which published BM25 figures rest on.
+ENGLISH_STOP_WORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with"
+).split()
+
+# Scripts written without spaces (and Hangul, whose words are long compounds): indexed by bigrams of characters.
+_BIGRAM_SCRIPTS = "".join(
+    rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar")
+)
+_LETTERS = r"\p{L}\p{M}\p{N}\p{Pc}\u200c\u200d"
+_RUNS = regex.compile(rf"([{_BIGRAM_SCRIPTS}][{_BIGRAM_SCRIPTS}\p{{M}}ー]*)")
+_CHARACTERS = regex.compile(r"\P{M}\p{M}*")
+_CAMEL = regex.compile(
+    r"[\p{Lu}\p{Lt}]+(?![\p{Ll}\p{M}])|[\p{Lu}\p{Lt}]?[\p{Ll}\p{M}]+|\p{N}+|[\p{Lo}\p{Lm}\p{M}\u200c\u200d]+"
+)
+_APOSTROPHES = re.compile("['’]")
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Analyzer:
+    """Settings of how text becomes terms.
+
+    `stemmer` is a Snowball algorithm (by language), `stopwords` a language or a list of words; null turns each off.
+    `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts and keeps the whole as well.
+    `bigrams` cuts Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
+    """
+
+    stemmer: str | None = "english"
+    stopwords: str | tuple[str, ...] | None = "english"
+    lowercase: bool = True
+    nfkc: bool = True
+    identifiers: bool = False
+    bigrams: bool = True
+
+    @field_validator("stemmer")
+    @classmethod
+    def _known_stemmer(cls, value: str | None) -> str | None:
+        if value is not None and value not in Stemmer.algorithms():
+            raise ValueError(f"no such stemmer; one of {', '.join(Stemmer.algorithms())}, or null")
+        return value
+
+    @field_validator("stopwords")
+    @classmethod
+    def _known_stopwords(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if isinstance(value, str) and value not in AVAILABLE_LANGUAGES:
+            raise ValueError(f"no such list of stop words; one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null")
+        return value
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the terms of a text, in their order."""
+        terms = _term_maker(self)
+        return [term for word in self.raw(text) for term in terms(word)]
+
+    def raw(self, text: str) -> list[str]:
+        """Cut a text into words, before stop words, stemming and splitting."""
+        if self.lowercase and not self.identifiers:  # identifiers are split at their capitals first
+            text = text.lower()
+        if text.isascii():
+            return _words(self.identifiers, True)(text)
+        return _words(self.identifiers, False)(unicodedata.normalize("NFKC", text) if self.nfkc else text)
+
+    def terms(self, word: str) -> list[str]:
+        """Return the terms that one word, as `raw` gives it, is indexed under: none for a stop word."""
+        return list(_term_maker(self)(word))
+
+
+@cache
+def _words(identifiers: bool, ascii_only: bool) -> Callable[[str], list[str]]:
+    joints = "['’.]" if identifiers else "['’]"  # inside a word: don't, l'avion, os.path
+    if ascii_only:
+        return re.compile(rf"\w+(?:{joints}\w+)*", re.ASCII).findall
+    return regex.compile(rf"[{_LETTERS}]+(?:{joints}[{_LETTERS}]+)*").findall  # type: ignore[no-any-return]
+
+
+@cache
+def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
+    """Return the second step of an analyzer, which remembers the words it saw last."""
+    stem: Callable[[str], str] = Stemmer.Stemmer(analyzer.stemmer, 0).stemWord if analyzer.stemmer else str
+    fold: Callable[[str], str] = str.lower if analyzer.lowercase else str
+    stopwords = _stopwords(analyzer.stopwords)
+
+    def plain(word: str) -> list[str]:
+        word = fold(word)
+        if word in stopwords:
+            return []
+        first, *rest = _APOSTROPHES.split(word)
+        if rest and len(rest[-1]) == 1:
+            rest.pop()  # the 's, 't and 'd of English
+        return [stem(piece) for piece in (first, *rest) if piece not in stopwords]
+
+    def whole_and_parts(word: str) -> list[str]:
+        parts = _CAMEL.findall(word)
+        if len(parts) < 2 or "'" in word or "’" in word:
+            return plain(word)
+        return [fold(word), *(term for part in parts for term in plain(part))]
+
+    @lru_cache(maxsize=65536)
+    def terms(word: str) -> tuple[str, ...]:
+        found: list[str] = []
+        for position, run in enumerate(_RUNS.split(word) if analyzer.bigrams and not word.isascii() else [word]):
+            if position % 2:
+                found += _pairs(_CHARACTERS.findall(run))
+            elif run.strip("_"):
+                found += whole_and_parts(run) if analyzer.identifiers else plain(run)
+        return tuple(term for term in found if term)
+
+    return terms
+
+
+def _pairs(characters: list[Any]) -> list[str]:
+    return [a + b for a, b in zip(characters, characters[1:], strict=False)] or characters
+
+
+@cache
+def _stopwords(words: str | tuple[str, ...] | None) -> frozenset[str]:
+    if words == "english":
+        return frozenset(ENGLISH_STOP_WORDS)
+    if isinstance(words, str):
+        return frozenset(word for word in get_stop_words(words))
+    return frozenset(words or ())

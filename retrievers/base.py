@@ -1,0 +1,299 @@
+"""The words every retriever shares: corpus, rankings, retriever, searcher, store, and the one tie rule.
+
+A retriever is a value: its settings, and nothing else. `index` turns it and a corpus into a searcher, which
+answers queries. What is costly to rebuild goes through a store, under a key that names only what it depends on.
+Nothing here knows how a store keeps things, or what a ranking is good for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+Arrays = Mapping[str, NDArray[Any]]
+
+NOTHING = -1
+"""The document position that means "no document here"."""
+
+TIMED_QUERIES = 32
+"""How many queries are asked once more, one at a time, to know a retriever's latency."""
+
+
+class RetrieverError(ValueError):
+    """A retriever was given settings or documents that it cannot work with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents in columns. A chunk of a document is a document.
+
+    `titles` and `metadata` are either empty or as long as `ids`. Raises `RetrieverError` on repeated ids or columns
+    of unequal length.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    titles: Sequence[str] = ()
+    metadata: Sequence[Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("texts", "titles", "metadata"):
+            column = getattr(self, name)
+            if len(column) != len(self.ids) and (column or name == "texts"):
+                raise RetrieverError(f"a corpus of {len(self.ids)} ids has {len(column)} {name}: it needs one for each")
+        if len(set(self.ids)) != len(self.ids):
+            seen: set[str] = set()
+            repeated = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            raise RetrieverError(f"the document id {repeated!r} occurs more than once: ids must be unique")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def contents(self) -> Iterator[str]:
+        """Yield what a retriever without fields reads of each document: its title, then its text."""
+        if not self.titles:
+            return iter(self.texts)
+        return (f"{title} {text}" if title else text for title, text in zip(self.titles, self.texts, strict=True))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of the ids, titles and texts, in their order."""
+        return fingerprint("corpus", *(f"{i}\0{c}" for i, c in zip(self.ids, self.contents(), strict=True)))
+
+    @cached_property
+    def tie_order(self) -> NDArray[np.int32]:
+        """Return each document's place among equals (n, int32): the smaller goes first.
+
+        Equal scores are ordered by id, descending, as trec_eval does (strings compare by code point).
+        """
+        order = np.empty(len(self), dtype=np.int32)
+        order[sorted(range(len(self)), key=self.ids.__getitem__, reverse=True)] = np.arange(len(self), dtype=np.int32)
+        return order
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """What n queries found, best first: the field's "run".
+
+    `documents` (n x k, int32) are positions in the corpus, -1 where there is nothing more; `scores` (n x k, float32)
+    are -inf there. `seconds` (n, float32) is how long each query takes when asked alone, NaN where that was not
+    measured. `errors` names the queries (by position) that raised, with what they said; they found nothing.
+    """
+
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    seconds: NDArray[np.float32] | None = None
+    errors: Mapping[int, str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def depth(self) -> int:
+        """Return k, the number of places that each query has."""
+        return int(self.documents.shape[1])
+
+    def cut(self, k: int) -> Rankings:
+        """Return the first k places of every query."""
+        return replace(self, documents=self.documents[:, :k], scores=self.scores[:, :k])
+
+
+def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: NDArray[np.int32], k: int) -> Rankings:
+    """Order candidates by the one tie rule, score down, then document id down, and keep k of each query.
+
+    `documents` and `scores` are n x m, in any order, with -1 for nothing; the result is n x k, padded.
+    """
+    absent = documents == NOTHING
+    scores = np.where(absent, -np.inf, scores).astype(np.float32, copy=False)
+    places = np.where(absent, np.iinfo(np.int32).max, tie_order[documents]) if len(tie_order) else documents
+    best = np.lexsort((places, -scores), axis=-1)[:, :k]
+    documents, scores = np.take_along_axis(documents, best, axis=1), np.take_along_axis(scores, best, axis=1)
+    missing = ((0, 0), (0, k - best.shape[1]))
+    return Rankings(
+        np.pad(documents, missing, constant_values=NOTHING).astype(np.int32, copy=False),
+        np.pad(scores, missing, constant_values=-np.inf),
+    )
+
+
+@dataclass(frozen=True)
+class Key:
+    """The name of a thing in a store: a kind for people, a digest of what the thing depends on, and those parts."""
+
+    kind: str
+    digest: str
+    parts: tuple[tuple[str, str], ...]
+
+    @staticmethod
+    def of(kind: str, made_by: Iterable[str], **parts: object) -> Key:
+        """Make a key from what the thing depends on; `made_by` are the modules whose source is part of it."""
+        named = tuple(sorted((name, str(value)) for name, value in parts.items()))
+        sources = (source_hash(module) for module in made_by)
+        return Key(kind, fingerprint(kind, *sources, *(f"{n}\0{v}" for n, v in named)), named)
+
+
+def fingerprint(*texts: str) -> str:
+    """Return a hash of texts in their order, as 32 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+@cache
+def source_hash(module: str) -> str:
+    """Return a hash of a loaded module's source, so that what older code made is not taken for the new."""
+    return fingerprint(inspect.getsource(sys.modules[module]))
+
+
+@cache
+def modules_behind(module: str) -> tuple[str, ...]:
+    """Return a loaded module and those of its own package that it takes names from, directly or not, sorted."""
+    package = module.partition(".")[0]
+    found, todo = {module}, [module]
+    while todo:
+        for value in list(vars(sys.modules[todo.pop()]).values()):
+            name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+            if isinstance(name, str) and name.partition(".")[0] == package and name in sys.modules and name not in found:
+                found.add(name)
+                todo.append(name)
+    return tuple(sorted(found))
+
+
+class Store(Protocol):
+    """Where a retriever keeps what is costly to rebuild."""
+
+    def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        """Return the named arrays kept under a key, building them if need be. They may outlive the process."""
+        ...
+
+    def share(self, key: Key, make: Callable[[], T]) -> T:
+        """Return the live object kept under a key, making it if need be. It lives as long as the store."""
+        ...
+
+
+class MemoryStore:
+    """A store that keeps everything in memory and never forgets."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        """Return the arrays kept under a key, building them once."""
+        return self.share(key, build)
+
+    def share(self, key: Key, make: Callable[[], T]) -> T:
+        """Return the object kept under a key, making it once."""
+        if key.digest not in self._kept:
+            self._kept[key.digest] = make()
+        return self._kept[key.digest]  # type: ignore[no-any-return]
+
+
+class NoStore:
+    """A store that keeps nothing: every call does its work again, as a first-time query would."""
+
+    def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        """Build the arrays."""
+        return build()
+
+    def share(self, key: Key, make: Callable[[], T]) -> T:
+        """Make the object."""
+        return make()
+
+
+class Searcher(Protocol):
+    """An indexed corpus that answers queries."""
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query; work worth sharing between searches goes through the store."""
+        ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Settings of a way to search, as a frozen value whose repr is its identity.
+
+    Settings that cannot change a ranking (a device, a batch size) stay out of the repr.
+    """
+
+    def index(self, corpus: Corpus, store: Store) -> Searcher:
+        """Return a searcher over the corpus; whatever is costly to rebuild goes through the store."""
+        ...
+
+
+def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
+    """Index a corpus and search it, unless the store has the rankings already.
+
+    Rankings that do not say how long a query takes are completed by asking the first queries again, one at a time.
+    """
+
+    made_by = modules_behind(type(retriever).__module__)
+    parts = {"corpus": corpus.fingerprint, "queries": fingerprint(*queries), "k": k, "retriever": repr(retriever)}
+
+    def work() -> Arrays:
+        searcher = searcher_of(retriever, corpus, store)
+        rankings = searcher.search(queries, k, store)
+        if rankings.errors:
+            raise _Unkept(rankings)
+        if rankings.seconds is not None:
+            seconds = rankings.seconds
+        else:
+            timed = store.arrays(Key.of("latency", made_by, **parts), lambda: _time_alone(searcher, queries, k))
+            seconds = timed["seconds"]
+        return {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
+
+    try:
+        kept = store.arrays(Key.of("rankings", made_by, **parts), work)
+    except _Unkept as unkept:
+        return unkept.rankings
+    return Rankings(kept["documents"], kept["scores"], kept["seconds"])
+
+
+def searcher_of(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
+    """Return the searcher of a retriever over a corpus, made once a store."""
+    made_by = modules_behind(type(retriever).__module__)
+    key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever))
+    return store.share(key, lambda: retriever.index(corpus, store))
+
+
+class _Unkept(Exception):
+    """Carries rankings with failed queries past the store: a failure is not worth keeping."""
+
+    def __init__(self, rankings: Rankings) -> None:
+        self.rankings = rankings
+
+
+def _time_alone(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
+    seconds = np.full(len(queries), np.nan, dtype=np.float32)
+    for position, query in enumerate(queries[:TIMED_QUERIES]):
+        start = time.perf_counter()
+        searcher.search([query], k)
+        seconds[position] = time.perf_counter() - start
+    return {"seconds": seconds}
+
+
+def no_rankings(n: int, k: int) -> Rankings:
+    """Return the rankings of n queries that found nothing."""
+    return Rankings(np.full((n, k), NOTHING, dtype=np.int32), np.full((n, k), -np.inf, dtype=np.float32))
+
+
+def rankings_of(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArray[np.int32], k: int) -> Rankings:
+    """Make rankings of one (document position, score) list a query."""
+    rows = [list(row) for row in hits]
+    width = max((len(row) for row in rows), default=0)
+    found = no_rankings(len(rows), width)
+    for i, row in enumerate(rows):
+        for j, (document, score) in enumerate(row):
+            found.documents[i, j], found.scores[i, j] = document, score
+    return rank(found.documents, found.scores, tie_order, k)

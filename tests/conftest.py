@@ -1,0 +1,49 @@
+"""What all tests share: where the real collections are, and small corpora made here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from retrievers.base import Corpus
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+DATA = Path(os.environ.get("RETRIEVAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def collections() -> Path:
+    """Return the folder of real collections in BEIR's layout, or skip."""
+    return _real("collections")
+
+
+@pytest.fixture(scope="session")
+def real_golden() -> Path:
+    """Return the folder with a real golden dataset and its reports, or skip."""
+    return _real("golden")
+
+
+def _real(name: str) -> Path:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"no real data at {DATA / name}: set RETRIEVAL_DATA to a folder that has {name}/")
+    return DATA / name
+
+
+@pytest.fixture
+def harbour() -> Corpus:
+    """Return a corpus of six short documents about a harbour."""
+    return Corpus(
+        ids=["d1", "d2", "d3", "d4", "d5", "d6"],
+        titles=["Lighthouse", "Ferry", "", "Market", "Lighthouse café", "Nothing"],
+        texts=[
+            "The old lighthouse stands on the northern pier and shines for ships.",
+            "Ferries leave the harbour for the islands every hour.",
+            "A small museum shows models of ships and ferries.",
+            "Fish, bread and flowers are sold on the market square on Saturdays.",
+            "Coffee and cake with a view of the lighthouse.",
+            "",
+        ],
+    )
