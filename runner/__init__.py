@@ -1,0 +1,1 @@
+"""An application over the retrievers: datasets, measures, sweeps, tracking, reports."""

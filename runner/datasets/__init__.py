@@ -1,0 +1,1 @@
+"""Datasets: each format a module, and what every dataset is."""

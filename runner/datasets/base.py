@@ -1,0 +1,304 @@
+"""What every dataset is, whatever its format: a corpus, queries, judgments, and their invariants.
+
+A format's module reads its files into `Raw` and knows nothing more; `Source.load` checks, limits and assembles.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, RetrieverError, fingerprint
+
+
+class DatasetError(ValueError):
+    """A dataset's files are missing, malformed or contradict each other. The message names file, line and field."""
+
+
+Qrel = tuple[str, str, int]
+"""A judgment as files have it: query id, document id, grade."""
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Questions in columns. `types` are the classes that results are also reported by ("" for none)."""
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    types: Sequence[str]
+    metadata: Sequence[Mapping[str, Any]] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """Grades of (query, document) pairs, as positions, sorted by query, then document (three int32 columns).
+
+    A grade above 0 is gold, 0 is judged irrelevant (a hard negative). Documents that are judged but not in the corpus
+    (kept on demand) have the positions from the corpus's size on.
+    """
+
+    queries: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    grades: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.grades)
+
+    def golds(self, n_queries: int) -> NDArray[np.int64]:
+        """Return how many gold documents each query has (n)."""
+        return np.bincount(self.queries[self.grades > 0], minlength=n_queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A corpus, the judged queries on it, and their judgments.
+
+    `judgments_by_search_type` holds other expectations for retrievers of a given name; `unknown_documents` are ids
+    that are judged but not in the corpus.
+    """
+
+    name: str
+    split: str
+    corpus: Corpus
+    queries: Queries
+    judgments: Judgments
+    judgments_by_search_type: Mapping[str, Judgments] = field(default_factory=dict)
+    unknown_documents: Sequence[str] = ()
+
+    def judgments_for(self, search_type: str) -> Judgments:
+        """Return what is expected of a retriever of this name."""
+        return self.judgments_by_search_type.get(search_type, self.judgments)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of all that decides a score: corpus, queries, types and judgments."""
+        texts = [
+            f"{i}\0{t}\0{c}" for i, t, c in zip(self.queries.ids, self.queries.texts, self.queries.types, strict=True)
+        ]
+        grades = [("", self.judgments), *sorted(self.judgments_by_search_type.items())]
+        columns = [
+            f"{name}\0{column.astype('<i4').tobytes().hex()}"
+            for name, judgments in grades
+            for column in (judgments.queries, judgments.documents, judgments.grades)
+        ]
+        return fingerprint("dataset", self.corpus.fingerprint, *texts, *self.unknown_documents, *columns)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a format's files say, before it is checked.
+
+    `judged` are the queries that are judged even where no qrel names them (a right answer of nothing); qrels by search
+    type replace `qrels` for the queries that they name. `qrels_name` says where the qrels are from, for messages.
+    """
+
+    corpus: Corpus
+    queries: Queries
+    qrels: Sequence[Qrel]
+    judged: Iterable[str] = ()
+    qrels_by_search_type: Mapping[str, Sequence[Qrel]] = field(default_factory=dict)
+    qrels_name: str = "the judgments"
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class Source(ABC):
+    """Settings that every source of a dataset has.
+
+    `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
+    `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
+    (they can never be found), or drop them, and with them the queries that are left with no gold document.
+    """
+
+    name: str | None = None
+    split: str = "test"
+    max_queries: int | None = Field(default=None, ge=1)
+    max_documents: int | None = Field(default=None, ge=1)
+    unknown_judged: Literal["error", "keep", "drop"] = "error"
+    seed: int = Field(default=0, ge=0)
+
+    @abstractmethod
+    def read(self) -> Raw:
+        """Read the files."""
+
+    @property
+    def origin(self) -> str:
+        """Return the file or folder that a dataset without a name is called after."""
+        return type(self).__name__.lower()
+
+    def load(self) -> Dataset:
+        """Read the files, check them, and return a dataset; raises `DatasetError`."""
+        try:
+            return assemble(self, self.read())
+        except RetrieverError as error:
+            raise DatasetError(f"{self.origin}: {error}") from None
+
+
+Table = TypeVar("Table", Corpus, Queries)
+
+
+def corpus_of(documents: Iterable[tuple[str, str, str]]) -> Corpus:
+    """Make a corpus of (id, title, text) rows."""
+    ids: list[str] = []
+    titles: list[str] = []
+    texts: list[str] = []
+    for identifier, title, text in documents:
+        ids.append(identifier)
+        titles.append(title)
+        texts.append(text)
+    return Corpus(ids, texts, titles if any(titles) else ())
+
+
+def assemble(source: Source, raw: Raw) -> Dataset:
+    """Check what a format's files say, limit it, and make it a dataset.
+
+    Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
+    """
+    name = source.name or _called_after(Path(source.origin))
+    if not len(raw.corpus):
+        raise DatasetError(f"{name}: there are no documents")
+    raw = replace(raw, judged=tuple(raw.judged))
+    tables = {"": list(raw.qrels)} | {kind: _replaced(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()}
+    query_at = _query_positions(name, raw, tables.values())
+    document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
+    unknown = _unknown_documents(source, raw, document_at, tables.values())
+    document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
+    judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
+
+    queries = _kept_queries(source, raw, query_at, judged.values())
+    if not queries.any():
+        raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
+    documents = _kept_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
+    kept = {kind: _selected(judgments, queries, documents) for kind, judgments in judged.items()}
+    return Dataset(
+        name=name,
+        split=source.split,
+        corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
+        queries=_rows(raw.queries, queries),
+        judgments=kept.pop(""),
+        judgments_by_search_type=kept,
+        unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
+    )
+
+
+def _called_after(path: Path) -> str:
+    name = path.expanduser().resolve().name
+    return name if path.expanduser().is_dir() else name.removesuffix(".gz").rpartition(".")[0] or name
+
+
+def _replaced(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
+    named = {query for query, _, _ in own}
+    return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
+
+
+def _query_positions(name: str, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+    query_at: dict[str, int] = {}
+    for position, identifier in enumerate(raw.queries.ids):
+        if query_at.setdefault(identifier, position) != position:
+            raise DatasetError(f"{name}: the query id {identifier!r} occurs more than once: ids must be unique")
+    named = dict.fromkeys(query for qrels in tables for query, _, _ in qrels) | dict.fromkeys(raw.judged)
+    missing = [query for query in named if query not in query_at]
+    if missing:
+        raise DatasetError(
+            f"{raw.qrels_name}: queries judged but not among the {len(query_at)} that there are: {len(missing)}, "
+            f"first {missing[0]!r}; are these the judgments of these queries?"
+        )
+    return query_at
+
+
+def _unknown_documents(
+    source: Source, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
+) -> list[str]:
+    unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
+    if unknown and source.unknown_judged == "error":
+        raise DatasetError(
+            f"{raw.qrels_name}: documents judged but not among the {len(document_at)} of the corpus: {len(unknown)}, "
+            f"first {next(iter(unknown))!r}; to go on, dataset.unknown_judged=keep (they count as never found) or drop"
+        )
+    return sorted(unknown)
+
+
+def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], document_at: Mapping[str, int]) -> Judgments:
+    queries = np.fromiter((query_at[query] for query, _, _ in qrels), np.int32, len(qrels))
+    documents = np.fromiter((document_at[document] for _, document, _ in qrels), np.int32, len(qrels))
+    grades = np.fromiter((max(grade, 0) for _, _, grade in qrels), np.int32, len(qrels))
+    order = np.lexsort((documents, queries))
+    queries, documents, grades = queries[order], documents[order], grades[order]
+    repeats = (queries[1:] == queries[:-1]) & (documents[1:] == documents[:-1])
+    conflicts = np.flatnonzero(repeats & (grades[1:] != grades[:-1]))
+    if len(conflicts):
+        first = conflicts[0]
+        query, document, _ = qrels[order[first]]
+        raise DatasetError(
+            f"{raw.qrels_name}: query {query!r} and document {document!r} have two grades, "
+            f"{grades[first]} and {grades[first + 1]}: a pair has one"
+        )
+    new = np.concatenate((np.ones(min(len(qrels), 1), dtype=np.bool_), ~repeats))
+    return Judgments(queries[new], documents[new], grades[new])
+
+
+def _kept_queries(
+    source: Source, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
+) -> NDArray[np.bool_]:
+    kept = np.zeros(len(raw.queries), dtype=np.bool_)
+    kept[[query_at[query] for query in raw.judged]] = True
+    for judgments in tables:
+        kept[judgments.queries] = True
+    if source.unknown_judged == "drop":  # a query that lost all its gold documents must not pass for a true negative
+        for judgments in tables:
+            known = judgments.documents < len(raw.corpus)
+            golds = np.bincount(judgments.queries[known & (judgments.grades > 0)], minlength=len(kept))
+            kept &= (golds > 0) | (judgments.golds(len(kept)) == 0)
+    return _sampled(kept, source.max_queries, source.seed)
+
+
+def _kept_documents(
+    source: Source, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
+) -> NDArray[np.bool_]:
+    used = np.zeros(known + unknown, dtype=np.bool_)
+    for judgments in tables:
+        used[judgments.documents[queries[judgments.queries]]] = True
+    kept, others = used.copy(), ~used[:known]
+    if source.max_documents is not None:
+        others = _sampled(others, max(source.max_documents - int(used[:known].sum()), 0), source.seed)
+    kept[:known] |= others
+    if source.unknown_judged == "drop":
+        kept[known:] = False
+    return kept
+
+
+def _sampled(mask: NDArray[np.bool_], most: int | None, seed: int) -> NDArray[np.bool_]:
+    candidates = np.flatnonzero(mask)
+    if most is None or len(candidates) <= most:
+        return mask
+    sample = np.zeros_like(mask)
+    sample[np.random.default_rng(seed).choice(candidates, most, replace=False)] = True
+    return sample
+
+
+def _selected(judgments: Judgments, queries: NDArray[np.bool_], documents: NDArray[np.bool_]) -> Judgments:
+    rows = queries[judgments.queries] & documents[judgments.documents]
+    return Judgments(
+        (np.cumsum(queries, dtype=np.int32) - 1)[judgments.queries[rows]],
+        (np.cumsum(documents, dtype=np.int32) - 1)[judgments.documents[rows]],
+        judgments.grades[rows],
+    )
+
+
+def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
+    if kept.all():
+        return table
+    columns = {column.name: getattr(table, column.name) for column in fields(table)}
+    return replace(table, **{name: tuple(compress(column, kept)) for name, column in columns.items()})

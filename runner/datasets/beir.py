@@ -1,0 +1,83 @@
+"""The layout of BEIR: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each of them gzipped or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic.dataclasses import dataclass as settings
+
+from runner.datasets import files
+from runner.datasets.base import DatasetError, Queries, Raw, Source, corpus_of
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Beir(Source):
+    """A folder in BEIR's layout.
+
+    `queries` is another file of queries with the same ids, inside the folder or elsewhere. `type_field` names the field
+    of a query, or of its metadata, that says of which type it is.
+    """
+
+    path: str
+    queries: str = "queries.jsonl"
+    type_field: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Return the folder."""
+        return self.path
+
+    def read(self) -> Raw:
+        """Read the folder."""
+        folder = files.located(self.path, "path")
+        judgments = self._qrels_path(folder)
+        return Raw(
+            corpus=corpus_of(documents(files.located(folder / "corpus.jsonl", "path"))),
+            queries=queries(files.located(folder / self.queries, "queries"), self.type_field),
+            qrels=files.qrels(judgments),
+            qrels_name=str(judgments),
+        )
+
+    def _qrels_path(self, folder: Path) -> Path:
+        names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
+        splits = {name.removesuffix(".tsv") for name in names if name.endswith(".tsv")}
+        if self.split not in splits:
+            has = ", ".join(sorted(splits)) or "none"
+            raise DatasetError(f"dataset.split: {folder / 'qrels'} has no split {self.split!r}; there are {has}")
+        return files.located(folder / "qrels" / f"{self.split}.tsv", "split")
+
+
+def documents(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the (id, title, text) of each document of a JSONL file."""
+    for record in files.json_lines(path):
+        title = record.text("title") if "title" in record.fields else ""
+        yield record.identifier("_id", "id"), title, record.text("text")
+
+
+def queries(path: Path, type_field: str | None = None) -> Queries:
+    """Read the queries of a JSONL file."""
+    records = list(files.json_lines(path))
+    types = [_type(record, type_field) if type_field else "" for record in records]
+    if type_field and records and not any(types):
+        raise DatasetError(f"dataset.type_field: no query of {path} has a field or metadata {type_field!r}")
+    metadata = [_metadata(record) for record in records]
+    return Queries(
+        ids=[record.identifier("_id", "id") for record in records],
+        texts=[record.text("text") for record in records],
+        types=types,
+        metadata=metadata if any(metadata) else (),
+    )
+
+
+def _metadata(record: files.Record) -> dict[str, Any]:
+    metadata = record.fields.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise record.fault("'metadata' is not a JSON object")
+    return metadata
+
+
+def _type(record: files.Record, field: str) -> str:
+    value = record.fields.get(field, _metadata(record).get(field))
+    return "" if value in (None, "") else record._replace(fields={field: value}).identifier(field)

@@ -1,0 +1,201 @@
+"""What the formats share: files of lines, JSON and judgments, plain or gzipped, read so that an error names its place.
+
+Nothing here knows which files a dataset has, or what their fields mean.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from runner.datasets.base import DatasetError, Qrel
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
+_LARGEST_GRADE = 2**31 - 1
+
+
+class Record(NamedTuple):
+    """The fields of one line, row or object, which know where they are from: `place` and `number` begin every error."""
+
+    place: str
+    number: int
+    fields: Mapping[str, Any]
+
+    def fault(self, problem: str) -> DatasetError:
+        """Return an error that says where the record is."""
+        return DatasetError(f"{self.place}{self.number}: {problem}")
+
+    def value(self, *names: str) -> object:
+        """Return the first field of these names that exists."""
+        for name in names:
+            if name in self.fields:
+                return self.fields[name]
+        wanted = " or ".join(repr(name) for name in names)
+        raise self.fault(f"{wanted} is missing; there are {', '.join(self.fields) or 'no fields'}")
+
+    def identifier(self, *names: str) -> str:
+        """Return a field that is an id: text that is not empty, or a whole number."""
+        value = self.value(*names)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and value:
+            return value
+        raise self.fault(f"{names[0]!r} is {_shown(value)}, not an id (text or a whole number)")
+
+    def text(self, *names: str) -> str:
+        """Return a field that is text; null is an empty text."""
+        value = self.value(*names)
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        raise self.fault(f"{names[0]!r} is {_shown(value)}, not text")
+
+    def grade(self, name: str) -> int:
+        """Return a field that is a grade: a whole number."""
+        value = self.value(name)
+        try:
+            return grade_of(value)
+        except ValueError as error:
+            raise self.fault(str(error)) from None
+
+
+def grade_of(value: object) -> int:
+    """Return a whole number, however it is written; raises `ValueError`."""
+    try:
+        grade = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(f"the grade is {_shown(value)}, not a whole number") from None
+    if not grade.is_integer() or abs(grade) > _LARGEST_GRADE:
+        raise ValueError(f"the grade is {_shown(value)}, not a whole number (of at most {_LARGEST_GRADE})")
+    return int(grade)
+
+
+def _shown(value: object) -> str:
+    shown = "null" if value is None else repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}..."
+
+
+def located(path: str | Path, setting: str) -> Path:
+    """Return the path of a file, with .gz added if only that exists; an error names the setting."""
+    plain = Path(path).expanduser()
+    packed = plain.with_name(f"{plain.name}.gz")
+    if not plain.exists() and packed.exists():
+        return packed
+    if not plain.exists():
+        raise DatasetError(f"dataset.{setting}: {plain} does not exist")
+    return plain
+
+
+def matching(pattern: str, setting: str) -> list[Path]:
+    """Return the files that a setting names, in order of their paths: a file, all files of a folder, or a glob."""
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        found: Iterable[Path] = path.rglob("*")
+    elif any(character in pattern for character in "*?[") and not path.exists():
+        found = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    else:
+        return [located(path, setting)]
+    chosen = sorted(file for file in found if file.is_file() and not file.name.startswith("."))
+    if not chosen:
+        raise DatasetError(f"dataset.{setting}: there is no file in {path}, or none that matches it")
+    return chosen
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            if file.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
+                file.read(len(_BYTE_ORDER_MARK))
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise DatasetError(f"{path} cannot be read: {reason}") from None
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers from 1."""
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.isspace():
+                yield number, line
+
+
+def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file that are not blank, without their ends, with their numbers from 1."""
+    for number, line in lines(path):
+        yield number, decoded(line, f"{path}:{number}", encoding).rstrip("\r\n")
+
+
+def decoded(content: bytes, place: str, encoding: str = "utf-8") -> str:
+    """Decode text; an error names its place."""
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        raise DatasetError(f"{place}: not {encoding} text") from None
+    except LookupError:
+        raise DatasetError(f"dataset.encoding: {encoding!r} is not an encoding, such as utf-8 or latin-1") from None
+
+
+def json_lines(path: Path) -> Iterator[Record]:
+    """Yield the objects of a JSONL file."""
+    place = f"{path}:"
+    for number, line in lines(path):
+        yield _record(place, number, _parsed(line, f"{path}:{number}"))
+
+
+def json_content(path: Path) -> object:
+    """Return what a JSON file holds."""
+    with opened(path) as file:
+        content = file.read()
+    return _parsed(content, str(path))
+
+
+def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[Record]:
+    """Return the objects in a list of a JSON file, which errors call by their kind and number from 1."""
+    return [_record(f"{path}, {kind} ", number, value) for number, value in enumerate(values, start=1)]
+
+
+def _parsed(content: bytes, place: str) -> object:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise DatasetError(f"{place}: not valid JSON: {error}") from None
+
+
+def _record(place: str, number: int, value: object) -> Record:
+    if not isinstance(value, dict):
+        raise DatasetError(f"{place}{number}: {_shown(value)} is not a JSON object")
+    return Record(place, number, value)
+
+
+def qrels(path: Path) -> list[Qrel]:
+    """Read judgments, with or without a heading: query, document, grade, or TREC's query, iteration, document, grade.
+
+    A line with tabs is split at its tabs, so that ids may hold spaces; another at its spaces.
+    """
+    found: list[Qrel] = []
+    for number, line in text_lines(path):
+        columns = line.split("\t") if "\t" in line else line.split()
+        if len(columns) not in (3, 4):
+            raise DatasetError(
+                f"{path}:{number}: {len(columns)} columns, not 3 (query, document, grade) "
+                "or 4 (query, iteration, document, grade)"
+            )
+        if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
+            continue
+        try:
+            found.append((columns[0], columns[-2], grade_of(columns[-1])))
+        except ValueError as error:
+            raise DatasetError(f"{path}:{number}: {error}") from None
+    return found

@@ -1,0 +1,192 @@
+"""A golden dataset in JSON: curated queries with the items that each should find, and the items that they are found in.
+
+The queries' file holds `metadata` and `queries`, each with `query_id`, `query_text`, `query_type`, `expected_items`
+(`item_id` and a `relevance` in words) and, for a search type by its name, `expected_items_by_search_type`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from runner.datasets import files
+from runner.datasets.base import DatasetError, Qrel, Queries, Raw, Source, corpus_of
+from runner.datasets.files import Record
+
+BUNDLED = "bundled:"
+"""How a path begins that names a file which comes with this package."""
+
+_BUNDLE = Path(__file__).parent / "golden"
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class GoldenJson(Source):
+    """A file of queries (`path`) and a file of items: JSON, a list or an object with one list, or JSONL.
+
+    A path that begins with `bundled:` is of a file that comes with this package. An item's title and text are made of
+    its fields, where `details.themes` reaches into an object and lists are joined, one value a line. A query whose
+    expected list is empty has nothing as its right answer.
+    """
+
+    path: str
+    items: str
+    item_id: str = "item_id"
+    title_field: str | None = None
+    text_fields: tuple[str, ...] = ("headline", "summary", "category", "subcategories", "image_details.extracted_text")
+    relevance: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=lambda: {"high": 3, "medium": 2, "low": 1}
+    )
+
+    @property
+    def origin(self) -> str:
+        """Return the queries' file."""
+        return self.path
+
+    def read(self) -> Raw:
+        """Read both files."""
+        path = _path(self.path, "path")
+        content = files.json_content(path)
+        if not isinstance(content, dict) or not isinstance(content.get("queries"), list):
+            raise DatasetError(f"{path}: not a JSON object with a list 'queries'")
+        records = files.json_objects(path, "query", content["queries"])
+        queries = Queries(
+            ids=[record.identifier("query_id") for record in records],
+            texts=[record.text("query_text") for record in records],
+            types=[record.text("query_type") if "query_type" in record.fields else "" for record in records],
+            metadata=[{"notes": record.fields["notes"]} if "notes" in record.fields else {} for record in records],
+        )
+        _check_counts(path, content.get("metadata"), queries)
+        qrels: list[Qrel] = []
+        by_search_type: dict[str, list[Qrel]] = {}
+        for record in records:
+            general, by_type = self._expected(record)
+            qrels += general
+            for search_type, own in by_type.items():
+                by_search_type.setdefault(search_type, []).extend(own)
+        return Raw(
+            corpus=corpus_of(self._items(_path(self.items, "items"))),
+            queries=queries,
+            qrels=qrels,
+            judged=queries.ids,
+            qrels_by_search_type=by_search_type,
+            qrels_name=str(path),
+        )
+
+    def _expected(self, record: Record) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
+        """Return what a query expects of any search type, and of those that it names.
+
+        Where no general list is given, it is all that some search type expects. What is expected in general but not of
+        a search type is judged irrelevant there, so that an empty list is a judgment too.
+        """
+        by_type = record.fields.get("expected_items_by_search_type") or {}
+        if not isinstance(by_type, dict):
+            raise record.fault("'expected_items_by_search_type' is not a JSON object")
+        own = {search_type: self._grades(record, items) for search_type, items in by_type.items()}
+        if record.fields.get("expected_items") is not None or not own:
+            general = self._grades(record, record.value("expected_items"))
+            _check_expected_count(record, len(general))
+        else:
+            general = {}
+            for grades in own.values():
+                general |= {item: max(grade, general.get(item, 0)) for item, grade in grades.items()}
+        query = record.identifier("query_id")
+        own = {search_type: dict.fromkeys(general, 0) | grades for search_type, grades in own.items()}
+        qrels = {search_type: [(query, *grade) for grade in grades.items()] for search_type, grades in own.items()}
+        return [(query, *grade) for grade in general.items()], qrels
+
+    def _grades(self, record: Record, items: object) -> dict[str, int]:
+        query = record.identifier("query_id")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise record.fault(f"what {query!r} expects is not a list of JSON objects")
+        grades: dict[str, int] = {}
+        for item in (record._replace(fields=item) for item in items):
+            identifier, label = item.identifier("item_id"), item.text("relevance")
+            if label not in self.relevance:
+                known = ", ".join(self.relevance)
+                raise item.fault(
+                    f"{query!r} has an item of relevance {label!r}, which is none of {known}: "
+                    "correct it, or give it a grade in dataset.relevance"
+                )
+            if grades.setdefault(identifier, self.relevance[label]) != self.relevance[label]:
+                raise item.fault(f"{query!r} expects the item {identifier!r} twice, with two relevances")
+        return grades
+
+    def _items(self, path: Path) -> Iterator[tuple[str, str, str]]:
+        records = _item_records(path)
+        for name in (*([self.title_field] if self.title_field else []), *self.text_fields):
+            if records and all(_at(record.fields, name) is None for record in records):
+                raise DatasetError(
+                    f"{path}: no item has a field {name!r} (dataset.title_field, dataset.text_fields); "
+                    f"the first has {', '.join(records[0].fields)}"
+                )
+        for record in records:
+            title = _text(record, [self.title_field]) if self.title_field else ""
+            yield record.identifier(self.item_id), title, _text(record, self.text_fields)
+
+
+def _path(path: str, setting: str) -> Path:
+    if not path.startswith(BUNDLED):
+        return files.located(path, setting)
+    return files.located(_BUNDLE / path.removeprefix(BUNDLED), setting)
+
+
+def _check_counts(path: Path, metadata: object, queries: Queries) -> None:
+    said = metadata if isinstance(metadata, dict) else {}
+    if said.get("total_queries", len(queries)) != len(queries):
+        raise DatasetError(f"{path}: metadata.total_queries is {said['total_queries']}, but there are {len(queries)}")
+    counts = dict(Counter(queries.types))
+    if said.get("query_types", counts) != counts:
+        raise DatasetError(f"{path}: metadata.query_types is {said['query_types']}, but the queries are {counts}")
+
+
+def _check_expected_count(record: Record, count: int) -> None:
+    query = record.identifier("query_id")
+    exact, allowed = record.fields.get("expected_count"), record.fields.get("expected_count_range")
+    if exact not in (None, count):
+        raise record.fault(f"{query!r} has an expected_count of {exact}, but lists {count} items")
+    try:
+        least, most = (count, count) if allowed is None else allowed
+        fits = least <= count <= most
+    except (TypeError, ValueError):
+        raise record.fault(f"{query!r} has an expected_count_range of {allowed}, not [least, most]") from None
+    if not fits:
+        raise record.fault(f"{query!r} has an expected_count_range of {allowed}, but lists {count} items")
+
+
+def _item_records(path: Path) -> list[Record]:
+    if path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        return list(files.json_lines(path))
+    content = files.json_content(path)
+    if isinstance(content, dict):
+        lists = {name: value for name, value in content.items() if isinstance(value, list)}
+        if len(lists) != 1:
+            raise DatasetError(f"{path}: which list has the items? There are {', '.join(lists) or 'none'}; leave one")
+        content = next(iter(lists.values()))
+    if not isinstance(content, list):
+        raise DatasetError(f"{path}: neither a list of items nor an object with one")
+    return files.json_objects(path, "item", content)
+
+
+def _at(value: object, name: str) -> object:
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _text(record: Record, names: Sequence[str]) -> str:
+    return "\n".join(text for name in names for text in _texts(record, name, _at(record.fields, name)) if text)
+
+
+def _texts(record: Record, name: str, value: object) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(record, name, each)
+    elif isinstance(value, Mapping):
+        raise record.fault(f"{name!r} is an object, not text: name its fields, such as {name}.{next(iter(value), 'x')}")
+    elif value is not None:
+        yield str(value)

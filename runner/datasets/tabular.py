@@ -1,0 +1,151 @@
+"""Tables: documents, queries and judgments in JSONL, CSV, TSV or Parquet, whose columns are named in settings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from runner.datasets import files
+from runner.datasets.base import DatasetError, Qrel, Queries, Raw, Source, corpus_of
+from runner.datasets.files import Record
+
+Format = Literal["jsonl", "csv", "tsv", "parquet"]
+
+_ENDINGS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_LONGEST_FIELD = 2**31 - 1
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Tabular(Source):
+    """Files of rows, with a header or field names; each is a file, a folder or a glob.
+
+    Without `qrels` the right answers of a query are in its own column `query_golds`: an id, a list of ids, or
+    text that `gold_separator` splits into ids; empty means that the right answer is nothing. `document_text` may be
+    several columns, joined by line breaks. Without `qrel_grade` every grade is 1. A format that is not set follows
+    from the file's ending.
+    """
+
+    documents: str
+    queries: str
+    qrels: str | None = None
+    format: Format | None = None
+    document_id: str = "id"
+    document_text: str | tuple[str, ...] = "text"
+    document_title: str | None = None
+    query_id: str = "id"
+    query_text: str = "text"
+    query_type: str | None = None
+    query_golds: str = "gold"
+    gold_separator: Annotated[str, Field(min_length=1)] | None = "|"
+    qrel_query: str = "query_id"
+    qrel_document: str = "document_id"
+    qrel_grade: str | None = "grade"
+
+    @property
+    def origin(self) -> str:
+        """Return the documents' file or folder."""
+        return self.documents
+
+    def read(self) -> Raw:
+        """Read the files."""
+        corpus = corpus_of(self._documents())
+        types = [self.query_type] if self.query_type else []
+        columns = [self.query_id, self.query_text, *types, *([] if self.qrels else [self.query_golds])]
+        records = list(self._records("queries", self.queries, columns))
+        queries = Queries(
+            ids=[record.identifier(self.query_id) for record in records],
+            texts=[record.text(self.query_text) for record in records],
+            types=["".join(map(record.text, types)) for record in records],
+        )
+        if self.qrels:
+            return Raw(corpus, queries, list(self._qrels(self.qrels)), qrels_name=self.qrels)
+        qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
+        name = f"{self.queries} ({self.query_golds})"
+        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
+
+    def _documents(self) -> Iterator[tuple[str, str, str]]:
+        texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
+        titles = [self.document_title] if self.document_title else []
+        for record in self._records("documents", self.documents, [self.document_id, *titles, *texts]):
+            text = "\n".join(filter(None, map(record.text, texts)))
+            yield record.identifier(self.document_id), "".join(map(record.text, titles)), text
+
+    def _qrels(self, pattern: str) -> Iterator[Qrel]:
+        grades = [self.qrel_grade] if self.qrel_grade else []
+        for record in self._records("qrels", pattern, [self.qrel_query, self.qrel_document, *grades]):
+            grade = record.grade(self.qrel_grade) if self.qrel_grade else 1
+            yield record.identifier(self.qrel_query), record.identifier(self.qrel_document), grade
+
+    def _golds(self, record: Record) -> list[str]:
+        if self.query_golds not in record.fields:
+            raise record.fault(
+                f"{self.query_golds!r} is missing: name the file of judgments (dataset.qrels) or the column of right "
+                f"answers (dataset.query_golds); there are {', '.join(record.fields)}"
+            )
+        golds = record.fields[self.query_golds]
+        if golds is None or golds == "":
+            return []
+        if isinstance(golds, str) and self.gold_separator:
+            golds = golds.split(self.gold_separator)
+        each = golds if isinstance(golds, list) else [golds]
+        return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
+
+    def _records(self, setting: str, pattern: str, columns: Sequence[str]) -> Iterator[Record]:
+        for path in files.matching(pattern, setting):
+            kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+            if kind is None:
+                raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
+            if kind == "jsonl":
+                yield from files.json_lines(path)
+            elif kind == "parquet":
+                yield from _parquet_rows(path, columns)
+            else:
+                yield from _csv_rows(path, "," if kind == "csv" else "\t")
+
+
+def _csv_rows(path: Path, delimiter: str) -> Iterator[Record]:
+    csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
+    place = f"{path}:"
+    with files.opened(path) as file:
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=delimiter, strict=True)
+        try:
+            header = next(rows, [])
+            for row in filter(None, rows):
+                if len(row) != len(header):
+                    raise DatasetError(f"{place}{rows.line_num}: {len(row)} columns, but the header has {len(header)}")
+                yield Record(place, rows.line_num, dict(zip(header, row, strict=True)))
+        except UnicodeDecodeError:
+            raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, here or a little later") from None
+        except csv.Error as error:
+            raise DatasetError(f"{place}{rows.line_num}: not valid CSV: {error}") from None
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Record]:
+    import pyarrow
+    from pyarrow import parquet
+
+    place = f"{path}, row "
+    try:
+        table = parquet.ParquetFile(path)
+        has = table.schema_arrow.names
+        if absent := [column for column in columns if column not in has]:
+            raise DatasetError(f"{path}: {absent[0]!r} is missing; there are {', '.join(has)}")
+        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=columns))
+        for number, fields in enumerate(rows, start=1):
+            yield Record(place, number, fields)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DatasetError(f"{path} cannot be read: {error}") from None

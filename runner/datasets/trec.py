@@ -1,0 +1,171 @@
+"""The formats of TREC: documents and topics in SGML (or TSV, or JSONL as BEIR has it), judgments in columns."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic.dataclasses import dataclass as settings
+
+from runner.datasets import beir, files
+from runner.datasets.base import DatasetError, Queries, Raw, Source, corpus_of
+
+Format = Literal["trec", "tsv", "jsonl"]
+
+
+def _elements(tags: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of elements: the tag, its attributes, and what is inside."""
+    names = "|".join(map(re.escape, tags)) or "(?!)"
+    inside = r"(?:[^<]++|<(?!/\1\s*>))*+"  # what .*? finds, several times as fast
+    return re.compile(rf"<({names})(\s[^>]*)?>({inside})</\1\s*>", re.IGNORECASE)
+
+
+_MARKUP = re.compile(r"<!--.*?-->|<[/!?]?[a-z][^<>]*>", re.IGNORECASE | re.DOTALL)
+_DOC_START = re.compile(r"<doc(?:\s[^>]*)?>", re.IGNORECASE)
+_DOC = _elements(["doc"])
+_DOCNO = _elements(["docno"])
+_TOPIC = _elements(["top", "topic"])
+_TOPIC_NUMBER = re.compile(r"number\s*=\s*[\"']?([^\"'\s]+)", re.IGNORECASE)
+_TOPIC_FIELD = re.compile(r"<(/?[a-z][a-z0-9_-]*)(?:\s[^>]*)?>", re.IGNORECASE)
+_TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "narr": "Narrative:"}
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Trec(Source):
+    """Documents, topics and judgments in files of TREC's kind.
+
+    `documents` is a file, a folder or a glob: SGML (`<DOC><DOCNO>`), TSV (id, text or id, title, text) or JSONL.
+    `topics` is a file of `<top>` or `<topic>`, TSV (id, text) or JSONL. A format that is not set follows from the
+    file's ending: .tsv, .jsonl, and SGML for any other. In SGML the title and text of a document are made of the tags
+    named `title_tags` and `text_tags` (none: all that remains), and a query of the `topic_fields`.
+    """
+
+    documents: str
+    topics: str
+    qrels: str
+    documents_format: Format | None = None
+    topics_format: Format | None = None
+    title_tags: tuple[str, ...] = ("title", "headline", "hl")
+    text_tags: tuple[str, ...] = ("text", "leadpara", "lp", "body")
+    topic_fields: tuple[str, ...] = ("title",)
+    encoding: str = "utf-8"
+
+    @property
+    def origin(self) -> str:
+        """Return the documents' file or folder."""
+        return self.documents
+
+    def read(self) -> Raw:
+        """Read the files."""
+        judgments = files.located(self.qrels, "qrels")
+        topics = files.located(self.topics, "topics")
+        return Raw(
+            corpus=corpus_of(self._documents()),
+            queries=self._queries(topics),
+            qrels=files.qrels(judgments),
+            qrels_name=str(judgments),
+        )
+
+    def _documents(self) -> Iterator[tuple[str, str, str]]:
+        for path in files.matching(self.documents, "documents"):
+            kind = self.documents_format or _format(path)
+            if kind == "jsonl":
+                yield from beir.documents(path)
+            elif kind == "tsv":
+                yield from _tsv_documents(path, self.encoding)
+            else:
+                yield from self._sgml_documents(path)
+
+    def _sgml_documents(self, path: Path) -> Iterator[tuple[str, str, str]]:
+        content = _content(path, self.encoding)
+        title, text = _elements(self.title_tags), _elements(self.text_tags)
+        found = with_text = 0
+        for found, document in enumerate(_DOC.finditer(content), start=1):  # noqa: B007 (counts)
+            body = document[3]
+            number = _DOCNO.search(body)
+            if number is None or not _plain(number[3]):
+                raise DatasetError(f"{path}:{content.count(chr(10), 0, document.start()) + 1}: a <DOC> with no <DOCNO>")
+            rest = title.sub(" ", _DOCNO.sub(" ", body))
+            parts = [part[3] for part in text.finditer(rest)] if self.text_tags else [rest]
+            with_text += bool(parts)
+            yield _plain(number[3]), _joined(part[3] for part in title.finditer(body)), _joined(parts)
+        self._check_sgml(path, content, found, with_text)
+
+    def _check_sgml(self, path: Path, content: str, found: int, with_text: int) -> None:
+        starts = len(_DOC_START.findall(content))
+        if not starts:
+            raise DatasetError(f"{path}: no <DOC> in it: is it TSV or JSONL? Then set dataset.documents_format")
+        if starts != found:
+            raise DatasetError(f"{path}: {starts} <DOC> of which {found} end with </DOC>: is the file cut off?")
+        if not with_text:
+            tags = dict.fromkeys(tag[1].lower() for tag in _TOPIC_FIELD.finditer(content) if tag[1][0] != "/")
+            raise DatasetError(
+                f"{path}: no document has any of dataset.text_tags ({', '.join(self.text_tags)}); "
+                f"the tags are {', '.join(tags)}; for all text, dataset.text_tags=[]"
+            )
+
+    def _queries(self, path: Path) -> Queries:
+        kind = self.topics_format or _format(path)
+        if kind == "jsonl":
+            return beir.queries(path)
+        topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
+        return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
+
+    def _sgml_topics(self, path: Path) -> Iterator[tuple[str, str]]:
+        place = 0
+        for place, topic in enumerate(_TOPIC.finditer(_content(path, self.encoding)), start=1):
+            fields = _topic_fields(topic[3])
+            if number := _TOPIC_NUMBER.search(topic[2] or ""):
+                fields["num"] = number[1]
+            record = files.Record(f"{path}, topic ", place, fields)
+            yield record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields)))
+        if not place:
+            raise DatasetError(f"{path}: no <top> in it: is it TSV or JSONL? Then set dataset.topics_format")
+
+
+def _format(path: Path) -> Format:
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return "tsv" if ending == ".tsv" else "jsonl" if ending in (".jsonl", ".ndjson", ".json") else "trec"
+
+
+def _content(path: Path, encoding: str) -> str:
+    with files.opened(path) as file:
+        content = file.read()
+    return files.decoded(content, str(path), encoding)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n".join(filter(None, map(_plain, parts)))
+
+
+def _plain(markup: str) -> str:
+    return html.unescape(_MARKUP.sub(" ", markup)).strip()
+
+
+def _topic_fields(body: str) -> dict[str, str]:
+    pieces = _TOPIC_FIELD.split(body)
+    fields: dict[str, str] = {}
+    for tag, text in zip(map(str.lower, pieces[1::2]), pieces[2::2], strict=True):
+        if not tag.startswith("/"):
+            plain = " ".join(html.unescape(text).split())
+            fields.setdefault(tag, plain.removeprefix(_TOPIC_LABELS.get(tag, "")).strip())
+    return fields
+
+
+def _tsv_documents(path: Path, encoding: str) -> Iterator[tuple[str, str, str]]:
+    for number, line in files.text_lines(path, encoding):
+        columns = line.split("\t")
+        if len(columns) not in (2, 3) or not columns[0]:
+            raise DatasetError(f"{path}:{number}: {len(columns)} columns, not 2 (id, text) or 3 (id, title, text)")
+        yield columns[0], columns[1] if len(columns) == 3 else "", columns[-1]
+
+
+def _tsv_topics(path: Path, encoding: str) -> Iterator[tuple[str, str]]:
+    for number, line in files.text_lines(path, encoding):
+        topic, tab, text = line.partition("\t")
+        if not tab or not topic:
+            raise DatasetError(f"{path}:{number}: not an id, a tab and a text")
+        yield topic, text

@@ -1,0 +1,104 @@
+"""BEIR's layout."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.datasets.base import DatasetError
+from runner.datasets.beir import Beir
+
+CORPUS = '{"_id": "d 1", "title": "One", "text": "first"}\n{"id": 2, "text": "second", "metadata": {"a": 1}}\n'
+QUERIES = '{"_id": "q/1", "text": "", "metadata": {"type": "short"}}\n{"_id": "q2", "text": "what?"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "tiny"
+    (made / "qrels").mkdir(parents=True)
+    (made / "corpus.jsonl").write_text(CORPUS, encoding="utf-8")
+    (made / "queries.jsonl").write_text(QUERIES, encoding="utf-8")
+    (made / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq/1\td 1\t2\nq2\t2\t0\n", encoding="utf-8")
+    (made / "qrels/dev.tsv").write_text("q2\t0\t2\t1\n", encoding="utf-8")
+    return made
+
+
+def test_a_folder_loads(folder: Path) -> None:
+    dataset = Beir(path=str(folder)).load()
+    assert (dataset.name, dataset.split) == ("tiny", "test")
+    assert list(dataset.corpus.ids) == ["d 1", "2"]
+    assert list(dataset.corpus.contents()) == ["One first", "second"]
+    assert not dataset.corpus.metadata
+    assert (list(dataset.queries.ids), list(dataset.queries.texts)) == (["q/1", "q2"], ["", "what?"])
+    assert list(dataset.queries.types) == ["", ""]
+    assert list(dataset.queries.metadata) == [{"type": "short"}, {}]
+    assert dataset.judgments.grades.tolist() == [2, 0]
+
+
+def test_another_split_has_its_own_queries(folder: Path) -> None:
+    assert list(Beir(path=str(folder), split="dev", name="mine").load().queries.ids) == ["q2"]
+
+
+def test_an_unknown_split_is_answered_with_those_that_exist(folder: Path) -> None:
+    (folder / "qrels/notes.tsv.bak").touch()
+    with pytest.raises(DatasetError, match=r"dataset.split: .*qrels has no split 'train'; there are dev, test$"):
+        Beir(path=str(folder), split="train").load()
+
+
+def test_files_may_be_gzipped(folder: Path) -> None:
+    plain = Beir(path=str(folder)).load()
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert Beir(path=str(folder)).load().fingerprint == plain.fingerprint
+    with pytest.raises(DatasetError, match=r"there are dev, test$"):
+        Beir(path=str(folder), split="train").load()
+
+
+def test_another_file_of_queries_may_be_named(folder: Path) -> None:
+    (folder / "queries.short.jsonl").write_text(QUERIES.replace("what?", "eh?"), encoding="utf-8")
+    assert list(Beir(path=str(folder), queries="queries.short.jsonl").load().queries.texts) == ["", "eh?"]
+    with pytest.raises(DatasetError, match=r"dataset.queries: .*queries.long.jsonl does not exist"):
+        Beir(path=str(folder), queries="queries.long.jsonl").load()
+
+
+def test_a_field_or_metadata_may_say_of_which_type_a_query_is(folder: Path) -> None:
+    assert list(Beir(path=str(folder), type_field="type").load().queries.types) == ["short", ""]
+    (folder / "queries.jsonl").write_text(QUERIES.replace('"q2",', '"q2", "type": 7,'), encoding="utf-8")
+    assert list(Beir(path=str(folder), type_field="type").load().queries.types) == ["short", "7"]
+    with pytest.raises(DatasetError, match=r"dataset.type_field: no query of .* has a field or metadata 'kind'"):
+        Beir(path=str(folder), type_field="kind").load()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "1"}\n', "corpus.jsonl:1: 'text' is missing; there are _id"),
+        ("corpus.jsonl", CORPUS + '{"_id": "d 1", "text": ""}', "the document id 'd 1' occurs more than once"),
+        ("corpus.jsonl", "", "tiny: there are no documents"),
+        ("queries.jsonl", '{"text": "1"}\n', "queries.jsonl:1: '_id' or 'id' is missing"),
+        ("queries.jsonl", QUERIES * 2, "the query id 'q/1' occurs more than once"),
+        (
+            "queries.jsonl",
+            '{"_id": "1", "text": "", "metadata": [1]}',
+            "queries.jsonl:1: 'metadata' is not a JSON object",
+        ),
+        ("qrels/test.tsv", "q2\t2\tbest", "test.tsv:1: the grade is 'best', not a whole number"),
+        ("qrels/test.tsv", "", "tiny: none of the 2 queries is judged in"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content: str, message: str) -> None:
+    (folder / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        Beir(path=str(folder)).load()
+
+
+def test_a_missing_folder_or_corpus_is_named(folder: Path) -> None:
+    with pytest.raises(DatasetError, match=r"^dataset.path: .*nowhere does not exist$"):
+        Beir(path=str(folder / "nowhere")).load()
+    (folder / "corpus.jsonl").unlink()
+    with pytest.raises(DatasetError, match=r"^dataset.path: .*corpus.jsonl does not exist$"):
+        Beir(path=str(folder)).load()

@@ -1,0 +1,166 @@
+"""Files of lines, JSON and judgments: what is tolerated, and what an error says."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.datasets import files
+from runner.datasets.base import DatasetError
+from runner.datasets.files import Record
+
+RECORD = Record(
+    "a.jsonl:", 7, {"id": 5, "text": None, "score": "2", "list": [1], "yes": True, "empty": "", "half": 0.5}
+)
+
+
+def test_a_whole_number_is_an_id_and_null_is_an_empty_text() -> None:
+    assert (RECORD.identifier("_id", "id"), RECORD.text("text"), RECORD.grade("score")) == ("5", "", 2)
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: RECORD.text("titel"), "a.jsonl:7: 'titel' is missing; there are id, text, score,"),
+        (lambda: RECORD.identifier("_id", "docno"), "a.jsonl:7: '_id' or 'docno' is missing"),
+        (lambda: RECORD.text("id"), "a.jsonl:7: 'id' is 5, not text"),
+        (lambda: RECORD.identifier("text"), "a.jsonl:7: 'text' is null, not an id"),
+        (lambda: RECORD.identifier("empty"), "a.jsonl:7: 'empty' is '', not an id"),
+        (lambda: RECORD.identifier("yes"), "a.jsonl:7: 'yes' is True, not an id"),
+        (lambda: RECORD.identifier("half"), "a.jsonl:7: 'half' is 0.5, not an id"),
+        (lambda: RECORD.grade("half"), "a.jsonl:7: the grade is 0.5, not a whole number"),
+        (lambda: RECORD.grade("list"), "a.jsonl:7: the grade is [1], not a whole number"),
+        (lambda: RECORD.grade("grade"), "a.jsonl:7: 'grade' is missing"),
+        (lambda: Record("a:", 1, {}).text("x"), "a:1: 'x' is missing; there are no fields"),
+    ],
+)
+def test_a_field_that_is_missing_or_of_another_type_is_named(read: object, message: str) -> None:
+    assert callable(read)
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        read()
+
+
+@pytest.mark.parametrize("grade", ["2", 2, 2.0, "2.0", " 2 "])
+def test_a_whole_grade_may_be_written_in_several_ways(grade: object) -> None:
+    assert files.grade_of(grade) == 2
+
+
+@pytest.mark.parametrize("grade", ["high", "1.5", "", "nan", "inf", None, 2**31, [1]])
+def test_another_grade_is_refused(grade: object) -> None:
+    with pytest.raises(ValueError, match="not a whole number"):
+        files.grade_of(grade)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_blank_lines_and_windows_line_ends_are_tolerated(tmp_path: Path, packed: bool) -> None:
+    content = b'\xef\xbb\xbf{"id": 1}\r\n\r\n  \n{"id": 2}'
+    path = tmp_path / ("a.jsonl.gz" if packed else "a.jsonl")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert [(record.number, record.fields) for record in files.json_lines(path)] == [(1, {"id": 1}), (4, {"id": 2})]
+
+
+def test_an_unusual_line_separator_does_not_end_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("1\ta\x85b\u2028c\n", encoding="utf-8")
+    assert list(files.text_lines(path)) == [(1, "1\ta\x85b\u2028c")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "a.jsonl:2: not valid JSON: "),
+        ("[1]", "a.jsonl:2: [1] is not a JSON object"),
+        ('{"text": "\\ud800"}', "a.jsonl:2: not valid JSON: "),
+        ('{"id": 1}{"id": 2}', "a.jsonl:2: not valid JSON: "),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n' + line, encoding="utf-8")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        list(files.json_lines(tmp_path / "a.jsonl"))
+
+
+def test_text_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes("1\tMünchen\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"a\.tsv:1: not utf-8 text"):
+        list(files.text_lines(tmp_path / "a.tsv"))
+    assert list(files.text_lines(tmp_path / "a.tsv", "latin-1")) == [(1, "1\tMünchen")]
+    with pytest.raises(DatasetError, match=r"dataset.encoding: 'klingon' is not an encoding"):
+        list(files.text_lines(tmp_path / "a.tsv", "klingon"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"not gzip", gzip.compress(b"a" * 1000)[:20], gzip.compress(b"a")[:-9] + b"\xff" * 9]
+)
+def test_a_damaged_archive_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.gz").write_bytes(content)
+    with pytest.raises(DatasetError, match=r"a\.gz cannot be read: "):
+        list(files.lines(tmp_path / "a.gz"))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="cannot be read: Is a directory"):
+        files.json_content(tmp_path)
+
+
+def test_a_missing_file_names_its_setting_and_an_archive_stands_in(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"^dataset\.topics: .*a\.txt does not exist$"):
+        files.located(tmp_path / "a.txt", "topics")
+    (tmp_path / "a.txt.gz").touch()
+    assert files.located(tmp_path / "a.txt", "topics") == tmp_path / "a.txt.gz"
+    (tmp_path / "a.txt").touch()
+    assert files.located(tmp_path / "a.txt", "topics") == tmp_path / "a.txt"
+
+
+def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("b.txt", "a.txt", "sub/c.txt", "d[1].txt", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+
+    def found(pattern: str) -> list[str]:
+        return [path.name for path in files.matching(pattern, "documents")]
+
+    assert found("a.txt") == ["a.txt"]
+    assert found(".") == found(str(tmp_path)) == ["a.txt", "b.txt", "d[1].txt", "c.txt"]
+    assert found("[ab].txt") == found(f"{tmp_path}/[ab].txt") == ["a.txt", "b.txt"]
+    assert found("**/c.txt") == ["c.txt"]
+    assert found("d[1].txt") == ["d[1].txt"]
+    with pytest.raises(DatasetError, match=r"^dataset\.documents: there is no file in x\*, or none that matches it$"):
+        found("x*")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DatasetError, match=r"^dataset\.documents: there is no file in empty"):
+        found("empty")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "query-id\tcorpus-id\tscore\nq 1\td/1\t2\nq2\tdé\t-1\n",
+        "q 1\td/1\t2\nq2\tdé\t-1\n",
+        "\ufeffq 1\t0\td/1\t2\r\nq2\t0\tdé\t-1\r\n",
+        "\nq 1\tQ0\td/1\t2\nq2 Q0   dé -1\n",
+    ],
+)
+def test_judgments_have_three_or_four_columns_with_or_without_heading(tmp_path: Path, content: str) -> None:
+    (tmp_path / "q.tsv").write_text(content, encoding="utf-8")
+    assert files.qrels(tmp_path / "q.tsv") == [("q 1", "d/1", 2), ("q2", "dé", -1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("q1\td1\n", "q.tsv:1: 2 columns, not 3"),
+        ("q1 0 d1 1\nq 1 0 d1 1\n", "q.tsv:2: 5 columns, not 3"),
+        ("q1\td1\thigh\n", "q.tsv:1: the grade is 'high', not a whole number"),
+        ("query\tdoc\tscore\nq1\td1\tscore\n", "q.tsv:2: the grade is 'score', not a whole number"),
+        ("q1\td1\t0.5\n", "q.tsv:1: the grade is '0.5', not a whole number"),
+    ],
+)
+def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "q.tsv").write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        files.qrels(tmp_path / "q.tsv")

@@ -1,0 +1,195 @@
+"""Tables in JSONL, CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.tabular import Tabular
+
+DOCUMENTS = [
+    {"key": "d 1", "name": "One", "body": 'a "quoted", text\nof two lines', "note": "n"},
+    {"key": "é/2", "name": "", "body": "", "note": ""},
+]
+QUERIES = [
+    {"id": "q1", "text": "first?", "kind": "easy", "gold": ["d 1", "é/2"]},
+    {"id": "q2", "text": "", "kind": "hard", "gold": []},
+    {"id": "q3", "text": "third?", "kind": "hard", "gold": ["é/2"]},
+]
+QRELS = [{"query_id": "q1", "document_id": "d 1", "grade": 3}, {"query_id": "q3", "document_id": "é/2", "grade": 0}]
+FORMATS = ["jsonl", "csv", "tsv", "parquet"]
+
+
+def write(path: Path, rows: list[dict[str, Any]], gold_separator: str = "|") -> None:
+    """Write rows in the format of the path's ending."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            table = csv.DictWriter(file, list(rows[0]), delimiter="," if path.suffix == ".csv" else "\t")
+            table.writeheader()
+            for row in rows:
+                table.writerow({k: gold_separator.join(v) if isinstance(v, list) else v for k, v in row.items()})
+
+
+def write_all(folder: Path, ending: str) -> None:
+    for name, rows in (("docs", DOCUMENTS), ("queries", QUERIES), ("qrels", QRELS)):
+        write(folder / f"{name}.{ending}", rows)
+
+
+def load(folder: Path, ending: str, judged: bool = False, **others: Any) -> Dataset:
+    columns = {"document_id": "key", "document_title": "name", "document_text": "body", "query_type": "kind"}
+    paths: dict[str, Any] = {"documents": str(folder / f"docs.{ending}"), "queries": str(folder / f"queries.{ending}")}
+    if judged:
+        paths["qrels"] = str(folder / f"qrels.{ending}")
+    return Tabular(**(columns | paths | others)).load()
+
+
+@pytest.fixture(params=FORMATS)
+def ending(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Write the tables in each format, and return its ending."""
+    write_all(tmp_path, request.param)
+    return str(request.param)
+
+
+def test_right_answers_may_be_a_column_of_the_queries(tmp_path: Path, ending: str) -> None:
+    dataset = load(tmp_path, ending)
+    assert dataset.name == "docs"
+    assert list(dataset.corpus.ids) == ["d 1", "é/2"]
+    assert list(dataset.corpus.titles) == ["One", ""]
+    assert list(dataset.corpus.texts) == ['a "quoted", text\nof two lines', ""]
+    assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
+    assert list(dataset.queries.texts) == ["first?", "", "third?"]
+    assert list(dataset.queries.types) == ["easy", "hard", "hard"]
+    assert dataset.judgments.golds(3).tolist() == [2, 0, 1]
+    assert dataset.judgments.documents.tolist() == [0, 1, 1]
+
+
+def test_judgments_may_be_a_table_and_then_unjudged_queries_go(tmp_path: Path, ending: str) -> None:
+    dataset = load(tmp_path, ending, judged=True)
+    assert list(dataset.queries.ids) == ["q1", "q3"]
+    assert dataset.judgments.grades.tolist() == [3, 0]
+    ungraded = load(tmp_path, ending, judged=True, qrel_grade=None)
+    assert ungraded.judgments.grades.tolist() == [1, 1]
+
+
+def test_text_may_be_of_several_columns(tmp_path: Path, ending: str) -> None:
+    dataset = load(tmp_path, ending, document_title=None, document_text=["name", "note"])
+    assert list(dataset.corpus.texts) == ["One\nn", ""]
+
+
+@pytest.mark.parametrize(
+    ("settings", "column", "exist"),
+    [
+        ({"document_text": "content"}, "content", "there are key, name, body, note"),
+        ({"document_id": "uid"}, "uid", "there are key, name, body, note"),
+        ({"query_text": "question"}, "question", "there are id, text, kind, gold"),
+        ({"query_type": "class"}, "class", "there are id, text, kind, gold"),
+        ({"query_golds": "answers"}, "answers", "there are id, text, kind, gold"),
+        ({"judged": True, "qrel_document": "doc"}, "doc", "there are query_id, document_id, grade"),
+        ({"judged": True, "qrel_grade": "label"}, "label", "there are query_id, document_id, grade"),
+    ],
+)
+def test_a_missing_column_is_answered_with_those_that_exist(
+    tmp_path: Path, ending: str, settings: dict[str, Any], column: str, exist: str
+) -> None:
+    with pytest.raises(DatasetError, match=rf"{ending}.*'{column}' is missing.*{exist}"):
+        load(tmp_path, ending, **settings)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+def test_files_of_lines_may_be_gzipped(tmp_path: Path, ending: str) -> None:
+    write_all(tmp_path, ending)
+    plain = load(tmp_path, ending)
+    for path in list(tmp_path.iterdir()):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert load(tmp_path, ending).fingerprint == load(tmp_path, f"{ending}.gz").fingerprint == plain.fingerprint
+
+
+def test_a_format_may_be_set_against_the_ending(tmp_path: Path, ending: str) -> None:
+    plain = load(tmp_path, ending)
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_suffix(".data"))
+    assert load(tmp_path, "data", format=ending).fingerprint == plain.fingerprint
+    with pytest.raises(DatasetError, match=r"dataset.documents: what is .*docs.data\? Set dataset.format=jsonl, csv"):
+        load(tmp_path, "data")
+
+
+def test_a_missing_file_names_its_setting(tmp_path: Path, ending: str) -> None:
+    for setting in ("documents", "queries", "qrels"):
+        with pytest.raises(DatasetError, match=rf"^dataset\.{setting}: .*nowhere.{ending} does not exist$"):
+            load(tmp_path, ending, **dict[str, Any]({setting: str(tmp_path / f"nowhere.{ending}")}))
+
+
+def test_a_glob_reads_parts_in_order(tmp_path: Path, ending: str) -> None:
+    whole = load(tmp_path, ending)
+    for number, row in enumerate(DOCUMENTS):
+        write(tmp_path / f"part-{number}.{ending}", [row])
+    assert load(tmp_path, ending, documents=str(tmp_path / f"part-*.{ending}")).fingerprint == whole.fingerprint
+
+
+def test_an_answer_may_be_one_id_a_number_or_null(tmp_path: Path) -> None:
+    write(tmp_path / "docs.jsonl", [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": "x|y", "text": "c"}])
+    queries = [{"id": i, "text": "t", "gold": gold} for i, gold in enumerate([1, "1|2", [1, "2"], None, "", ["x|y"]])]
+    write(tmp_path / "queries.jsonl", queries)
+    paths: dict[str, Any] = {"documents": str(tmp_path / "docs.jsonl"), "queries": str(tmp_path / "queries.jsonl")}
+    assert Tabular(**paths).load().judgments.golds(6).tolist() == [1, 2, 2, 0, 0, 1]
+    write(tmp_path / "queries.jsonl", [{"id": 1, "text": "t", "gold": "x|y"}])
+    assert Tabular(**paths, gold_separator=None).load().judgments.documents.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("queries.csv", "id,text,gold\nq1,a,1,2\n", "queries.csv:2: 4 columns, but the header has 3"),
+        ("queries.csv", 'id,text,gold\nq1,"a"b,1\n', "queries.csv:2: not valid CSV: "),
+        ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: not valid CSV: "),
+        ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is '', not an id"),
+        ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is '', not an id"),
+        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not utf-8 text, here or a little later"),
+        (
+            "qrels.csv",
+            "query_id,document_id,grade\nq1,1,high\n",
+            "qrels.csv:2: the grade is 'high', not a whole number",
+        ),
+        ("docs.csv", "", "docs: there are no documents"),
+    ],
+)
+def test_a_broken_line_of_csv_is_named(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+    contents: dict[str, str | bytes] = {"docs.csv": "id,text\n1,a\n\n2,b\n", "queries.csv": "id,text,gold\nq1,a,1\n"}
+    for file, text in (contents | {name: content}).items():
+        (tmp_path / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    paths: dict[str, Any] = {file.split(".")[0]: str(tmp_path / file) for file in contents | {name: content}}
+    paths["documents"] = paths.pop("docs")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        Tabular(**paths).load()
+
+
+def test_a_field_may_be_longer_than_the_csv_modules_limit(tmp_path: Path) -> None:
+    write(tmp_path / "docs.csv", [{"id": "1", "text": "long " * 50_000}])
+    write(tmp_path / "queries.csv", [{"id": "1", "text": "t", "gold": "1"}])
+    dataset = Tabular(documents=str(tmp_path / "docs.csv"), queries=str(tmp_path / "queries.csv")).load()
+    assert len(dataset.corpus.texts[0]) == 250_000
+
+
+def test_what_is_no_parquet_or_of_another_type_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "docs.parquet", [{"id": 1.5, "text": "a"}])
+    write(tmp_path / "queries.parquet", [{"id": "1", "text": "t", "gold": "1"}])
+    paths: dict[str, Any] = {"documents": str(tmp_path / "docs.parquet"), "queries": str(tmp_path / "queries.parquet")}
+    with pytest.raises(DatasetError, match=r"docs.parquet, row 1: 'id' is 1.5, not an id"):
+        Tabular(**paths).load()
+    (tmp_path / "docs.parquet").write_bytes(b"PAR2")
+    with pytest.raises(DatasetError, match=r"docs.parquet cannot be read: "):
+        Tabular(**paths).load()

@@ -1,0 +1,190 @@
+"""TREC's formats."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.trec import Trec
+
+DOCUMENTS = """<DOC>
+<DOCNO> FT911-3 </DOCNO>
+<DATE>910514</DATE>
+<HEADLINE>
+FT  14 MAY 91 / Profits &amp; losses
+</HEADLINE>
+<TEXT>
+<P>Profits fell, p < 0.05.</P><!-- page 3 -->
+Losses rose.
+</TEXT>
+<TEXT>More.</TEXT>
+</DOC>
+<doc>
+<docno>FT911-4</docno>
+<text></text>
+</doc>
+"""
+TOPICS = """<top>
+<num> Number: 301
+<title> International
+Organized Crime &amp; Topic: trade
+
+<desc> Description:
+Identify organizations.
+
+<narr> Narrative:
+A document must name one.
+</top>
+
+<top><num>302</num><title></title><desc>Polio</desc></top>
+"""
+PROFITS = ["Profits", "fell,", "p", "<", "0.05.", "Losses", "rose.", "More."]
+QRELS = "301 0 FT911-3 1\n302 0 FT911-4 0\n302 0 FT911-3 2\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/ft911_1").write_text(DOCUMENTS, encoding="utf-8")
+    (tmp_path / "topics.301-302").write_text(TOPICS, encoding="utf-8")
+    (tmp_path / "qrels.txt").write_text(QRELS, encoding="utf-8")
+    return tmp_path
+
+
+def load(folder: Path, documents: str = "docs", topics: str = "topics.301-302", **others: Any) -> Dataset:
+    return Trec(
+        documents=str(folder / documents), topics=str(folder / topics), qrels=str(folder / "qrels.txt"), **others
+    ).load()
+
+
+def test_sgml_documents_classic_topics_and_judgments_load(folder: Path) -> None:
+    dataset = load(folder)
+    assert dataset.name == "docs"
+    assert list(dataset.corpus.ids) == ["FT911-3", "FT911-4"]
+    assert list(dataset.corpus.titles) == ["FT  14 MAY 91 / Profits & losses", ""]
+    assert [text.split() for text in dataset.corpus.texts] == [PROFITS, []]
+    assert list(dataset.queries.ids) == ["301", "302"]
+    assert list(dataset.queries.texts) == ["International Organized Crime & Topic: trade", ""]
+    assert dataset.judgments.grades.tolist() == [1, 2, 0]
+
+
+def test_other_tags_and_topic_fields_may_be_named(folder: Path) -> None:
+    dataset = load(folder, title_tags=[], text_tags=["DATE"], topic_fields=["title", "desc"])
+    assert list(dataset.corpus.texts) == ["910514", ""]
+    assert not dataset.corpus.titles
+    assert list(dataset.queries.texts) == [
+        "International Organized Crime & Topic: trade Identify organizations.",
+        "Polio",
+    ]
+
+
+def test_no_text_tags_means_all_but_the_id_and_the_title(folder: Path) -> None:
+    text = load(folder, text_tags=[]).corpus.texts[0].split()
+    assert text == ["910514", *PROFITS]
+
+
+def test_topics_may_carry_their_number_as_an_attribute(folder: Path) -> None:
+    topics = (
+        '<topics><topic number="301" type="x"><query>crime</query></topic><topic number=302><query>a</query></topic>'
+    )
+    (folder / "topics.xml").write_text(topics + "</topics>", encoding="utf-8")
+    assert list(load(folder, topics="topics.xml", topic_fields=["query"]).queries.texts) == ["crime", "a"]
+
+
+def test_documents_and_topics_may_be_tsv_or_jsonl_gzipped_or_not(folder: Path) -> None:
+    (folder / "d.tsv").write_text("FT911-3\ta title\ta text\nFT911-4\tonly text\n", encoding="utf-8")
+    (folder / "t.tsv.gz").write_bytes(gzip.compress(b"301\tcrime\tand more\n302\t\n"))
+    tsv = load(folder, "d.tsv", "t.tsv.gz")
+    assert list(tsv.corpus.contents()) == ["a title a text", "only text"]
+    assert list(tsv.queries.texts) == ["crime\tand more", ""]
+    (folder / "d.jsonl").write_text(
+        '{"id": "FT911-3", "title": "a title", "text": "a text"}\n{"id": "FT911-4", "text": "only text"}\n',
+        encoding="utf-8",
+    )
+    (folder / "t.jsonl").write_text(
+        '{"id": 301, "text": "crime\\tand more"}\n{"id": 302, "text": ""}', encoding="utf-8"
+    )
+    assert load(folder, "d.jsonl", "t.jsonl").fingerprint == tsv.fingerprint
+
+
+def test_a_format_may_be_set_against_the_ending(folder: Path) -> None:
+    (folder / "d.txt").write_text("FT911-3\ta text\nFT911-4\tanother\n", encoding="utf-8")
+    (folder / "t.txt").write_text("301\tcrime\n302\tpolio\n", encoding="utf-8")
+    dataset = load(folder, "d.txt", "t.txt", documents_format="tsv", topics_format="tsv")
+    assert list(dataset.queries.texts) == ["crime", "polio"]
+    with pytest.raises(DatasetError, match=r"no <DOC> in it: is it TSV or JSONL.*dataset.documents_format"):
+        load(folder, "d.txt")
+    with pytest.raises(DatasetError, match=r"no <top> in it: is it TSV or JSONL.*dataset.topics_format"):
+        load(folder, topics="t.txt")
+
+
+def test_a_folder_is_read_in_order_of_its_paths(folder: Path) -> None:
+    more = DOCUMENTS.replace("FT911", "FT910").encode()
+    (folder / "docs/a").mkdir()
+    (folder / "docs/a/ft910.gz").write_bytes(gzip.compress(more))
+    assert list(load(folder).corpus.ids) == ["FT910-3", "FT910-4", "FT911-3", "FT911-4"]
+    assert list(load(folder, "docs/ft911*").corpus.ids) == ["FT911-3", "FT911-4"]
+
+
+def test_an_old_encoding_may_be_named(folder: Path) -> None:
+    (folder / "docs/ft911_1").write_bytes(DOCUMENTS.replace("Losses", "Verluste über").encode("latin-1"))
+    assert "über" in load(folder, encoding="latin-1").corpus.texts[0]
+    with pytest.raises(DatasetError, match="ft911_1: not utf-8 text"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("docs/ft911_1", DOCUMENTS + "<DOC>\n<TEXT>x</TEXT></DOC>", "ft911_1:17: a <DOC> with no <DOCNO>"),
+        (
+            "docs/ft911_1",
+            DOCUMENTS + "<DOC><DOCNO>9</DOCNO>",
+            "3 <DOC> of which 2 end with </DOC>: is the file cut off?",
+        ),
+        (
+            "docs/ft911_1",
+            DOCUMENTS.replace("text>", "t>").replace("TEXT>", "T>"),
+            "no document has any of dataset.text_tags",
+        ),
+        ("docs/ft911_1", DOCUMENTS * 2, "the document id 'FT911-3' occurs more than once"),
+        ("topics.301-302", TOPICS.replace("<num>302</num>", ""), "topic 2: 'num' is missing; there are title, desc"),
+        ("topics.301-302", TOPICS.replace("<title></title>", ""), "topic 2: 'title' is missing; there are num, desc"),
+        ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: 2 columns"),
+        ("qrels.txt", "301 0 FT911-9 1\n", "not among the 2 of the corpus: 1, first 'FT911-9'"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content: str, message: str) -> None:
+    (folder / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("d.tsv", "FT911-3\ta\tb\tc\n", "d.tsv:1: 4 columns, not 2 (id, text) or 3"),
+        ("d.tsv", "FT911-3\n", "d.tsv:1: 1 columns, not 2"),
+        ("d.tsv", "\ttext\n", "d.tsv:1: "),
+        ("t.tsv", "301\n", "t.tsv:1: not an id, a tab and a text"),
+    ],
+)
+def test_a_broken_line_of_tsv_is_named(folder: Path, name: str, content: str, message: str) -> None:
+    (folder / "d.tsv").write_text("FT911-3\ta\nFT911-4\tb\n", encoding="utf-8")
+    (folder / "t.tsv").write_text("301\ta\n302\tb\n", encoding="utf-8")
+    (folder / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        load(folder, "d.tsv", "t.tsv")
+
+
+@pytest.mark.parametrize("setting", ["documents", "topics", "qrels"])
+def test_a_missing_file_names_its_setting(folder: Path, setting: str) -> None:
+    paths = {"documents": "docs", "topics": "topics.301-302", "qrels": "qrels.txt"} | {setting: "nowhere"}
+    chosen: dict[str, Any] = {name: str(folder / path) for name, path in paths.items()}
+    with pytest.raises(DatasetError, match=rf"^dataset\.{setting}: .*nowhere does not exist$"):
+        Trec(**chosen).load()

@@ -1,0 +1,49 @@
+"""The shipped YAML files: each is the signature of the class that it names, and shows its defaults."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from runner.config.objects import build
+
+CONF = Path(__file__).parents[2] / "conf" / "dataset"
+OWN = ["beir", "csv", "golden", "golden_json", "jsonl", "parquet", "trec"]
+
+
+def settings(path: Path) -> dict[str, Any]:
+    """Return what a file says, with something in the place of what it requires."""
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {key: "somewhere" if value == "???" else value for key, value in content.items()}
+
+
+def test_all_formats_are_shipped() -> None:
+    assert {path.stem for path in CONF.glob("*.yaml")} >= set(OWN)
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_each_file_opens_with_its_command_and_binds_to_its_class(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith(f"# python -m runner dataset={path.stem}")
+    assert callable(build(settings(path), "dataset").load)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_file_shows_every_setting_with_its_default(name: str) -> None:
+    values = settings(CONF / f"{name}.yaml")
+    made = build(values, "dataset")
+    parameters = inspect.signature(type(made)).parameters
+    assert set(values) - {"_target_"} == set(parameters)
+    if name != "golden":
+        required = [key for key, parameter in parameters.items() if parameter.default is parameter.empty]
+        assert made == type(made)(**dict.fromkeys(required, "somewhere"))
+
+
+def test_the_golden_dataset_is_ready_to_load() -> None:
+    dataset = build(settings(CONF / "golden.yaml"), "dataset").load()
+    assert dataset.name == "golden"
+    assert len(dataset.corpus) and len(dataset.queries) and all(dataset.corpus.titles) and all(dataset.corpus.texts)
+    assert (dataset.judgments.golds(len(dataset.queries)) == 0).any()
