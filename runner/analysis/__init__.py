@@ -1,0 +1,1 @@
+"""What scores mean: how sure they are, and where they differ."""

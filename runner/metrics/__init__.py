@@ -1,0 +1,1 @@
+"""Measures of rankings: what they are called, their values for each query, and what abstaining would do."""

@@ -1,0 +1,128 @@
+"""Queries whose right answer is nothing: who is told so, by which score threshold, and what that costs the others.
+
+A query with gold is answerable, one without is a no-result query. Queries whose search raised an error are neither.
+Thresholds drop what scored below them from the same rankings. Knows nothing of how a threshold is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import Rankings
+from runner.metrics.scores import Grader, answered
+
+Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "error"]
+"""How a query went: first gold at rank 1, later, or nowhere; nothing returned where nothing is right, or something."""
+
+
+@dataclass(frozen=True)
+class AtThreshold:
+    """What is left when results that score below a threshold are dropped; with the threshold None, none is.
+
+    A no-result query is a true negative when nothing is left, else a false positive. `recall` is the mean R@k of the
+    answerable queries, `recall_lost` how much more it is without a threshold, `left_with_nothing` the share of them
+    that gets no result. A share is NaN where there is no query to take it of.
+    """
+
+    threshold: float | None
+    true_negatives: int
+    false_positives: int
+    tn_rate: float
+    fp_rate: float
+    recall: float
+    recall_lost: float
+    left_with_nothing: float
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """How well rankings tell no-result queries from answerable ones.
+
+    `auroc` is that of the best score, `k` the cutoff of the recall in `thresholds`; the first of these is None.
+    """
+
+    no_result: int
+    answerable: int
+    errors: int
+    k: int
+    auroc: float
+    thresholds: tuple[AtThreshold, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same for JSON, with None for NaN."""
+        return asdict(self, dict_factory=lambda items: {n: v if v == v else None for n, v in items})
+
+
+def abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] = (), k: int = 10) -> Abstention:
+    """Measure all that was returned, then each threshold, from the same rankings."""
+    graded, best, ran = grader.grade(rankings), _best(rankings), answered(rankings)
+    answerable, no_result = ran & (grader.golds > 0), ran & (grader.golds == 0)
+    gold = graded.gold
+    scores = rankings.scores[gold.queries, gold.ranks - 1]
+
+    def at(threshold: float | None) -> AtThreshold:
+        silent = (graded.returned == 0) | ~_kept(best, threshold)
+        hits = gold.total(_kept(scores, threshold).astype(np.float64), k)
+        return AtThreshold(
+            threshold=threshold,
+            true_negatives=int(silent[no_result].sum()),
+            false_positives=int((~silent[no_result]).sum()),
+            tn_rate=_mean(silent[no_result]),
+            fp_rate=_mean(~silent[no_result]),
+            recall=_mean(hits[answerable] / grader.golds[answerable]),
+            recall_lost=_mean((gold.count(k) - hits)[answerable] / grader.golds[answerable]),
+            left_with_nothing=_mean(silent[answerable]),
+        )
+
+    return Abstention(
+        no_result=int(no_result.sum()),
+        answerable=int(answerable.sum()),
+        errors=int((~ran).sum()),
+        k=k,
+        auroc=auroc(best[answerable], best[no_result]),
+        thresholds=tuple(at(threshold) for threshold in (None, *thresholds)),
+    )
+
+
+def statuses(grader: Grader, rankings: Rankings, threshold: float | None = None) -> tuple[Status, ...]:
+    """Return how each query went, counting only what scored at or above the threshold."""
+    graded = grader.grade(rankings)
+    gold = graded.gold.select(_kept(rankings.scores[graded.gold.queries, graded.gold.ranks - 1], threshold))
+    by_rule: list[tuple[Status, NDArray[np.bool_]]] = [
+        ("error", ~answered(rankings)),
+        ("false_positive", (grader.golds == 0) & (graded.returned > 0) & _kept(_best(rankings), threshold)),
+        ("true_negative", grader.golds == 0),
+        ("pass", gold.first == 1),
+        ("partial", np.isfinite(gold.first)),
+        ("fail", np.isinf(gold.first)),
+    ]
+    first_rule = np.argmax([rule for _, rule in by_rule], axis=0)
+    return tuple(by_rule[rule][0] for rule in first_rule)
+
+
+def auroc(positives: NDArray[np.floating[Any]], negatives: NDArray[np.floating[Any]]) -> float:
+    """Return the chance that a positive scores above a negative, ties counting half; NaN if there are not both."""
+    ordered = np.sort(negatives)
+    below = np.searchsorted(ordered, positives, side="left") + np.searchsorted(ordered, positives, side="right")
+    return _mean(below / 2) / len(negatives) if len(negatives) else math.nan
+
+
+def _best(rankings: Rankings) -> NDArray[np.float32]:
+    """Return the best score of each query (queries), -inf where it found nothing."""
+    best: NDArray[np.float32] = rankings.scores.max(axis=1, initial=-np.inf)
+    return best
+
+
+def _kept(scores: NDArray[np.float32], threshold: float | None) -> NDArray[np.bool_]:
+    """Return which scores are at or above the threshold, as 32-bit scores can tell."""
+    return scores >= np.float32(-np.inf if threshold is None else threshold)
+
+
+def _mean(values: NDArray[np.generic]) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else math.nan

@@ -1,0 +1,125 @@
+"""What a measure is called: `nDCG@10` is a value that parses, prints and hashes by its name.
+
+The names are those of ir_measures. Knows nothing of rankings or of how a measure is computed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ir_measures
+
+NEEDS_CUTOFF = frozenset({"nDCG", "P", "R", "Success", "F1", "Judged"})
+TAKES_CUTOFF = frozenset({"RR", "AP"})
+TAKES_NO_CUTOFF = frozenset({"Rprec", "Bpref"})
+BUILT_IN = NEEDS_CUTOFF | TAKES_CUTOFF | TAKES_NO_CUTOFF
+"""The measures computed here. Any other is left to ir_measures."""
+
+_NAMES = {name.lower(): name for name in BUILT_IN} | {"mrr": "RR", "map": "AP", "precision": "P", "recall": "R"}
+_PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
+
+
+class MeasureError(ValueError):
+    """A measure is not known, or is not known in this form."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure and the rank that it looks down to (None for the whole ranking).
+
+    The name of a measure that ir_measures computes carries its parameters: `nDCG(dcg='exp-log2')`.
+    """
+
+    name: str
+    cutoff: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None and self.cutoff < 1:
+            raise MeasureError(f"the measure {str(self)!r} has the cutoff {self.cutoff}: the first rank is 1")
+
+    def __str__(self) -> str:
+        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+
+    @property
+    def built_in(self) -> bool:
+        """Return whether the measure is computed here, not by ir_measures."""
+        return self.name in BUILT_IN
+
+
+def parse(text: str) -> Measure:
+    """Return the measure of a name, written in any case; raises `MeasureError`."""
+    plain = _PLAIN.fullmatch(text.strip())
+    name = _NAMES.get(plain[1].lower()) if plain else None
+    if plain is None or name is None:
+        return _checked_by_ir_measures(text.strip())
+    cutoff = None if plain[2] is None else int(plain[2])
+    if cutoff is None and name in NEEDS_CUTOFF:
+        raise MeasureError(f"the measure {text!r} has no cutoff: write {name}@10, for example")
+    if cutoff is not None and name in TAKES_NO_CUTOFF:
+        raise MeasureError(f"the measure {text!r} has a cutoff, but {name} takes none: write {name}")
+    return Measure(name, cutoff)
+
+
+def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, ...]:
+    """Return the measures of names, in their order and each once, with every cutoff of those written without one.
+
+    `P` becomes `P@k` for each k, `AP` becomes `AP` and `AP@k` for each k, `P@7` and `Bpref` stay as they are.
+    """
+    found: dict[Measure, None] = {}
+    for text in measures:
+        name = _NAMES.get(text.strip().lower())
+        if name in NEEDS_CUTOFF:
+            found |= dict.fromkeys(Measure(name, k) for k in k_values)
+        elif name in TAKES_CUTOFF:
+            found |= dict.fromkeys(Measure(name, k) for k in (None, *k_values))
+        else:
+            found[parse(text)] = None
+    return tuple(found)
+
+
+def of_ir_measures(text: str) -> ir_measures.Measure:
+    """Return the object that ir_measures has for a name."""
+    import ir_measures
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # its parser uses names that Python 3.12 deprecates
+        return ir_measures.parse_measure(text)
+
+
+def _checked_by_ir_measures(text: str) -> Measure:
+    import ir_measures
+
+    try:
+        measure = of_ir_measures(text)
+        measure.validate_params()  # type: ignore[no-untyped-call]
+    except NameError:
+        known = {name.lower(): name for name in ir_measures.measures.registry} | _NAMES
+        raise MeasureError(f"unknown measure {text!r}: {_meant(text, known)}") from None
+    except (ValueError, AssertionError) as error:
+        raise MeasureError(f"the measure {text!r} is not well formed: {_one_line(error)}") from None
+    try:
+        ir_measures.evaluator([measure], [])
+    except ValueError as error:
+        raise MeasureError(f"ir_measures cannot compute {text!r} here: {_one_line(error)}") from None
+    cutoff = measure.params.get("cutoff")
+    bare = type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
+    found = Measure(repr(bare), cutoff)
+    return parse(str(found)) if found.built_in else found  # nDCG(dcg='log2')@10 is nDCG@10
+
+
+def _meant(text: str, known: dict[str, str]) -> str:
+    name, at, cutoff = text.partition("@")
+    close = difflib.get_close_matches(name.lower(), known, n=1)
+    if close:
+        return f"did you mean {known[close[0]]}{at}{cutoff}?"
+    return f"there are {', '.join(sorted(BUILT_IN))}, and those of ir_measures"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

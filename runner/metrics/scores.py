@@ -1,0 +1,261 @@
+"""Rankings and judgments in, a value for every measure and query out.
+
+The arithmetic is trec_eval's. All queries are scored at once, and what the measures share is computed once. Knows
+nothing of thresholds, of significance, or of where the rankings are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Rankings
+from runner.datasets.base import Judgments
+from runner.metrics.measures import Measure, MeasureError, of_ir_measures, parse
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The value of each measure for each query (measures x queries).
+
+    It is NaN where a query enters no mean: it has no gold, or its search raised an error. `counted` (queries) marks
+    the others.
+    """
+
+    measures: tuple[Measure, ...]
+    values: Floats
+    counted: NDArray[np.bool_]
+
+    def of(self, measure: Measure | str) -> Floats:
+        """Return the values of one measure (queries); raises `MeasureError` if it was not measured."""
+        wanted = parse(measure) if isinstance(measure, str) else measure
+        if wanted not in self.measures:
+            raise MeasureError(f"{wanted} was not measured: there are {', '.join(map(str, self.measures))}")
+        values: Floats = self.values[self.measures.index(wanted)]
+        return values
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each measure over the counted queries, NaN if there is none."""
+        values = self.values[:, self.counted]
+        means = values.mean(axis=1) if values.shape[1] else np.full(len(values), np.nan)
+        return {str(measure): float(mean) for measure, mean in zip(self.measures, means, strict=True)}
+
+    def select(self, queries: NDArray[np.bool_] | NDArray[np.intp]) -> Scores:
+        """Return the scores of some queries, chosen by a mask or by positions."""
+        return Scores(self.measures, self.values[:, queries], self.counted[queries])
+
+
+def score(
+    rankings: Rankings, judgments: Judgments, n_queries: int, n_documents: int, measures: Sequence[Measure]
+) -> Scores:
+    """Score rankings once. To score many against the same judgments, keep a `Grader`."""
+    return Grader(judgments, n_queries, n_documents).score(rankings, measures)
+
+
+def answered(rankings: Rankings) -> NDArray[np.bool_]:
+    """Return which queries raised no error when they were searched (queries)."""
+    answered = np.ones(len(rankings), dtype=np.bool_)
+    answered[list(rankings.errors or ())] = False
+    return answered
+
+
+@dataclass(frozen=True, eq=False)
+class Grader:
+    """Judgments made ready to score any number of rankings."""
+
+    judgments: Judgments
+    n_queries: int
+    n_documents: int
+    _ideal_dcg: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def golds(self) -> NDArray[np.int64]:
+        """Return how many gold documents each query has (queries)."""
+        return self.judgments.golds(self.n_queries).astype(np.int64)
+
+    def counted(self, rankings: Rankings) -> NDArray[np.bool_]:
+        """Return which queries enter a mean (queries): those with gold whose search raised no error."""
+        return (self.golds > 0) & answered(rankings)
+
+    def score(self, rankings: Rankings, measures: Sequence[Measure]) -> Scores:
+        """Return the value of each measure for each query; a query that found nothing scores 0."""
+        graded = self.grade(rankings)
+        values = np.empty((len(measures), self.n_queries))
+        for row, measure in zip(values, measures, strict=True):
+            if measure.built_in:
+                row[:] = _FORMULAS[measure.name](graded, self.golds, measure.cutoff or rankings.depth)
+        others = [position for position, measure in enumerate(measures) if not measure.built_in]
+        if others:
+            values[others] = self._by_ir_measures(rankings, [measures[position] for position in others])
+        counted = self.counted(rankings)
+        values[:, ~counted] = np.nan
+        return Scores(tuple(measures), values, counted)
+
+    def grade(self, rankings: Rankings) -> Graded:
+        """Return the judged documents that were found; raises `ValueError` if they are not of this corpus."""
+        if len(rankings) != self.n_queries:
+            raise ValueError(f"there are rankings of {len(rankings)} queries, but judgments of {self.n_queries}")
+        documents = rankings.documents
+        if documents.max(initial=NOTHING) >= self.n_documents:
+            raise ValueError(f"the rankings have document {documents.max()} of a corpus of {self.n_documents}")
+        keys = documents + self._first_keys[:, None]
+        places = np.searchsorted(self._keys, keys.ravel()).reshape(keys.shape)
+        queries, columns = np.nonzero(self._keys[places] == keys)
+        grades = self.judgments.grades[places[queries, columns]]
+        return Graded(self, queries, columns + 1, grades, np.count_nonzero(documents != NOTHING, axis=1))
+
+    @cached_property
+    def ideal(self) -> Graded:
+        """Return the best possible rankings: each query's gold documents by their grade."""
+        gold = self.judgments.grades > 0
+        queries, grades = self.judgments.queries[gold].astype(np.int64), self.judgments.grades[gold]
+        order = np.lexsort((-grades, queries))
+        return Graded(self, queries, np.arange(len(order)) - _starts(queries) + 1, grades[order], self.golds)
+
+    def ideal_dcg(self, k: int) -> Floats:
+        """Return the best possible discounted cumulative gain of the first k documents (queries)."""
+        if k not in self._ideal_dcg:
+            self._ideal_dcg[k] = self.ideal.dcg(k)
+        return self._ideal_dcg[k]
+
+    @cached_property
+    def _first_keys(self) -> NDArray[np.int64]:
+        """Return the key of each query's first document (queries). The one before it stands for no document."""
+        documents = max(self.n_documents, int(self.judgments.documents.max(initial=0)) + 1)
+        return np.arange(self.n_queries, dtype=np.int64) * (documents + 1) + 1
+
+    @cached_property
+    def _keys(self) -> NDArray[np.int64]:
+        """Return the keys of all judgments, ascending, and one beyond them."""
+        keys = self._first_keys[self.judgments.queries] + self.judgments.documents
+        return np.append(keys, np.iinfo(np.int64).max)
+
+    @cached_property
+    def _qrels(self) -> dict[str, dict[str, int]]:
+        """Return the judgments as ir_measures wants them, without queries that have no gold: they may abort it."""
+        qrels: dict[str, dict[str, int]] = {}
+        scored = self.golds[self.judgments.queries] > 0
+        columns = (self.judgments.queries, self.judgments.documents, self.judgments.grades)
+        for query, document, grade in zip(*(column[scored].tolist() for column in columns), strict=True):
+            qrels.setdefault(str(query), {})[str(document)] = grade
+        return qrels
+
+    def _by_ir_measures(self, rankings: Rankings, measures: Sequence[Measure]) -> Floats:
+        """Score by ir_measures; ids are positions, scores are ranks, so that its own tie rule has no say."""
+        import ir_measures
+
+        runs = {
+            str(query): {str(document): -float(rank) for rank, document in enumerate(row) if document != NOTHING}
+            for query, row in enumerate(rankings.documents.tolist())
+        }
+        rows = {of_ir_measures(str(measure)): row for row, measure in enumerate(measures)}
+        values = np.zeros((len(measures), self.n_queries))
+        found = {query: run for query, run in runs.items() if run}
+        for metric in ir_measures.iter_calc(list(rows), self._qrels, found):
+            values[rows[metric.measure], int(metric.query_id)] = metric.value
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """The judged documents that were found, in columns, by query, then rank (from 1); and what measures share.
+
+    `returned` (queries) is how many documents each query found, judged or not.
+    """
+
+    grader: Grader
+    queries: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    grades: NDArray[np.int32]
+    returned: NDArray[np.int64]
+
+    @cached_property
+    def gold(self) -> Graded:
+        """Return the gold documents alone."""
+        return self.select(self.grades > 0)
+
+    def select(self, documents: NDArray[np.bool_]) -> Graded:
+        """Return some of the documents alone."""
+        columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
+        return Graded(self.grader, *columns, self.returned)
+
+    def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many are in the first k (queries); k may differ between the documents."""
+        return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
+
+    def total(self, values: Floats, k: int) -> Floats:
+        """Return the sum, rank by rank, of a value of each document in the first k (queries)."""
+        within = self.ranks <= k
+        return _sums(self.queries[within], values[within], self.grader.n_queries)
+
+    def dcg(self, k: int) -> Floats:
+        """Return the discounted cumulative gain of the first k (queries): grade / log2(rank + 1)."""
+        return self.gold.total(self.gold._gains, k)
+
+    def precisions(self, k: int) -> Floats:
+        """Return the sum of the precisions at the gold documents in the first k (queries)."""
+        return self.gold.total(self.gold._precisions, k)
+
+    @cached_property
+    def first(self) -> Floats:
+        """Return the rank of the first gold document (queries), infinity where there is none."""
+        first = np.full(self.grader.n_queries, np.inf)
+        first[self.gold.queries[::-1]] = self.gold.ranks[::-1]
+        return first
+
+    @cached_property
+    def preferred(self) -> Floats:
+        """Return the sum, over the gold documents found, of the share of non-relevant ones not above them (queries).
+
+        As in trec_eval, no more non-relevant documents count than the query has golds (Buckley & Voorhees 2004).
+        """
+        judgments, golds = self.grader.judgments, self.grader.golds
+        bad = np.bincount(judgments.queries[judgments.grades == 0], minlength=len(golds))
+        before = np.cumsum(self.grades == 0) - (self.grades == 0)
+        above = before - before[_starts(self.queries)]
+        shares = np.minimum(above, golds[self.queries]) / np.maximum(np.minimum(bad, golds), 1)[self.queries]
+        return _sums(self.queries, (1 - shares) * (self.grades > 0), len(golds))
+
+    @cached_property
+    def _gains(self) -> Floats:
+        return self.grades / np.log2(self.ranks + 1)
+
+    @cached_property
+    def _precisions(self) -> Floats:
+        return (np.arange(len(self.ranks)) - _starts(self.queries) + 1) / self.ranks
+
+
+def _starts(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the first document of each document's query is, in a column sorted by query."""
+    return np.searchsorted(queries, queries)
+
+
+def _sums(queries: NDArray[np.int64], values: Floats, n_queries: int) -> Floats:
+    """Return the sum of the values of each query, added in their order."""
+    sums = np.bincount(queries, weights=values, minlength=n_queries)
+    return sums.astype(np.float64, copy=False)  # without any value it has integers
+
+
+def _share(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
+    """Return parts / wholes, 0 where the whole is 0."""
+    return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
+
+
+_FORMULAS: dict[str, Callable[[Graded, NDArray[np.int64], int], Floats]] = {
+    "nDCG": lambda graded, golds, k: _share(graded.dcg(k), graded.grader.ideal_dcg(k)),
+    "P": lambda graded, golds, k: graded.gold.count(k) / k,
+    "R": lambda graded, golds, k: _share(graded.gold.count(k), golds),
+    "F1": lambda graded, golds, k: 2 * graded.gold.count(k) / (k + golds),  # 2PR / (P + R), without the 0 / 0
+    "AP": lambda graded, golds, k: _share(graded.precisions(k), golds),
+    "RR": lambda graded, golds, k: np.where(graded.first <= k, 1 / graded.first, 0),
+    "Success": lambda graded, golds, k: (graded.first <= k).astype(np.float64),
+    "Judged": lambda graded, golds, k: _share(graded.count(k), np.minimum(graded.returned, k)),
+    "Rprec": lambda graded, golds, k: _share(graded.gold.count(golds[graded.gold.queries]), golds),
+    "Bpref": lambda graded, golds, k: _share(graded.preferred, golds),
+}

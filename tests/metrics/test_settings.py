@@ -1,0 +1,55 @@
+"""The settings of what is measured are checked once, before anything is searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+
+import runner.metrics.settings
+from runner.metrics.settings import MetricSettings
+
+SHIPPED = Path(runner.metrics.settings.__file__).parents[2] / "conf" / "metrics" / "default.yaml"
+
+
+def test_the_shipped_settings_are_the_defaults() -> None:
+    shipped: Any = OmegaConf.to_container(OmegaConf.load(SHIPPED))
+    assert shipped.pop("_target_") == f"{MetricSettings.__module__}.{MetricSettings.__qualname__}"
+    assert MetricSettings(**shipped) == MetricSettings()
+
+
+def test_every_measure_gets_every_cutoff_and_the_primary_one_is_among_them() -> None:
+    names = [str(measure) for measure in MetricSettings(measures=("P", "Bpref"), k_values=(5, 1)).expanded]
+    assert names == ["P@1", "P@5", "Bpref", "nDCG@10"]
+    assert str(MetricSettings().primary_measure) == "nDCG@10"
+    assert len(MetricSettings().expanded) == 6 * 5 + 2 * 6 + 2
+
+
+def test_cutoffs_and_thresholds_are_ascending_and_each_once() -> None:
+    settings = MetricSettings(k_values=[10, 1, 10], thresholds=[0.5, 0.1])  # type: ignore[arg-type]
+    assert settings.k_values == (1, 10)
+    assert settings.thresholds == (0.1, 0.5)
+    assert repr(settings) == repr(MetricSettings(k_values=(1, 10), thresholds=(0.1, 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"depth": 50}, "nDCG@100 looks deeper than depth=50: set depth to at least 100"),
+        ({"primary": "AP@200"}, "AP@200 looks deeper than depth=100"),
+        ({"measures": ["ERR@300"]}, "ERR@300 looks deeper than depth=100"),
+        ({"measures": ["nDGC"]}, "unknown measure 'nDGC': did you mean nDCG?"),
+        ({"primary": "nDCG"}, "the measure 'nDCG' has no cutoff: write nDCG@10"),
+        ({"k_values": [0]}, "greater than or equal to 1"),
+        ({"thresholds": [float("nan")]}, "less than or equal to"),
+        ({"thresholds": [1e39]}, "less than or equal to"),
+        ({"confidence": 95}, "less than 1"),
+        ({"k_value": [1]}, "[Uu]nexpected keyword argument"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        MetricSettings(**changed)
