@@ -1,0 +1,83 @@
+"""How a config becomes objects: `_target_` names a class, and the class's signature is the schema.
+
+Unlike Hydra's `instantiate`, it honours `_target_` only for this project's modules and the plugins that a config names,
+so that a YAML file from elsewhere cannot run arbitrary code, and it names the setting that is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+OWN_MODULES = ("retrievers", "runner")
+
+
+class ConfigError(ValueError):
+    """A setting is misspelt, missing, or has a value that is out of range."""
+
+
+def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: ANN401 (any configured object)
+    """Return what a node of a plain config describes: objects where it has `_target_`, inside out.
+
+    `path` is the node's place in the config, for messages. Raises `ConfigError`.
+    """
+    if isinstance(node, Mapping):
+        values = {key: build(value, f"{path}.{key}", plugins) for key, value in node.items() if key != "_target_"}
+        return _call(_locate(str(node["_target_"]), path, plugins), values, path) if "_target_" in node else values
+    if isinstance(node, (list, tuple)):
+        return [build(value, f"{path}.{position}", plugins) for position, value in enumerate(node)]
+    return node
+
+
+def suggestion(word: str, possible: Iterable[str]) -> str:
+    """Return what a misspelt word may have meant, as the end of a message."""
+    known = sorted(set(possible) - {"_target_"})
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}? ({', '.join(known)})" if near else f"there are {', '.join(known) or 'none'}"
+
+
+def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
+    module, _, name = target.rpartition(".")
+    if module.partition(".")[0] not in OWN_MODULES and not any(f"{module}.".startswith(f"{p}.") for p in plugins):
+        raise ConfigError(
+            f"{path}._target_={target}: only this program's own classes are made from a config; "
+            f"to allow another module, name it: 'plugins=[{module.partition('.')[0]}]'"
+        )
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
+    if not inspect.isclass(found):
+        raise ConfigError(f"{path}._target_={target}: is not a class")
+    return found
+
+
+def _call(target: type, values: dict[str, Any], path: str) -> Any:  # noqa: ANN401 (any configured object)
+    parameters = inspect.signature(target).parameters
+    for name in values:
+        if name not in parameters:
+            raise ConfigError(f"{path}.{name}: no such setting; {suggestion(name, parameters)}")
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in values:
+            raise ConfigError(f"{path}.{name}: is required")
+    try:
+        return target(**values)
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, path)) from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _one_line(error: ValidationError, path: str) -> str:
+    """Say the first thing that is wrong: which setting, its value, and what would be right."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join([path, *(str(part) for part in first["loc"] if not isinstance(part, str) or part.isidentifier())])
+    message = first["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    value = first["input"]
+    told = f"={value}" if isinstance(value, (str, int, float, bool, list)) or value is None else ""
+    return f"{place}{told}: {message}"

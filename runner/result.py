@@ -1,0 +1,257 @@
+"""The one versioned record of an evaluation, from which every report, comparison and gate is made.
+
+A record is a folder: `result.json` (what was evaluated, means, failures, timings), `per_query.parquet` (every measure
+of every query) and `rankings.parquet` (what each query found, with grades). The same input gives the same bytes, but
+for what stands under `timings` and `environment`. It knows neither how a result came to be nor where it is logged.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Rankings
+
+VERSION = 1
+
+
+class ResultError(ValueError):
+    """A result record is missing, damaged, or of a version that this program does not read."""
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """What a result says of its dataset."""
+
+    name: str
+    split: str
+    fingerprint: str
+    corpus_fingerprint: str
+    documents: int
+    queries: int
+    judgments: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A piece of work that the evaluation needed: its kind, what it costs alone, and whether it was there already."""
+
+    kind: str
+    seconds: float
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds. `index_s` and `search_s` are the cost as if nothing had been shared; `wall_s` is what passed.
+
+    `mean_ms` and `p95_ms` are of single queries asked one at a time (null where none was timed).
+    """
+
+    index_s: float
+    search_s: float
+    score_s: float
+    wall_s: float
+    mean_ms: float | None
+    p95_ms: float | None
+    stages: Sequence[Stage] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTable:
+    """The judged queries in columns: `expected` are the ids of each one's gold, `statuses` as the abstention room says.
+
+    `errors` is "" where the search went well.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    types: Sequence[str]
+    expected: Sequence[Sequence[str]]
+    statuses: Sequence[str]
+    errors: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Rankings by document id, with the grade of what is judged (n x k, -1 for unjudged or nothing)."""
+
+    rankings: Rankings
+    documents: Sequence[str]
+    grades: NDArray[np.int32]
+
+    def ids(self, query: int, k: int | None = None) -> list[str]:
+        """Return the ids that a query (by position) found, best first."""
+        return [self.documents[d] for d in self.rankings.documents[query, :k] if d != NOTHING]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One evaluation of one retriever on one dataset.
+
+    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone. `measures` are
+    names as ir_measures spells them; `scores` (measures x queries, float64) are NaN for queries that enter no mean.
+    `means`, `intervals` (low, high) and `by_type` (type -> measure -> mean; type -> "queries" -> count) are folds over
+    `scores`. `abstention` is about the queries whose right answer is nothing, `diagnostics` what the retriever says of
+    itself (an approximate index's recall).
+    """
+
+    name: str
+    retriever: str
+    config: Mapping[str, Any]
+    config_hash: str
+    swept: Mapping[str, Any]
+    dataset: DatasetSummary
+    primary: str
+    queries: QueryTable
+    measures: Sequence[str]
+    scores: NDArray[np.float64]
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    by_type: Mapping[str, Mapping[str, float]]
+    abstention: Mapping[str, Any]
+    timings: Timings
+    found: Found | None = None
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, measure: str) -> NDArray[np.float64]:
+        """Return a measure's value for each query; raises `ResultError` for one that was not measured."""
+        if measure not in self.measures:
+            raise ResultError(f"{self.name} has no {measure}: it has {', '.join(self.measures)}")
+        values: NDArray[np.float64] = self.scores[list(self.measures).index(measure)]
+        return values
+
+    def light(self) -> Result:
+        """Return the result without its rankings, which a sweep does not keep in memory."""
+        return replace(self, found=None)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Return what went wrong, by query id."""
+        return {i: error for i, error in zip(self.queries.ids, self.queries.errors, strict=True) if error}
+
+
+_TABLES = ("queries", "scores", "found")
+
+
+def save(result: Result, folder: Path) -> None:
+    """Write a result's record into a folder; `result.json` comes last, so that its existence means all is there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    q = result.queries
+    table = {
+        "query_id": pa.array(q.ids),
+        "query": pa.array(q.texts),
+        "type": pa.array(q.types).dictionary_encode(),
+        "status": pa.array(q.statuses).dictionary_encode(),
+        "error": pa.array(q.errors).dictionary_encode(),
+        "expected": pa.array([list(e) for e in q.expected], pa.list_(pa.string())),
+    }
+    scores = {m: pa.array(row, from_pandas=True) for m, row in zip(result.measures, result.scores, strict=True)}
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(table | scores), folder / "per_query.parquet", compression="zstd")
+    if result.found is not None:
+        pq.write_table(_rankings_table(result), folder / "rankings.parquet", compression="zstd")
+    head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
+    head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    (folder / "result.json").write_bytes(orjson.dumps(head, option=options, default=str))
+
+
+def load(path: Path) -> Result:
+    """Read a record back, by its folder or its `result.json`; raises `ResultError`."""
+    import pyarrow.parquet as pq
+
+    file = path / "result.json" if path.is_dir() else path
+    try:
+        head = orjson.loads(file.read_bytes())
+        version = head.pop("version")
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise ResultError(f"{file}: not a result record ({error})") from None
+    if version != VERSION:
+        raise ResultError(f"{file}: version {version} of the record; this program reads version {VERSION}")
+    if not (file.parent / "per_query.parquet").is_file():
+        raise ResultError(f"{file}: per_query.parquet is missing beside it: a record is the whole folder")
+    table = pq.read_table(file.parent / "per_query.parquet").to_pydict()
+    names = ("query_id", "query", "type", "expected", "status", "error")
+    queries = QueryTable(*(table.pop(name) for name in names))
+    timings = head.pop("timings")
+    stages = [Stage(**stage) for stage in timings.pop("stages")]
+    head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
+    scores = np.array([table[m] for m in head["measures"]], dtype=np.float64).reshape(-1, len(queries.ids))
+    rankings = file.parent / "rankings.parquet"
+    return Result(
+        **head | {"dataset": DatasetSummary(**head["dataset"]), "timings": Timings(stages=stages, **timings)},
+        queries=queries,
+        scores=scores,
+        found=_found(pq.read_table(rankings), queries.ids) if rankings.is_file() else None,
+    )
+
+
+def write_trec(result: Result, file: Path) -> None:
+    """Write a result's rankings as a gzipped TREC run; white space in ids becomes "%20", which the format needs."""
+    if result.found is None:
+        raise ResultError(f"{result.name} was loaded without its rankings")
+    documents, scores = result.found.rankings.documents, result.found.rankings.scores
+    tag, ids = _token(result.name), [_token(i) for i in result.found.documents]
+    lines = [
+        f"{_token(query)} Q0 {ids[document]} {place + 1} {score!r} {tag}\n"
+        for position, query in enumerate(result.queries.ids)
+        for place, (document, score) in enumerate(
+            zip(documents[position].tolist(), scores[position].tolist(), strict=True)
+        )
+        if document != NOTHING
+    ]
+    with file.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+        packed.write("".join(lines).encode())
+
+
+def _token(text: str) -> str:
+    return "%20".join(text.split()) or "-"
+
+
+def _shallow(result: Result) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in result.__dataclass_fields__}
+
+
+def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)
+    import pyarrow as pa
+
+    assert result.found is not None  # noqa: S101 (the caller looked)
+    documents, ids = result.found.rankings.documents, result.found.documents
+    there = documents != NOTHING
+    used, codes = np.unique(documents[there], return_inverse=True)
+    queries, places = np.nonzero(there)
+    return pa.table(
+        {
+            "query_id": pa.DictionaryArray.from_arrays(queries.astype(np.int32), pa.array(result.queries.ids)),
+            "rank": places.astype(np.int32) + 1,
+            "document_id": pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array([ids[d] for d in used])),
+            "score": result.found.rankings.scores[there],
+            "grade": result.found.grades[there],
+        }
+    )
+
+
+def _found(table: Any, query_ids: Sequence[str]) -> Found:  # noqa: ANN401 (pyarrow has no types)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    position = {query: i for i, query in enumerate(query_ids)}
+    codes, ids = columns["document_id"].indices.to_numpy(), columns["document_id"].dictionary.to_pylist()
+    in_table = np.array([position[q] for q in columns["query_id"].dictionary.to_pylist()], dtype=np.int64)
+    queries = in_table[columns["query_id"].indices.to_numpy()] if len(in_table) else np.zeros(0, dtype=np.int64)
+    places = columns["rank"].to_numpy() - 1
+    shape = (len(query_ids), int(places.max(initial=-1)) + 1)
+    documents, grades = np.full(shape, NOTHING, np.int32), np.full(shape, NOTHING, np.int32)
+    scores = np.full(shape, -np.inf, np.float32)
+    documents[queries, places], scores[queries, places] = codes, columns["score"].to_numpy()
+    grades[queries, places] = columns["grade"].to_numpy()
+    return Found(Rankings(documents, scores), ids, grades)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from retrievers.bm25 import BM25
+from runner.config.objects import ConfigError, build
+
+BM25_NODE = {"_target_": "retrievers.bm25.BM25", "k1": 1.2, "analyzer": {"_target_": "retrievers.analyzer.Analyzer"}}
+
+
+def test_a_node_becomes_its_object_inside_out() -> None:
+    assert build(BM25_NODE, "retriever") == BM25(k1=1.2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"k2": 1}, r"^retriever\.k2: no such setting; did you mean k1\?"),
+        ({"k1": -1}, r"^retriever\.k1=-1: should be greater than or equal to 0$"),
+        ({"k1": "abc"}, r"^retriever\.k1=abc: should be a valid number"),
+        ({"variant": "bm26"}, r"^retriever\.variant=bm26: should be 'lucene', 'robertson'"),
+        (
+            {"analyzer": {"_target_": "retrievers.analyzer.Analyzer", "stemmer": "x"}},
+            r"^retriever\.analyzer\.stemmer=x: no",
+        ),
+        ({"_target_": "os.system"}, r"only this program's own classes"),
+        ({"_target_": "retrieversx.evil.Thing"}, r"only this program's own classes"),
+        ({"_target_": "retrievers.bm26.BM25"}, r"cannot be imported"),
+        ({"_target_": "retrievers.base.rank"}, r"is not a class"),
+        ({"_target_": "BM25"}, r"only this program's own classes"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(BM25_NODE | changes, "retriever")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_required_setting_is_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"^dataset\.path: is required"):
+        build({"_target_": "runner.datasets.beir.Beir"}, "dataset")
+
+
+def test_modules_of_a_named_plugin_are_allowed() -> None:
+    node = {"_target_": "fractions.Fraction", "numerator": 3}
+    with pytest.raises(ConfigError, match=r"plugins=\[fractions\]"):
+        build(node, "x")
+    assert build(node, "x", plugins=["fractions"]) == 3
