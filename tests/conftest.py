@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from retrievers.base import Corpus
+from runner.tracking import Tracker, Tracking
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -47,3 +49,19 @@ def harbour() -> Corpus:
             "",
         ],
     )
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an MLflow database that has its tables, which takes seconds to make."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    Tracker(Tracking(uri=f"sqlite:///{folder}/mlflow.db", artifacts=str(folder / "artifacts"), experiment="unused"))
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def tracking(migrated: Path, tmp_path: Path) -> Tracking:
+    """Return the settings of a fresh MLflow store."""
+    (tmp_path / "mlruns").mkdir()
+    shutil.copy(migrated, tmp_path / "mlruns" / "mlflow.db")
+    return Tracking(uri=f"sqlite:///{tmp_path}/mlruns/mlflow.db", artifacts=str(tmp_path / "mlruns" / "artifacts"))

@@ -1,0 +1,44 @@
+# What people type. Nothing needs to be activated; a second call installs nothing.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run ui test test-all check bench clean
+
+help:  ## Say what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## Make the environment in .venv from the lock file
+
+$(READY): requirements.lock pyproject.toml
+	@python3 -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
+		{ echo "Python 3.11, 3.12 or 3.13 is needed; python3 is $$(python3 --version)"; exit 2; }
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup  ## Take the tour: compare some retrievers on the bundled dataset
+	$(PYTHON) -m runner experiment=tour
+
+ui: setup  ## Open the MLflow UI
+	$(PYTHON) -m runner ui
+
+test: setup  ## Run the tests
+	$(PYTHON) -m pytest -m "not slow"
+
+test-all: setup  ## Run the tests, the slow ones too
+	$(PYTHON) -m pytest
+
+check: setup  ## Format, lint, types, who may import whom
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: setup  ## Measure speed and memory against a peer, side by side
+	$(PYTHON) -m benchmarks
+
+clean:  ## Remove the environment; runs and the store stay
+	rm -rf $(VENV)

@@ -1,0 +1,55 @@
+"""The command line: `python -m runner [VERB] [Hydra overrides]`. No verb means evaluate."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+from runner import commands
+
+USER_MISTAKE, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
+    from runner.config.launch import launch
+    from runner.config.objects import ConfigError, suggestion
+
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    verb = words.pop(0) if words and words[0].isalpha() else "evaluate"
+    try:
+        if verb not in verbs:
+            raise ConfigError(f"{verb}: no such verb; {suggestion(verb, verbs)}")
+        return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
+    except ValueError as error:
+        if not isinstance(error, _mistakes()):
+            raise
+        _say(str(error))
+        return USER_MISTAKE
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+
+
+def _mistakes() -> tuple[type[ValueError], ...]:
+    """Return the errors that are about what the user gave, not about this program."""
+    from retrievers.base import RetrieverError
+    from runner.config.objects import ConfigError
+    from runner.datasets.base import DatasetError
+    from runner.metrics.measures import MeasureError
+    from runner.result import ResultError
+
+    return ConfigError, DatasetError, MeasureError, ResultError, RetrieverError
+
+
+def _say(text: str) -> None:
+    from runner.reports import console
+
+    console.error(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""One evaluation, from a composed config to a Result: what `evaluate` runs once and a sweep many times.
+
+dataset -> retriever -> rankings -> scores. The only step that touches the retriever is `searched`; everything after it
+is arithmetic. It knows neither Hydra nor MLflow nor files other than the dataset's.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Rankings, Retriever, searched, searcher_of
+from runner.analysis.significance import bootstrap_interval
+from runner.config.objects import ConfigError, build
+from runner.config.values import Settled, config_hash, public
+from runner.datasets.base import Dataset, Source
+from runner.metrics.abstention import abstention, statuses
+from runner.metrics.scores import Grader, Scores
+from runner.metrics.settings import MetricSettings
+from runner.result import DatasetSummary, Found, QueryTable, Result, Stage, Timings
+from runner.store import Cost, DiskStore
+
+SEARCH_STAGES = frozenset({"rankings", "query embeddings"})
+"""The kinds of work that belong to answering queries; what times queries is no work; all else is indexing."""
+
+TIMING_STAGES = frozenset({"latency"})
+
+DECIDING_PACKAGES = (
+    "retrieval-runner",
+    "numpy",
+    "scipy",
+    "numba",
+    "faiss-cpu",
+    "sentence-transformers",
+    "torch",
+    "rank-bm25",
+    "PyStemmer",
+    "mlflow",
+    "hydra-core",
+)
+"""What a result's environment names the versions of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A composed config as objects. `parameters` are the config flattened, `swept` the keys that vary in a sweep."""
+
+    name: str
+    retriever_name: str
+    retriever: Retriever
+    source: Source
+    metrics: MetricSettings
+    config: Mapping[str, Any]
+    parameters: Mapping[str, str]
+    swept: Mapping[str, Any] = field(default_factory=dict)
+
+
+def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str, Any] | None = None) -> Experiment:
+    """Make the objects of a config; raises `ConfigError` before any work is done."""
+    config = settled.config
+    plugins = config.get("plugins") or ()
+    parts = {key: build(config[key], key, plugins) for key in ("retriever", "dataset", "metrics")}
+    for key, kind in (("retriever", Retriever), ("dataset", Source), ("metrics", MetricSettings)):
+        if not isinstance(parts[key], kind):
+            raise ConfigError(f"{key}: {type(parts[key]).__name__} is not a {kind.__name__}")
+    choice = str(config["choices"].get("retriever", "retriever"))
+    return Experiment(
+        name or choice, choice, parts["retriever"], parts["dataset"], parts["metrics"],
+        public(config), settled.parameters, swept or {},
+    )  # fmt: skip
+
+
+class Bench:
+    """What evaluations share: the store, the datasets that were loaded, and their judgments made ready."""
+
+    def __init__(self, store: DiskStore) -> None:
+        self.store = store
+        self._datasets: dict[str, Dataset] = {}
+        self._graders: dict[tuple[str, str], Grader] = {}
+
+    def dataset(self, source: Source) -> Dataset:
+        """Return a source's dataset, loaded once; raises `DatasetError`."""
+        if repr(source) not in self._datasets:
+            self._datasets[repr(source)] = source.load()
+        return self._datasets[repr(source)]
+
+    def evaluate(self, experiment: Experiment) -> Result:
+        """Run one evaluation. Queries that fail are part of the result; a retriever that fails raises."""
+        start = time.perf_counter()
+        dataset, settings = self.dataset(experiment.source), experiment.metrics
+        grader = self._grader(experiment, dataset)
+        with self.store.account() as costs:
+            rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, settings.depth, self.store)
+            diagnostics = self._diagnostics(experiment.retriever, dataset, settings.depth)
+        scoring = time.perf_counter()
+        scores = grader.score(rankings, settings.expanded)
+        result = _result(experiment, dataset, grader, rankings, scores, diagnostics)
+        done = time.perf_counter()
+        return _timed(result, costs, rankings, done - scoring, done - start)
+
+    def _grader(self, experiment: Experiment, dataset: Dataset) -> Grader:
+        judgments = dataset.judgments_for(experiment.retriever_name)
+        searched_as = experiment.retriever_name if judgments is not dataset.judgments else ""
+        key = (repr(experiment.source), searched_as)
+        if key not in self._graders:
+            self._graders[key] = Grader(judgments, len(dataset.queries), len(dataset.corpus))
+        return self._graders[key]
+
+    def _diagnostics(self, retriever: Retriever, dataset: Dataset, depth: int) -> dict[str, float]:
+        """Return what a retriever can say of itself, such as the recall of an approximate index."""
+        if not getattr(retriever, "approximate", False):
+            return {}
+        searcher = searcher_of(retriever, dataset.corpus, self.store)
+        said: dict[str, float] = searcher.diagnostics(dataset.queries.texts, depth, self.store)  # type: ignore[attr-defined]
+        return said
+
+
+def _result(
+    experiment: Experiment,
+    dataset: Dataset,
+    grader: Grader,
+    rankings: Rankings,
+    scores: Scores,
+    diagnostics: Mapping[str, float],
+) -> Result:
+    settings, names = experiment.metrics, [str(measure) for measure in scores.measures]
+    counted = scores.values[:, scores.counted]
+    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+    errors = rankings.errors or {}
+    queries = QueryTable(
+        ids=list(dataset.queries.ids),
+        texts=list(dataset.queries.texts),
+        types=list(dataset.queries.types),
+        expected=_expected(dataset, grader),
+        statuses=statuses(grader, rankings, settings.thresholds[0] if settings.thresholds else None),
+        errors=[errors.get(position, "") for position in range(len(dataset.queries))],
+    )
+    return Result(
+        name=experiment.name,
+        retriever=experiment.retriever_name,
+        config=experiment.config,
+        config_hash=config_hash(experiment.config),
+        swept=dict(experiment.swept),
+        dataset=_summary(dataset),
+        primary=str(settings.primary_measure),
+        queries=queries,
+        measures=names,
+        scores=scores.values,
+        means=scores.means(),
+        intervals={name: (low, high) for name, (low, high) in zip(names, intervals, strict=True)},
+        by_type=_by_type(scores, queries.types),
+        abstention=abstention(
+            grader, rankings, settings.thresholds, max(settings.k_values, default=settings.depth)
+        ).to_dict(),
+        timings=Timings(0.0, 0.0, 0.0, 0.0, None, None),
+        found=Found(rankings, dataset.corpus.ids, _grades(rankings, grader)),
+        diagnostics=diagnostics,
+        environment=environment(),
+    )
+
+
+def _summary(dataset: Dataset) -> DatasetSummary:
+    return DatasetSummary(
+        name=dataset.name,
+        split=dataset.split,
+        fingerprint=dataset.fingerprint,
+        corpus_fingerprint=dataset.corpus.fingerprint,
+        documents=len(dataset.corpus),
+        queries=len(dataset.queries),
+        judgments=len(dataset.judgments),
+    )
+
+
+def _grades(rankings: Rankings, grader: Grader) -> NDArray[np.int32]:
+    graded = grader.grade(rankings)
+    grades = np.full(rankings.documents.shape, NOTHING, dtype=np.int32)
+    grades[graded.queries, graded.ranks - 1] = graded.grades
+    return grades
+
+
+def _expected(dataset: Dataset, grader: Grader) -> list[list[str]]:
+    """Return the gold ids of each query, the highest grade first."""
+    judgments, n = grader.judgments, len(dataset.corpus)
+    expected: list[list[str]] = [[] for _ in dataset.queries.ids]
+    order = np.lexsort((judgments.documents, -judgments.grades, judgments.queries))
+    for query, document, grade in zip(
+        judgments.queries[order].tolist(),
+        judgments.documents[order].tolist(),
+        judgments.grades[order].tolist(),
+        strict=True,
+    ):
+        if grade > 0:
+            name = dataset.corpus.ids[document] if document < n else dataset.unknown_documents[document - n]
+            expected[query].append(name)
+    return expected
+
+
+def _by_type(scores: Scores, types: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the means of each query type that has queries with gold, and how many they are."""
+    found = {}
+    for kind in sorted(set(types) - {""}):
+        part = scores.select(np.array([kind == each for each in types]))
+        if part.counted.any():
+            found[kind] = {"queries": float(part.counted.sum()), **part.means()}
+    return found
+
+
+def _timed(result: Result, costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wall_s: float) -> Result:
+    kinds = [cost for cost in costs.values() if cost.kind not in TIMING_STAGES]
+    search_s = sum(cost.seconds for cost in kinds if cost.kind in SEARCH_STAGES)
+    index_s = sum(cost.seconds for cost in kinds if cost.kind not in SEARCH_STAGES)
+    alone = rankings.seconds[~np.isnan(rankings.seconds)] * 1000 if rankings.seconds is not None else np.zeros(0)
+    timed = len(alone) > 0
+    stages = [Stage(cost.kind, cost.seconds, cost.reused) for cost in costs.values()]
+    return replace(
+        result,
+        timings=Timings(
+            index_s, search_s, score_s, wall_s,
+            float(alone.mean()) if timed else None, float(np.percentile(alone, 95)) if timed else None,
+            stages,
+        ),
+    )  # fmt: skip
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Return the versions of what decides a result, and the git commit of the working directory if it has one."""
+    versions = {}
+    for package in DECIDING_PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "packages": versions,
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, timeout=5)  # noqa: S603 (fixed)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

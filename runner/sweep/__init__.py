@@ -1,0 +1,1 @@
+"""Sweeps: axes, composition of configs, execution."""

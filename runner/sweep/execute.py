@@ -1,0 +1,211 @@
+"""A sweep from its axes to its leaderboard: each combination on its own, their common work once.
+
+A combination that raises is logged as FAILED, and the others go on. It knows no retriever and no measure.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from omegaconf import DictConfig, OmegaConf
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from runner.config.objects import ConfigError, build
+from runner.config.values import settle
+from runner.evaluation import Bench, Experiment, experiment_of
+from runner.metrics.settings import MetricSettings
+from runner.reports import console
+from runner.reports.leaderboard import Failure, Leaderboard, leaderboard
+from runner.reports.markdown import sweep_markdown
+from runner.reports.page import sweep_page
+from runner.result import Result
+from runner.store import DiskStore
+from runner.sweep.compose import Composer
+from runner.sweep.grid import Combination, combinations
+from runner.tracking import Tracker
+
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class SweepSettings:
+    """Settings of a sweep as a whole: see `conf/evaluate.yaml`."""
+
+    fail_fast: bool = False
+    name: str | None = None
+    output: str | None = None
+    union: list[dict[str, Any]] = Field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    """What came of a sweep so far."""
+
+    results: list[Result]
+    failures: list[Failure]
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a sweep that ended so."""
+        return INTERRUPTED if self.interrupted else FAILED if self.failures else 0
+
+    @property
+    def status(self) -> str:
+        """Return MLflow's word for how the sweep ended."""
+        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
+
+
+def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]) -> int:
+    """Run every combination, log and report; return the exit code. Raises for a user's mistake before any work."""
+    own = OmegaConf.to_container(OmegaConf.masked_copy(config, ["sweep", "tracking", "store"]), resolve=True)
+    assert isinstance(own, dict)  # noqa: S101 (the root of a config is a mapping)
+    chosen = build({"_target_": "runner.sweep.execute.SweepSettings", **own["sweep"]}, "sweep")
+    points = combinations(arguments, params, chosen.union)
+    experiments = _experiments(points, loader, config)
+    bench = Bench(DiskStore(Path(own["store"]["path"])))
+    for source in {repr(e.source): e.source for e in experiments}.values():
+        bench.dataset(source)
+    tracker = Tracker(build(own["tracking"], "tracking"))
+    parent = tracker.start_sweep(chosen.name or _name(points), _axes(points), len(points))
+    outcome = _run_all(experiments, bench, tracker, parent, chosen.fail_fast)
+    boards = _boards(outcome, experiments[0].metrics)
+    for board, _ in boards:
+        console.show_leaderboard(board)
+    reports = _reports(boards)
+    tracker.finish_sweep(parent, _best(*boards[0]), reports, outcome.status)
+    _say_where(reports, chosen.output, tracker, parent)
+    return outcome.exit_code
+
+
+def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: DictConfig) -> list[Experiment]:
+    """Compose every combination and make its objects, so that a mistake in any is said before any runs."""
+    composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
+    experiments = []
+    for point in points:
+        cfg = composer.compose(point.overrides)
+        try:
+            experiments.append(experiment_of(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept))
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error} (in the combination {point.name})" if len(points) > 1 else str(error)
+            ) from error
+    return experiments
+
+
+def _run_all(
+    experiments: Sequence[Experiment], bench: Bench, tracker: Tracker, parent: str, fail_fast: bool
+) -> Outcome:
+    outcome, best = Outcome([], []), -math.inf
+    with console.Progress(len(experiments)) as progress, _notes_of_retrievers(progress):
+        for experiment in experiments:
+            try:
+                result = bench.evaluate(experiment)
+            except KeyboardInterrupt:
+                outcome.interrupted = True
+                break
+            except Exception as error:  # whatever a retriever raises costs its own combination only
+                tracker.log_failure(experiment.name, experiment.parameters, error, parent)
+                outcome.failures.append(_failure(experiment, error))
+                progress.advance(failed=True)
+                if fail_fast:
+                    break
+                continue
+            tracker.log_result(result, experiment.parameters, {}, parent)
+            outcome.results.append(result.light())
+            mean = result.means[result.primary]
+            leads = mean > best
+            best = max(best, mean) if mean == mean else best
+            progress.advance(best=f"{result.primary} {mean:.4f} by {result.name}" if leads else None)
+    return outcome
+
+
+def _failure(experiment: Experiment, error: Exception) -> Failure:
+    what = " ".join(str(error).split())
+    return Failure(experiment.name, f"{type(error).__name__}: {what}", "".join(traceback.format_exception(error)))
+
+
+@contextmanager
+def _notes_of_retrievers(progress: console.Progress) -> Iterator[None]:
+    """Show what the retrievers log while they work, such as how far an embedding is."""
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.note(record.getMessage())
+
+    handler, logger = Notes(logging.INFO), logging.getLogger("retrievers")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard, list[Result]]]:
+    """Return a leaderboard for each dataset that was swept over, with the results that it was made from."""
+    groups: dict[str, list[Result]] = {}
+    for result in outcome.results:
+        groups.setdefault(result.dataset.fingerprint, []).append(result)
+    boards: list[tuple[Leaderboard, list[Result]]] = []
+    for results in groups.values() or [[]]:
+        failures = outcome.failures if not boards else []  # of no dataset in particular: said once
+        board = leaderboard(results, str(metrics.primary_measure), failures, metrics.alpha, metrics.seed)
+        boards.append((board, results))
+    return boards
+
+
+def _best(board: Leaderboard, results: Sequence[Result]) -> Result | None:
+    return results[board.rows[0].position] if board.rows else None
+
+
+def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]]) -> dict[str, str]:
+    """Return the files that report a sweep: one set, or one for each dataset."""
+    files = {}
+    for board, results in boards:
+        d = board.dataset
+        which = f"-{d.name}-{d.split}-{d.fingerprint[:6]}" if d and len(boards) > 1 else ""
+        files[f"report{which}.md"] = sweep_markdown(board, results)
+        files[f"report{which}.html"] = sweep_page(board, results)
+        files[f"leaderboard{which}.csv"] = board.to_csv()
+    return files
+
+
+def _say_where(reports: Mapping[str, str], output: str | None, tracker: Tracker, parent: str) -> None:
+    """Write the reports where the user asked for them, and say where they are."""
+    folder = Path(output) if output else tracker.artifacts_of(parent)
+    if output:
+        for name, text in reports.items():
+            Path(output).mkdir(parents=True, exist_ok=True)
+            (Path(output) / name).write_text(text)
+    for name in reports:
+        if name.endswith(".html"):
+            console.line(f"report: {folder / name if folder else name + ' among the artifacts of run ' + parent}")
+    console.line("compare in MLflow: python -m runner ui")
+
+
+def _name(points: Sequence[Combination]) -> str:
+    """Name a sweep by its axes."""
+    keys = dict.fromkeys(key for point in points for key in point.swept)
+    return "sweep over " + ", ".join(keys) if keys else points[0].name
+
+
+def _axes(points: Sequence[Combination]) -> dict[str, str]:
+    """Return each axis with the values it takes, as the parent run's parameters."""
+    axes: dict[str, dict[str, None]] = {}
+    for point in points:
+        for key, value in point.swept.items():
+            axes.setdefault(key, {})[str(value)] = None
+    return {f"axis/{key}": ", ".join(values) for key, values in axes.items()}

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from mlflow.entities import Run
+from mlflow.tracking import MlflowClient
+
+from runner.__main__ import main
+from runner.tracking import Tracking
+
+CORPUS = [
+    {"_id": "d1", "title": "Lighthouse", "text": "The lighthouse shines for ships at night."},
+    {"_id": "d2", "title": "Ferry", "text": "Ferries leave for the islands every hour."},
+    {"_id": "d/3 ü", "title": "", "text": "A museum of ships and ferries."},
+    {"_id": "d4", "title": "", "text": "the of and"},
+]
+QUERIES = [{"_id": "q1", "text": "ships"}, {"_id": "q 2", "text": "islands ferry"}, {"_id": "q3", "text": ""}]
+QRELS = [("q1", "d1", 2), ("q1", "d/3 ü", 1), ("q 2", "d2", 1), ("q3", "d4", 1)]
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a store of runs, and a small dataset in `data`."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "data"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_bytes(b"".join(orjson.dumps(d) + b"\n" for d in CORPUS))
+    (folder / "queries.jsonl").write_bytes(b"".join(orjson.dumps(q) + b"\n" for q in QUERIES))
+    rows = [f"{query}\t{document}\t{grade}\n" for query, document, grade in QRELS]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+    return tmp_path
+
+
+@pytest.fixture
+def runs(here: Path) -> Callable[[], list[Run]]:
+    """Return a function that lists the runs logged so far, the first one first."""
+
+    def listed() -> list[Run]:
+        client = MlflowClient(f"sqlite:///{here}/mlruns/mlflow.db")
+        experiment = client.get_experiment_by_name("retrieval")
+        assert experiment is not None
+        return list(client.search_runs([experiment.experiment_id], order_by=["attributes.start_time"]))
+
+    return listed
+
+
+DATA = ("dataset=beir", "dataset.path=data")
+
+
+def test_one_run_is_evaluated_logged_and_shown(
+    runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retriever=bm25", "retriever.k1=1.2", *DATA]) == 0
+    (run,) = runs()
+    assert run.data.params["retriever.k1"] == "1.2"
+    assert run.data.params["dataset.path"] == "data"
+    assert run.data.metrics["mrr"] == pytest.approx(2 / 3)
+    out = capsys.readouterr().out
+    assert "nDCG@10" in out
+    assert "report.html" in out
+
+
+def test_a_sweep_is_one_parent_and_its_combinations(
+    runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=range(0.0,1.0,0.5)", *DATA]) == 0
+    parent, *children = sorted(runs(), key=lambda run: "mlflow.parentRunId" in run.data.tags)
+    assert [run.info.run_name for run in children] == [
+        "k1=0.6, b=0.0",
+        "k1=0.6, b=0.5",
+        "k1=0.9, b=0.0",
+        "k1=0.9, b=0.5",
+    ]
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    assert parent.data.params == {"axis/retriever.k1": "0.6, 0.9", "axis/retriever.b": "0.0, 0.5"}
+    assert len({run.data.tags["config_hash"] for run in children}) == 4
+    assert "4 combinations" in capsys.readouterr().out
+
+
+def test_a_preset_is_a_sweep_without_a_flag(runs: Callable[[], list[Run]]) -> None:
+    preset = "sweep.union=[{retriever:bm25,retriever.k1:[1,2]},{retriever:rank_bm25}]"
+    assert main(["hydra.mode=MULTIRUN", preset, *DATA]) == 0
+    assert {run.info.run_name for run in runs()} >= {
+        "retriever=bm25, k1=1",
+        "retriever=bm25, k1=2",
+        "retriever=rank_bm25",
+    }
+
+
+@pytest.fixture
+def broken(here: Path) -> list[str]:
+    """Return the arguments that choose a retriever from outside this program, which fails as `retriever.when` says."""
+    (here / "conf" / "retriever").mkdir(parents=True)
+    (here / "conf" / "retriever" / "broken.yaml").write_text("_target_: tests.broken.Broken\nwhen: never\n")
+    return ["--config-dir=conf", "plugins=[tests]", "retriever=broken", *DATA]
+
+
+def test_a_combination_that_raises_costs_itself_only(
+    broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "retriever.when=index,never,search", *broken]) == 1
+    status = {run.info.run_name: run.info.status for run in runs()}
+    assert status["when=index"] == status["when=search"] == "FAILED"
+    assert status["when=never"] == "FINISHED"
+    out = capsys.readouterr().out
+    assert "RuntimeError: the index is broken" in out
+    assert "RuntimeError: the search is broken" in out
+
+
+def test_fail_fast_stops_at_the_first_failure(broken: list[str], runs: Callable[[], list[Run]]) -> None:
+    assert main(["-m", "retriever.when=never,index,search", "sweep.fail_fast=true", *broken]) == 1
+    assert "when=search" not in {run.info.run_name for run in runs()}
+
+
+def test_an_interrupted_sweep_keeps_what_was_finished(broken: list[str], runs: Callable[[], list[Run]]) -> None:
+    assert main(["-m", "retriever.when=never,interrupt,search", *broken]) == 130
+    assert sorted(run.info.status for run in runs()) == ["FINISHED", "KILLED"]
+
+
+def test_a_single_run_that_raises_is_logged_as_failed(
+    broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retriever.when=index", *broken]) == 1
+    (run,) = runs()
+    assert run.info.status == "FAILED"
+    assert "the index is broken" in capsys.readouterr().err
+
+
+def test_queries_that_fail_are_counted_and_the_rest_goes_on(
+    broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retriever.when=never", *broken]) == 0
+    (run,) = runs()
+    assert run.data.metrics["queries/failed"] == 1
+    assert "the first query is broken" in capsys.readouterr().out
+
+
+def test_hydras_own_sweeper_works_when_chosen(runs: Callable[[], list[Run]]) -> None:
+    assert main(["-m", "hydra/sweeper=basic", "retriever.k1=0.6,0.9", *DATA]) == 0
+    assert [run.data.params["retriever.k1"] for run in runs()] == ["0.6", "0.9"]
+
+
+def test_a_sweep_over_datasets_has_a_leaderboard_for_each(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["-m", "retriever.k1=0.5,1", "dataset.max_queries=1,2", "dataset=beir", "dataset.path=data"]
+    assert main([*arguments, "sweep.output=out"]) == 0
+    assert capsys.readouterr().out.count("2 combinations") == 2
+    assert len(list((here / "out").glob("*.html"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retriever=bm52"], "retriever=bm52: no such choice; did you mean bm25?"),
+        (["retriever.k2=1"], "retriever.k2: no such setting; did you mean k1?"),
+        (["retriver.k1=1"], "retriver.k1: no such setting"),
+        (["retriever.k1=-1"], "retriever.k1=-1: should be greater than or equal to 0"),
+        (["retriever.k1=fast"], "retriever.k1=fast: should be a valid number"),
+        (["-m", "retriever.k1=1,-1"], "retriever.k1=-1: should be greater than or equal to 0"),
+        (["-m", "retriever.b=interval(0,1)"], "interval"),
+        (["retriever.k1=[1"], "not understood"),
+        (["metrics.measures=[nDGC]"], "did you mean nDCG"),
+        (["metrics.k_values=[0]"], "metrics.k_values.0=0: should be greater than or equal to 1"),
+        (["metrics.depth=5"], "depth"),
+        (["evalute"], "evalute: no such verb; did you mean evaluate?"),
+        (["dataset=beir"], "dataset.path: is required"),
+        (["dataset.path=elsewhere"], "elsewhere"),
+        (["dataset.split=dev"], "test"),
+        (["plugins=[]", "retriever._target_=os.system"], "only this program's own classes"),
+        (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean fail_fast?"),
+        (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: cannot be opened"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {argument.partition("=")[0] for argument in arguments}
+    data = () if arguments == ["dataset=beir"] else tuple(d for d in DATA if d.partition("=")[0] not in keys)
+    assert main([*arguments, *data]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("corpus.jsonl", '{"_id": "d1", "text": "x"}\n{"_id": \n', "corpus.jsonl:2"),
+        ("corpus.jsonl", "", "there are no documents"),
+        ("queries.jsonl", '{"_id": "q1"}\n', "text"),
+        ("qrels/test.tsv", "q1\tnowhere\t1\n", "dataset.unknown_judged=keep"),
+        ("qrels/test.tsv", "q1\td1\tmany\n", "test.tsv:1"),
+    ],
+)
+def test_bad_files_are_one_line_and_exit_code_2(
+    here: Path, file: str, content: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "data" / file).write_text(content)
+    assert main([*DATA]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_more_documents_may_be_asked_for_than_there_are(runs: Callable[[], list[Run]]) -> None:
+    assert main(["metrics.depth=1000", "metrics.k_values=[1,1000]", *DATA]) == 0
+    assert "recall_at_1000" in runs()[0].data.metrics
+
+
+def test_the_same_input_gives_the_same_record_but_for_times(here: Path, runs: Callable[[], list[Run]]) -> None:
+    for _ in range(2):
+        assert main([*DATA]) == 0
+    folders = [here / "mlruns" / "artifacts" / run.info.run_id / "artifacts" for run in runs()]
+    heads = [orjson.loads((folder / "result.json").read_bytes()) for folder in folders]
+    for head in heads:
+        del head["timings"], head["environment"]
+    assert heads[0] == heads[1]
+    for name in ("per_query.parquet", "rankings.parquet", "rankings.trec.gz", "config.yaml"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+
+
+def test_a_bm25_run_never_imports_torch_and_help_not_even_numpy(here: Path) -> None:
+    program = "import sys; from runner.__main__ import main; code = main({arguments}); print(code, {probe})"
+    torch = program.format(
+        arguments=list(DATA), probe="[m for m in ('torch', 'sentence_transformers') if m in sys.modules]"
+    )
+    done = subprocess.run([sys.executable, "-c", torch], capture_output=True, text=True, check=True, cwd=here)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_help_explains_the_groups_with_examples(here: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", "--help"], capture_output=True, text=True, check=True, cwd=here
+    )
+    for word in ("Verbs", "retriever: bm25", "Five examples", "experiment=hybrid_weights"):
+        assert word in done.stdout
