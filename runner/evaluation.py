@@ -141,7 +141,7 @@ def _result(
         texts=list(dataset.queries.texts),
         types=list(dataset.queries.types),
         expected=_expected(dataset, grader),
-        statuses=statuses(grader, rankings, settings.thresholds[0] if settings.thresholds else None),
+        statuses=statuses(grader, rankings),
         errors=[errors.get(position, "") for position in range(len(dataset.queries))],
     )
     return Result(

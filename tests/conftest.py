@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from retrievers.base import Corpus
-from runner.tracking import Tracker, Tracking
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Tracker
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

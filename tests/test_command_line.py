@@ -11,7 +11,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
-from runner.tracking import Tracking
+from runner.tracking.settings import Tracking
 
 CORPUS = [
     {"_id": "d1", "title": "Lighthouse", "text": "The lighthouse shines for ships at night."},
@@ -49,7 +49,7 @@ def runs(here: Path) -> Callable[[], list[Run]]:
     return listed
 
 
-DATA = ("dataset=beir", "dataset.path=data")
+DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false")
 
 
 def test_one_run_is_evaluated_logged_and_shown(
@@ -172,7 +172,7 @@ def test_a_sweep_over_datasets_has_a_leaderboard_for_each(here: Path, capsys: py
         (["dataset.split=dev"], "test"),
         (["plugins=[]", "retriever._target_=os.system"], "only this program's own classes"),
         (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean fail_fast?"),
-        (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: cannot be opened"),
+        (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: not the address of a store"),
     ],
 )
 @pytest.mark.usefixtures("here")

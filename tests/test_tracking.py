@@ -8,7 +8,9 @@ from mlflow.tracking import MlflowClient
 
 from runner.config.objects import ConfigError
 from runner.result import load
-from runner.tracking import Tracker, Tracking, metric_name
+from runner.tracking.record import metric_name
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Tracker
 from tests.reports.factory import result as make_result
 
 
@@ -36,7 +38,8 @@ def test_measures_have_one_spelling_in_mlflow(measure: str, name: str) -> None:
 def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
     result = make_result()
     tracker = Tracker(tracking)
-    run_id = tracker.log_result(result, {"retriever": "bm25", "retriever.k1": "0.9"}, {"report.md": "# report"})
+    logged = tracker.log_result(result, {"retriever": "bm25", "retriever.k1": "0.9"}, {"report.md": "# report"})
+    run_id = logged.id
     client = MlflowClient(tracking.uri)
     run = client.get_run(run_id)
     assert run.info.status == "FINISHED"
@@ -60,17 +63,16 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
     assert artifacts == {
         "config.yaml", "per_query.parquet", "rankings.parquet", "rankings.trec.gz", "report.md", "result.json",
     }  # fmt: skip
-    folder = tracker.artifacts_of(run_id)
-    assert folder is not None
-    assert load(folder).means == pytest.approx(dict(result.means), nan_ok=True)
+    assert logged.folder is not None
+    assert load(logged.folder).means == pytest.approx(dict(result.means), nan_ok=True)
 
 
 def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
-    parent = tracker.start_sweep("a sweep", {"axis/k1": "1, 2"}, 2)
-    child = tracker.log_result(make_result(), {"k1": "1"}, {}, parent)
-    failed = tracker.log_failure("k1=2", {"k1": "2"}, RuntimeError("no luck"), parent)
-    tracker.finish_sweep(parent, make_result(), {"report.md": "x"}, "FAILED")
+    tracker.start_sweep("a sweep", {"axis/k1": "1, 2"}, 2)
+    child = tracker.log_result(make_result(), {"k1": "1"}, {}).id
+    failed = tracker.log_failure("k1=2", {"k1": "2"}, "RuntimeError: no luck", "the traceback").id
+    parent = tracker.finish_sweep(make_result(), {"report.md": "x"}, "FAILED").id
     client = MlflowClient(tracking.uri)
     assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
     assert "rankings.trec.gz" not in {item.path for item in client.list_artifacts(child)}
@@ -90,7 +92,7 @@ def test_a_store_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> No
 
 def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None:
     parameters = {f"p{i}": "x" * (7000 if i == 0 else 1) for i in range(250)}
-    run_id = Tracker(tracking).log_result(make_result(), parameters, {})
+    run_id = Tracker(tracking).log_result(make_result(), parameters, {}).id
     logged = MlflowClient(tracking.uri).get_run(run_id).data.params
     assert len(logged) == 250
     assert len(logged["p0"]) == 6000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -21,27 +22,25 @@ def main(cfg: DictConfig) -> int:
     from runner.reports.markdown import result_markdown
     from runner.reports.page import result_page
     from runner.store import DiskStore
-    from runner.tracking import Tracker
+    from runner.tracking.background import BackgroundTracker
 
     settled = settle(cfg, HydraConfig.get().runtime.choices)
     experiment = experiment_of(settled)
-    tracker = Tracker(build(settled.config["tracking"], "tracking"))
-    bench = Bench(DiskStore(Path(settled.config["store"]["path"])))
-    bench.dataset(experiment.source)
-    try:
-        with console.Progress(1):
-            result = bench.evaluate(experiment)
-    except RetrieverError:
-        raise
-    except Exception as error:
-        run_id = tracker.log_failure(experiment.name, experiment.parameters, error)
-        folder = tracker.artifacts_of(run_id)
-        where = folder / "traceback.txt" if folder else f"traceback.txt among the artifacts of run {run_id}"
-        console.error(f"{type(error).__name__}: {error} (see {where})")
-        return FAILED
-    reports = {"report.md": result_markdown(result), "report.html": result_page(result)}
-    run_id = tracker.log_result(result, experiment.parameters, reports)
-    console.show_result(result)
-    folder = tracker.artifacts_of(run_id)
-    console.line(f"report: {folder / 'report.html' if folder else f'report.html among the artifacts of run {run_id}'}")
+    with BackgroundTracker(build(settled.config["tracking"], "tracking")) as tracker:
+        bench = Bench(DiskStore(Path(settled.config["store"]["path"])))
+        bench.dataset(experiment.source)
+        try:
+            with console.Working(experiment.name):
+                result = bench.evaluate(experiment)
+        except RetrieverError:
+            raise
+        except Exception as error:
+            what, trace = f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
+            run = tracker.log_failure(experiment.name, experiment.parameters, what, trace).result()
+            console.error(f"{what} (see {run.where('traceback.txt')})")
+            return FAILED
+        reports = {"report.md": result_markdown(result), "report.html": result_page(result)}
+        logged = tracker.log_result(result, experiment.parameters, reports)
+        console.show_result(result)
+    console.line(f"report: {logged.result().where('report.html')}")
     return 0

@@ -12,7 +12,7 @@ def main(cfg: DictConfig) -> int:
     """Serve the UI until it is stopped; return its exit code."""
     from runner.config.objects import build
     from runner.reports import console
-    from runner.tracking import Tracker
+    from runner.tracking.tracker import Tracker
 
     tracking = build(OmegaConf.to_container(cfg.tracking, resolve=True), "tracking")
     if not tracking.uri.startswith(("sqlite:", "postgresql", "mysql", "mssql")):

@@ -25,18 +25,32 @@ CONF = next(
 
 def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str]) -> int:
     """Run a verb under Hydra and return its exit code; raises `ConfigError` for a mistake in the overrides."""
-    code = 0
+    code, home = 0, os.getpid()
+    raised: list[Exception] = []
 
-    def job(cfg: DictConfig) -> int:
+    def job(cfg: DictConfig) -> None:
         nonlocal code
-        code = max(code, task(cfg))
-        return code
+        try:
+            code = max(code, task(cfg))
+        except Exception as error:
+            if os.getpid() != home:  # a launcher took the job elsewhere: it brings the error back
+                raise
+            raised.append(error)  # raised below: Hydra would say more than is asked
 
     # Hydra then raises what goes wrong instead of printing it, so that it can be said in one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sys.argv = ["runner", *overrides]
+    told = [word for word in overrides if _is_override(word)]
+    sys.argv = ["runner", *(word for word in overrides if not _is_override(word)), *told]  # Hydra wants flags first
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(explain(error, verb, [o for o in overrides if not o.startswith("-")])) from error
+        raise ConfigError(explain(error, verb, told)) from error
+    except SystemExit as ended:  # --help and --cfg end so, and a sweep that failed
+        code = ended.code if isinstance(ended.code, int) else 0
+    if raised:
+        raise raised[0]
     return code
+
+
+def _is_override(word: str) -> bool:
+    return word.startswith("~") or ("=" in word and not word.startswith("-"))

@@ -5,11 +5,9 @@ A combination that raises is logged as FAILED, and the others go on. It knows no
 
 from __future__ import annotations
 
-import logging
 import math
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,8 @@ from runner.result import Result
 from runner.store import DiskStore
 from runner.sweep.compose import Composer
 from runner.sweep.grid import Combination, combinations
-from runner.tracking import Tracker
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.tracker import LoggedRun
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes of a sweep in which a combination failed, or that the user stopped."""
@@ -76,15 +75,15 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
     bench = Bench(DiskStore(Path(own["store"]["path"])))
     for source in {repr(e.source): e.source for e in experiments}.values():
         bench.dataset(source)
-    tracker = Tracker(build(own["tracking"], "tracking"))
-    parent = tracker.start_sweep(chosen.name or _name(points), _axes(points), len(points))
-    outcome = _run_all(experiments, bench, tracker, parent, chosen.fail_fast)
-    boards = _boards(outcome, experiments[0].metrics)
-    for board, _ in boards:
-        console.show_leaderboard(board)
-    reports = _reports(boards)
-    tracker.finish_sweep(parent, _best(*boards[0]), reports, outcome.status)
-    _say_where(reports, chosen.output, tracker, parent)
+    with BackgroundTracker(build(own["tracking"], "tracking")) as tracker:
+        tracker.start_sweep(chosen.name or _name(points), _axes(points), len(points))
+        outcome = _run_all(experiments, bench, tracker, chosen.fail_fast)
+        boards = _boards(outcome, experiments[0].metrics)
+        for board, _ in boards:
+            console.show_leaderboard(board)
+        reports = _reports(boards)
+        parent = tracker.finish_sweep(_best(*boards[0]), reports, outcome.status)
+    _say_where(reports, chosen.output, parent.result())
     return outcome.exit_code
 
 
@@ -103,11 +102,9 @@ def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: Di
     return experiments
 
 
-def _run_all(
-    experiments: Sequence[Experiment], bench: Bench, tracker: Tracker, parent: str, fail_fast: bool
-) -> Outcome:
+def _run_all(experiments: Sequence[Experiment], bench: Bench, tracker: BackgroundTracker, fail_fast: bool) -> Outcome:
     outcome, best = Outcome([], []), -math.inf
-    with console.Progress(len(experiments)) as progress, _notes_of_retrievers(progress):
+    with console.Progress(len(experiments)) as progress:
         for experiment in experiments:
             try:
                 result = bench.evaluate(experiment)
@@ -115,13 +112,14 @@ def _run_all(
                 outcome.interrupted = True
                 break
             except Exception as error:  # whatever a retriever raises costs its own combination only
-                tracker.log_failure(experiment.name, experiment.parameters, error, parent)
-                outcome.failures.append(_failure(experiment, error))
+                failure = _failure(experiment, error)
+                tracker.log_failure(failure.name, experiment.parameters, failure.error, failure.traceback)
+                outcome.failures.append(failure)
                 progress.advance(failed=True)
                 if fail_fast:
                     break
                 continue
-            tracker.log_result(result, experiment.parameters, {}, parent)
+            tracker.log_result(result, experiment.parameters, {})
             outcome.results.append(result.light())
             mean = result.means[result.primary]
             leads = mean > best
@@ -133,25 +131,6 @@ def _run_all(
 def _failure(experiment: Experiment, error: Exception) -> Failure:
     what = " ".join(str(error).split())
     return Failure(experiment.name, f"{type(error).__name__}: {what}", "".join(traceback.format_exception(error)))
-
-
-@contextmanager
-def _notes_of_retrievers(progress: console.Progress) -> Iterator[None]:
-    """Show what the retrievers log while they work, such as how far an embedding is."""
-
-    class Notes(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            progress.note(record.getMessage())
-
-    handler, logger = Notes(logging.INFO), logging.getLogger("retrievers")
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard, list[Result]]]:
@@ -183,16 +162,14 @@ def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]]) -> dict[str, st
     return files
 
 
-def _say_where(reports: Mapping[str, str], output: str | None, tracker: Tracker, parent: str) -> None:
+def _say_where(reports: Mapping[str, str], output: str | None, parent: LoggedRun) -> None:
     """Write the reports where the user asked for them, and say where they are."""
-    folder = Path(output) if output else tracker.artifacts_of(parent)
-    if output:
-        for name, text in reports.items():
+    for name, text in reports.items():
+        if output:
             Path(output).mkdir(parents=True, exist_ok=True)
             (Path(output) / name).write_text(text)
-    for name in reports:
         if name.endswith(".html"):
-            console.line(f"report: {folder / name if folder else name + ' among the artifacts of run ' + parent}")
+            console.line(f"report: {Path(output) / name if output else parent.where(name)}")
     console.line("compare in MLflow: python -m runner ui")
 
 

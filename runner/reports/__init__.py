@@ -1,0 +1,1 @@
+"""What becomes of results: leaderboards, tables, pages, and the console."""

@@ -1,0 +1,305 @@
+"""The only room that prints: results, leaderboards and progress for people at a terminal.
+
+Standard output has what was asked for, standard error what happens meanwhile. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import Self
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table as Grid
+from rich.text import Text
+
+from runner.reports import numbers, sweep_tables, tables
+from runner.reports.leaderboard import Leaderboard, told
+from runner.reports.tables import Table
+from runner.result import Result
+
+PLAIN_WIDTH = 120
+"""How wide the output is where there is no terminal to ask."""
+
+RECENT = 20
+"""How many combinations the estimate of what remains looks back on."""
+
+
+def line(text: str) -> None:
+    """Print a line."""
+    _console().print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def error(text: str) -> None:
+    """Print what went wrong, as one line, to standard error."""
+    told = Text.assemble(("error: ", "bold red"), " ".join(text.split()))
+    _console(stderr=True).print(told, soft_wrap=True)
+
+
+def show_result(result: Result, hardest: int = 3) -> None:
+    """Print an evaluation: its measures, its query types, what went wrong, and what it cost."""
+    out = _console()
+    low_high = numbers.interval(result.intervals.get(result.primary))
+    out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
+    mean = numbers.score(result.means.get(result.primary))
+    out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  (95% interval)"))
+    _show(out, tables.measures_table(result))
+    whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
+    out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
+    _show(out, tables.types_table(result), "By query type")
+    _show(out, tables.abstention_table(result), tables.no_result_title(result))
+    _show(out, tables.hardest_table(result, hardest), "Hardest queries")
+    _show_groups(out, tables.errors_table(result), "Queries that raised an error")
+    out.print(Text(f"\n{tables.cost(result)}", style="dim"))
+
+
+def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
+    """Print the best combinations, which of them really differ, and the failures."""
+    out = _console()
+    if board.dataset is not None:
+        out.print(Text(sweep_tables.board_heading(board), style="bold"))
+    if board.shared:
+        out.print(
+            Text("all with " + " ".join(f"{key}={told(value)}" for key, value in board.shared.items()), style="dim")
+        )
+    table = sweep_tables.leaderboard_table(board)
+    _show(out, Table(table.columns, table.rows[:top]), bold=sweep_tables.alike(board))
+    if len(board.rows) > top:
+        out.print(Text(f"and {len(board.rows) - top:,} more", style="dim"))
+    out.print(Text(f"\n{sweep_tables.verdict(board)}"))
+    _show_groups(out, sweep_tables.failures_table(board), f"{len(board.failures):,} failed")
+
+
+class Progress:
+    """Shows how far a sweep is, and what the retrievers log, on standard error.
+
+    Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager; `advance` and `note` are
+    called inside.
+    """
+
+    def __init__(self, total: int, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total, self._clock, self._start = total, clock, clock()
+        self._done = self._failed = 0
+        self._best = self._stage = ""
+        self._finished = deque([self._start], maxlen=RECENT + 1)
+        self._screen = _Screen(self._draw, self._plain, every, clock)
+        self._notes = _Notes(self.note)
+
+    def __enter__(self) -> Self:
+        """Begin to show and to listen."""
+        self._notes.start()
+        self._screen.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        """Leave one line that says how it ended."""
+        self._screen.stop()
+        self._notes.stop()
+        ending = "done" if self._done == self._total else "stopped after"
+        took = _roughly(self._clock() - self._start)
+        self._screen.say("; ".join([f"{ending} {self._counts()} in {took}", *self._leader()]))
+
+    def advance(self, failed: bool = False, best: str | None = None) -> None:
+        """Count one more combination; `best` says which leads now, where that changed."""
+        self._done += 1
+        self._failed += failed
+        self._best = self._best if best is None else best
+        self._stage = ""
+        self._finished.append(self._clock())
+        if self._done < self._total:
+            self._screen.now_and_then()
+
+    def note(self, text: str) -> None:
+        """Say what is being done now."""
+        self._stage = text
+        self._screen.now_and_then()
+
+    def remaining(self) -> float | None:
+        """Return the seconds that are left at the pace of the last combinations, None before the first is done."""
+        if not self._done:
+            return None
+        return (self._finished[-1] - self._finished[0]) / (len(self._finished) - 1) * (self._total - self._done)
+
+    def _counts(self) -> str:
+        failed = f", {self._failed:,} failed" if self._failed else ""
+        return f"{self._done:,} of {self._total:,}{failed}"
+
+    def _so_far(self) -> str:
+        left = self.remaining()
+        about = f", about {_roughly(left)} left" if left else ""
+        return f"{self._counts()}, {_roughly(self._clock() - self._start)} passed{about}"
+
+    def _leader(self) -> list[str]:
+        return [f"best: {self._best}"] if self._best else []
+
+    def _plain(self) -> str:
+        return "; ".join([self._so_far(), *self._leader(), *([self._stage] if self._stage else [])])
+
+    def _draw(self) -> RenderableType:
+        bar = Grid.grid(padding=(0, 1))
+        bar.add_row(self._screen.spinner, ProgressBar(self._total, self._done, width=24), self._so_far())
+        return Group(bar, *map(_indented, self._leader()), *([_indented(self._stage)] if self._stage else []))
+
+
+class Working:
+    """Shows that a piece of work goes on, and what the retrievers log of it, on standard error.
+
+    Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager and leaves nothing behind.
+    """
+
+    def __init__(self, name: str, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._clock, self._start, self._stage = name, clock, clock(), ""
+        self._screen = _Screen(self._draw, self._plain, every, clock)
+        self._notes = _Notes(self.note)
+
+    def __enter__(self) -> Self:
+        """Begin to show and to listen."""
+        self._notes.start()
+        self._screen.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        """Show and listen no more."""
+        self._screen.stop()
+        self._notes.stop()
+
+    def note(self, text: str) -> None:
+        """Say what is being done now."""
+        self._stage = text
+        self._screen.now_and_then()
+
+    def _plain(self) -> str:
+        return ": ".join([f"{self._name}, {_roughly(self._clock() - self._start)} passed", self._stage])
+
+    def _draw(self) -> RenderableType:
+        first = Grid.grid(padding=(0, 1))
+        first.add_row(self._screen.spinner, f"{self._name}, {_roughly(self._clock() - self._start)}")
+        return Group(first, *([_indented(self._stage)] if self._stage else []))
+
+
+class _Screen:
+    """Draws on a terminal as long as it is started; elsewhere says a plain line, at most one in a while."""
+
+    def __init__(
+        self, draw: Callable[[], RenderableType], plain: Callable[[], str], every: float, clock: Callable[[], float]
+    ) -> None:
+        self._draw, self._plain, self._every, self._clock, self._said = draw, plain, every, clock, clock()
+        self._console = _console(stderr=True)
+        self._live: Live | None = None
+        self.spinner = Spinner("dots")
+
+    def start(self) -> None:
+        """Begin to draw."""
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(
+                get_renderable=self._draw,
+                console=self._console,
+                transient=True,
+                refresh_per_second=5,
+                redirect_stdout=sys.stdout.isatty(),
+            )
+            self._live.start()
+
+    def stop(self) -> None:
+        """Take away what was drawn."""
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._console.print(Text(text), soft_wrap=True)
+
+    def now_and_then(self) -> None:
+        """Say the plain line if there is no terminal, and none was said for a while."""
+        now = self._clock()
+        if self._live is None and now - self._said >= self._every:
+            self._said = now
+            self.say(self._plain())
+
+
+class _Notes(logging.Handler):
+    """Hands on what the retrievers log, while it is started."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._note, self._logger = note, logging.getLogger("retrievers")
+        self._level = self._logger.level
+
+    def start(self) -> None:
+        self._level = self._logger.level
+        self._logger.addHandler(self)
+        self._logger.setLevel(logging.INFO)
+
+    def stop(self) -> None:
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note(record.getMessage())
+
+
+def _indented(text: str) -> Text:
+    return Text(f"  {text}", no_wrap=True, overflow="ellipsis")
+
+
+def _console(stderr: bool = False) -> Console:
+    """Return a console on the stream of this moment; colour and width are the terminal's, if it is one."""
+    stream = sys.stderr if stderr else sys.stdout
+    plain = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(stderr=stderr, width=PLAIN_WIDTH if plain else None, highlight=False, emoji=False)
+
+
+def _roughly(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 59.5 else numbers.duration(seconds)
+
+
+def _show(out: Console, table: Table, title: str = "", bold: Collection[int] = ()) -> None:
+    """Print a table, if it has rows, with as many columns as there is room for; the `bold` rows stand out."""
+    if not table.rows:
+        return
+    fitting = _fitted(table, out.width)
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column, width in zip(fitting.columns, _widths(fitting, out.width), strict=True):
+        side: JustifyMethod = "right" if column.numeric else "left"
+        grid.add_column(Text(column.title), justify=side, width=width - 2, overflow="fold")
+    for i, texts in enumerate(fitting.texts()):
+        grid.add_row(*map(Text, texts), style="bold" if i in bold else "")
+    out.print(Text(f"\n{title}" if title else "", style="bold"))
+    out.print(grid)
+
+
+def _show_groups(out: Console, table: Table, title: str) -> None:
+    """Print what went wrong, each message once."""
+    if table.rows:
+        out.print(Text(f"\n{title}", style="bold red"))
+    for message, count, names in table.texts():
+        out.print(Padding(Text(f"{count} x {message}"), (0, 0, 0, 2), expand=False))
+        out.print(Padding(Text(names, style="dim"), (0, 0, 0, 6), expand=False))
+
+
+def _fitted(table: Table, room: int) -> Table:
+    """Return a table without the columns that there is no room for, the most expendable first."""
+    while any(column.spare for column in table.columns) and sum(_widths(table, 0)) > room:
+        table = table.without(max(table.columns, key=lambda column: column.spare))
+    return table
+
+
+def _widths(table: Table, room: int) -> list[int]:
+    """Return how wide each column is, two spaces included, so that all fit into the room, if they can."""
+    texts = [[column.title for column in table.columns], *table.texts()]
+    widths = [max(map(cell_len, column)) + 2 for column in zip(*texts, strict=True)]
+    for i, column in enumerate(table.columns):
+        if column.least is not None:
+            widths[i] = min(widths[i], max(column.least + 2, widths[i] - max(sum(widths) - room, 0)))
+    return widths

@@ -1,0 +1,251 @@
+"""The results of a sweep in order of merit, and which of them really differ from the best.
+
+Made from results alone. Knows nothing of how a leaderboard is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runner.analysis.significance import compare_to
+from runner.result import DatasetSummary, Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class ReportError(ValueError):
+    """Results cannot be reported together."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A combination that came to nothing: its name, what went wrong in one line, and where."""
+
+    name: str
+    error: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One combination. `position` is its result's place among those that the leaderboard was made from.
+
+    `label` tells it from the others and leaves out what all share. `difference` (to the best), `p` (corrected, NaN for
+    the best), `differs` (significantly), `wins`, `ties` and `losses` (queries) are all against the best. `means` are
+    other figures, by the name of their column.
+    """
+
+    rank: int
+    position: int
+    name: str
+    label: str
+    retriever: str
+    swept: Mapping[str, Any]
+    mean: float
+    low: float
+    high: float
+    difference: float
+    p: float
+    differs: bool
+    wins: int
+    ties: int
+    losses: int
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """Combinations, best first (ties by name), and those that failed.
+
+    `queries` is how many enter the mean of the primary measure, `shared` what of the swept settings is the same
+    everywhere, `others` the columns of `Row.means`. `dataset` is None where everything failed.
+    """
+
+    primary: str
+    dataset: DatasetSummary | None
+    queries: int
+    alpha: float
+    shared: Mapping[str, Any]
+    others: Sequence[str]
+    rows: Sequence[Row]
+    failures: Sequence[Failure]
+
+    def failures_by_error(self) -> dict[str, list[Failure]]:
+        """Return the failures that say the same together, the most frequent first."""
+        groups: dict[str, list[Failure]] = {}
+        for failure in self.failures:
+            groups.setdefault(failure.error, []).append(failure)
+        return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
+
+    def to_frame(self) -> DataFrame:
+        """Return a data frame of one row a combination, with a column for each swept setting."""
+        import pandas as pd
+
+        columns = ["rank", "name", "retriever", *dict.fromkeys(key for row in self.rows for key in row.swept)]
+        measured = [self.primary, "low", "high", "difference", "p", "differs", "wins", "ties", "losses", *self.others]
+        rows = [
+            {"rank": row.rank, "name": row.name, "retriever": row.retriever}
+            | dict(row.swept)
+            | {self.primary: row.mean, "low": row.low, "high": row.high, "difference": row.difference, "p": row.p}
+            | {"differs": row.differs, "wins": row.wins, "ties": row.ties, "losses": row.losses}
+            | dict(row.means)
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, *measured])))
+
+    def to_csv(self) -> str:
+        """Return the data frame as comma-separated values."""
+        return str(self.to_frame().to_csv(index=False))
+
+
+def leaderboard(
+    results: Sequence[Result], primary: str, failures: Sequence[Failure] = (), alpha: float = 0.05, seed: int = 0
+) -> Leaderboard:
+    """Order results by the mean of a measure and test each against the best.
+
+    Raises `ReportError` for results on different datasets, `ResultError` where the measure is missing.
+    """
+    for result in results:
+        if result.dataset.fingerprint != results[0].dataset.fingerprint:
+            raise ReportError(
+                f"{results[0].name} was measured on {_dataset(results[0])}, {result.name} on {_dataset(result)}: "
+                "only results on the same dataset can be ranked together"
+            )
+    order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
+    ranked = [results[i] for i in order]
+    others = _others(ranked, primary)
+    rows, queries = [], 0
+    if ranked:
+        scores = np.stack([result.of(primary) for result in ranked])
+        queries = int(np.count_nonzero(~np.isnan(scores[0])))
+        found = compare_to(0, scores, alpha=alpha, seed=seed)
+        for i, label in enumerate(labels(ranked)):
+            result = ranked[i]
+            low, high = (_number(bound) for bound in result.intervals.get(primary, found.intervals[i]))
+            rows.append(
+                Row(
+                    rank=i + 1,
+                    position=order[i],
+                    name=result.name,
+                    label=label,
+                    retriever=result.retriever,
+                    swept=result.swept,
+                    mean=_number(result.means[primary]),
+                    low=low,
+                    high=high,
+                    difference=float(found.differences[i]),
+                    p=float(found.corrected[i]) if i else math.nan,
+                    differs=bool(found.significant[i]),
+                    wins=int(found.wins[i]),
+                    ties=int(found.ties[i]),
+                    losses=int(found.losses[i]),
+                    means={name: other(result) for name, other in others.items()},
+                )
+            )
+    return Leaderboard(
+        primary=primary,
+        dataset=ranked[0].dataset if ranked else None,
+        queries=queries,
+        alpha=alpha,
+        shared=_swept(ranked)[1],
+        others=list(others),
+        rows=rows,
+        failures=list(failures),
+    )
+
+
+def recall_at_most(measures: Iterable[str]) -> str | None:
+    """Return the recall with the largest cutoff."""
+    recalls = [measure for measure in measures if measure.startswith("R@")]
+    return max(recalls, key=lambda measure: int(measure[2:]), default=None)
+
+
+def labels(results: Sequence[Result]) -> list[str]:
+    """Return what tells results apart: the swept settings that differ, each by as much of its key as it needs.
+
+    Where that does not tell them apart, their names do.
+    """
+    keys, _ = _swept(results)
+    texts: list[list[str]] = [[] for _ in results]
+    for key in keys:
+        having = [i for i, result in enumerate(results) if key in result.swept]
+        short = _short(key, keys)
+        for i, value in zip(having, _told([results[i].swept[key] for i in having]), strict=True):
+            texts[i].append(value if short == "retriever" else f"{short}={value}")
+    found = [" ".join(text) or result.retriever for text, result in zip(texts, results, strict=True)]
+    if len(set(found)) == len(found):
+        return found
+    names = [result.name for result in results]
+    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+
+
+def told(value: object) -> str:
+    """Return a setting's value as text, without the noise of binary fractions."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _swept(results: Sequence[Result]) -> tuple[list[str], dict[str, Any]]:
+    """Return the swept keys that differ between results, and the others with their one value."""
+    keys = dict.fromkeys(key for result in results for key in result.swept)
+    shared = {
+        key: results[0].swept[key]
+        for key in keys
+        if len(results) > 1 and all(key in r.swept and r.swept[key] == results[0].swept[key] for r in results)
+    }
+    return [key for key in keys if key not in shared], shared
+
+
+def _short(key: str, keys: Sequence[str]) -> str:
+    """Return the shortest end of a dotted key that no other key ends in."""
+    parts = key.split(".")
+    ends = [".".join(parts[i:]) for i in reversed(range(len(parts)))]
+    others = [f".{other}" for other in keys if other != key]
+    return next((end for end in ends if not any(other.endswith(f".{end}") for other in others)), key)
+
+
+def _told(values: Sequence[object]) -> list[str]:
+    """Return values as text; of paths, the last parts alone if those differ where the values do."""
+    whole = [told(value) for value in values]
+    last = [text.rpartition("/")[2] for text in whole]
+    return last if len(set(last)) == len(set(whole)) and all(last) else whole
+
+
+def _merit(result: Result, primary: str) -> tuple[bool, float]:
+    result.of(primary)
+    mean = _number(result.means[primary])
+    return math.isnan(mean), 0.0 if math.isnan(mean) else -mean
+
+
+def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Result], float]]:
+    """Return the other columns of a leaderboard that at least one result has a value for."""
+
+    def mean(measure: str) -> Callable[[Result], float]:
+        return lambda result: _number(result.means.get(measure))
+
+    measures = [m for m in (recall_at_most(m for r in results for m in r.measures), "RR") if m and m != primary]
+    columns: dict[str, Callable[[Result], float]] = {measure: mean(measure) for measure in measures}
+    columns |= {
+        "tn_rate": lambda result: _number((result.abstention.get("thresholds") or [{}])[0].get("tn_rate")),
+        "auroc": lambda result: _number(result.abstention.get("auroc")),
+        "mean_ms": lambda result: _number(result.timings.mean_ms),
+        "p95_ms": lambda result: _number(result.timings.p95_ms),
+        "index_s": lambda result: result.timings.index_s,
+    }
+    return {name: of for name, of in columns.items() if not all(math.isnan(of(result)) for result in results)}
+
+
+def _number(value: float | None) -> float:
+    """Return a number, NaN for the null that a record has in its place."""
+    return math.nan if value is None else float(value)
+
+
+def _dataset(result: Result) -> str:
+    d = result.dataset
+    return f"{d.name} ({d.split}, {d.fingerprint[:8]})"

@@ -1,0 +1,83 @@
+"""Numbers and texts as people read them. A value that is missing or not a number is shown as a dash."""
+
+from __future__ import annotations
+
+import math
+
+DASH = "\N{EN DASH}"
+
+
+def gist(text: str, size: int = 120) -> str:
+    """Return a text in one line, cut where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= size else f"{text[: size - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def missing(value: float | None) -> bool:
+    """Return whether a number is None or NaN."""
+    return value is None or math.isnan(value)
+
+
+def score(value: float | None, digits: int = 3) -> str:
+    """Return a measure's value as text."""
+    return DASH if value is None or missing(value) else f"{value:.{digits}f}"
+
+
+def score4(value: float | None) -> str:
+    """Return a measure's value as text, finely enough to tell neighbours on a leaderboard apart."""
+    return score(value, 4)
+
+
+def signed(value: float | None) -> str:
+    """Return a difference as text, with its sign."""
+    return DASH if value is None or missing(value) else f"{value:+.4f}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a probability as text."""
+    return DASH if value is None or missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """Return a confidence interval as text."""
+    return DASH if bounds is None or missing(bounds[0]) else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
+
+
+def percent(value: float | None) -> str:
+    """Return a share as text."""
+    return DASH if value is None or missing(value) else f"{value:.1%}"
+
+
+def number(value: float | None) -> str:
+    """Return a count, or any other number in three significant digits, as text."""
+    if value is None or missing(value):
+        return DASH
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return milliseconds as text, without the unit."""
+    if value is None or missing(value):
+        return DASH
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def in_seconds(value: float | None) -> str:
+    """Return seconds as text, without the unit."""
+    if value is None or missing(value):
+        return DASH
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:,.1f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in words."""
+    if seconds is None or missing(seconds):
+        return DASH
+    if seconds < 0.9995:
+        return f"{milliseconds(seconds * 1000)} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    if minutes < 10:
+        return f"{round(seconds) // 60} min {round(seconds) % 60} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"

@@ -1,0 +1,243 @@
+"""What is said of a sweep, as tables of values and plain sentences, for the console, Markdown and HTML alike.
+
+Knows nothing of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runner.reports.leaderboard import Leaderboard, Row, told
+from runner.reports.numbers import (
+    gist,
+    in_seconds,
+    interval,
+    milliseconds,
+    missing,
+    number,
+    p_value,
+    score,
+    score4,
+    signed,
+)
+from runner.reports.tables import Column, Table, grouped
+from runner.result import Result
+
+FINALISTS = 8
+"""How many combinations are shown in detail."""
+
+
+def board_heading(board: Leaderboard) -> str:
+    """Return what was compared on what."""
+    d = board.dataset
+    where = "" if d is None else f"{d.name} ({d.split}), {d.documents:,} documents, {board.queries:,} queries: "
+    what = "combination" if len(board.rows) == 1 else "combinations"
+    failed = f", {len(board.failures):,} failed" if board.failures else ""
+    return f"{where}{len(board.rows):,} {what} by {board.primary}{failed}"
+
+
+def best(board: Leaderboard) -> str:
+    """Return what leads and by which value; there must be a row."""
+    row = board.rows[0]
+    return f"{row.label} with {board.primary} {score4(row.mean)} {interval((row.low, row.high))}"
+
+
+def verdict(board: Leaderboard) -> str:
+    """Return in words which combinations differ from the best."""
+    n, failed = len(board.rows), len(board.failures)
+    if not n:
+        return "Everything failed: there is nothing to rank." if failed else "There is nothing to rank."
+    if n == 1:
+        return "One combination: there is nothing to compare it with."
+    differ = sum(row.differs for row in board.rows)
+    test = f"(p < {board.alpha:g}, Holm)"
+    queries = f"on these {board.queries:,} queries" if board.queries != 1 else "on this one query"
+    if differ == n - 1:
+        return f"All {differ} others differ from the best {test}." if n > 2 else f"The other differs from it {test}."
+    if not differ:
+        return f"None of {n} differs from the best {test}: they can't be told apart {queries}."
+    on_top = not any(row.differs for row in board.rows[: n - differ])
+    alike = f"the best {n - differ}" if on_top else f"the other {n - differ}"
+    verb = "differs" if differ == 1 else "differ"
+    return f"{differ} of {n} {verb} from the best {test}; {alike} can't be told apart {queries}."
+
+
+def alike(board: Leaderboard) -> set[int]:
+    """Return which rows, by position, can't be told apart from the best."""
+    return {i for i, row in enumerate(board.rows) if not row.differs}
+
+
+def leaderboard_table(board: Leaderboard) -> Table:
+    """Return the leaderboard."""
+    titles = {"tn_rate": "TN rate", "auroc": "AUROC", "mean_ms": "query ms", "p95_ms": "p95 ms", "index_s": "index s"}
+    shows = {"mean_ms": milliseconds, "p95_ms": milliseconds, "index_s": in_seconds}
+    spares = {"RR": 6, "tn_rate": 7, "auroc": 8, "mean_ms": 4, "p95_ms": 9, "index_s": 10}
+    others = [
+        Column(titles.get(name, name), shows.get(name, score), numeric=True, spare=spares.get(name, 5))
+        for name in board.others
+    ]
+    columns = [
+        Column("#", number, numeric=True),
+        Column("combination", least=28),
+        Column(board.primary, score4, numeric=True),
+        Column("95% interval", interval, numeric=True, spare=3),
+        Column("to best", signed, numeric=True, spare=1),
+        Column("p", p_value, numeric=True, spare=2),
+        Column("differs", lambda value: "yes" if value else "", spare=2),
+        Column("W/T/L", numeric=True, spare=11),
+        *others,
+    ]
+    rows = [
+        [
+            row.rank,
+            row.label,
+            row.mean,
+            (row.low, row.high),
+            row.difference if row.rank > 1 else None,
+            row.p,
+            row.differs,
+            f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "",
+            *(row.means[name] for name in board.others),
+        ]
+        for row in board.rows
+    ]
+    return Table(columns, rows)
+
+
+def finalists(board: Leaderboard, best: int = 3) -> list[Row]:
+    """Return the best few combinations and the best of each retriever, at most eight."""
+    first = {row.retriever: row for row in reversed(board.rows)}
+    chosen = {row.rank for row in [*board.rows[:best], *first.values()]}
+    return [row for row in board.rows if row.rank in chosen][:FINALISTS]
+
+
+def rival(board: Leaderboard) -> Row | None:
+    """Return what the best is best compared to: the best of another retriever, or else the second."""
+    measured = [row for row in board.rows[1:] if not math.isnan(row.mean)]
+    others = [row for row in measured if row.retriever != board.rows[0].retriever]
+    return next(iter([*others, *measured]), None)
+
+
+def finalists_by_type(board: Leaderboard, results: Sequence[Result]) -> Table:
+    """Return the primary measure of the finalists by query type, empty unless there are two types with a value."""
+    if not board.rows:
+        return Table([], [])
+    best = results[board.rows[0].position].by_type
+    types = [name for name, means in best.items() if not missing(means.get(board.primary))]
+    columns = [Column("#", number, numeric=True), Column("combination", least=28), Column("all", score, numeric=True)]
+    columns += [Column(f"{name or '(none)'} ({best[name]['queries']:g})", score, numeric=True) for name in types]
+    rows = [
+        [row.rank, row.label, row.mean, *(results[row.position].by_type.get(t, {}).get(board.primary) for t in types)]
+        for row in finalists(board)
+    ]
+    return Table(columns, rows if len(types) > 1 else [])
+
+
+def hardest_of_all(results: Sequence[Result], primary: str, limit: int) -> Table:
+    """Return the queries with the lowest mean over all combinations, with its spread (standard deviation)."""
+    columns = [
+        Column("query", least=12),
+        Column("text", gist, least=36),
+        Column("mean", score, numeric=True),
+        Column("spread", score, numeric=True),
+        Column("best", score, numeric=True),
+        Column("type", spare=1),
+    ]
+    if not results:
+        return Table(columns, [])
+    q = results[0].queries
+    scores = np.stack([result.of(primary) for result in results])
+    rows: list[list[Any]] = []
+    for i, values in enumerate(scores.T):
+        counted = values[~np.isnan(values)]
+        if len(counted):
+            means = [float(fold(counted)) for fold in (np.mean, np.std, np.max)]
+            rows.append([q.ids[i], q.texts[i], *means, q.types[i]])
+    rows.sort(key=lambda row: (row[2], row[0]))
+    table = Table(columns, rows[:limit])
+    return table if any(q.types) else table.without(columns[-1])
+
+
+def pareto(board: Leaderboard) -> list[Row]:
+    """Return the combinations that none is both as quick as and better than, the quickest first."""
+    timed = [row for row in board.rows if not missing(row.means.get("mean_ms")) and not missing(row.mean)]
+    front: list[Row] = []
+    for row in sorted(timed, key=lambda row: (row.means["mean_ms"], -row.mean, row.rank)):
+        if not front or row.mean > front[-1].mean:
+            front.append(row)
+    return front
+
+
+def pareto_table(board: Leaderboard) -> Table:
+    """Return the combinations worth their time."""
+    columns = [
+        Column("#", number, numeric=True),
+        Column("combination", least=28),
+        Column(board.primary, score4, numeric=True),
+        Column("query ms", milliseconds, numeric=True),
+        Column("p95 ms", milliseconds, numeric=True),
+        Column("index s", in_seconds, numeric=True),
+    ]
+    names = ("mean_ms", "p95_ms", "index_s")
+    rows = [[row.rank, row.label, row.mean, *(row.means.get(name) for name in names)] for row in pareto(board)]
+    return Table(columns, rows)
+
+
+def numeric_settings(board: Leaderboard) -> list[str]:
+    """Return the swept settings that differ and are numbers throughout."""
+    found = []
+    for key in dict.fromkeys(key for row in board.rows for key in row.swept if key not in board.shared):
+        values = [row.swept[key] for row in board.rows if key in row.swept]
+        if len(set(map(str, values))) > 1 and None not in map(as_number, values):
+            found.append(key)
+    return found
+
+
+def effects(board: Leaderboard) -> dict[str, Table]:
+    """Return for each swept setting what the primary measure is at each of its values, what matters most first."""
+    columns = [
+        Column("value"),
+        Column("n", number, numeric=True),
+        Column("mean", score4, numeric=True),
+        Column("best", score4, numeric=True),
+    ]
+    found: dict[str, Table] = {}
+    for key in dict.fromkeys(key for row in board.rows for key in row.swept if key not in board.shared):
+        having = [row for row in board.rows if key in row.swept and not math.isnan(row.mean)]
+        groups: dict[str, list[float]] = {}
+        for row in sorted(having, key=lambda row: _in_order(row.swept[key])):
+            groups.setdefault(told(row.swept[key]), []).append(row.mean)
+        folds = [[value, len(means), sum(means) / len(means), max(means)] for value, means in groups.items()]
+        if len(folds) > 1:
+            found[key] = Table(columns, folds)
+    return dict(sorted(found.items(), key=lambda effect: (-reach(effect[1]), effect[0])))
+
+
+def reach(effect: Table) -> float:
+    """Return how far the mean moves between a setting's worst and best value."""
+    means = [float(row[2]) for row in effect.rows]
+    return max(means) - min(means)
+
+
+def failures_table(board: Leaderboard) -> Table:
+    """Return the combinations that failed, those that say the same together."""
+    return grouped("combinations", {e: [f.name for f in group] for e, group in board.failures_by_error().items()})
+
+
+def as_number(value: object) -> float | None:
+    """Return a swept value as a number, if it is one or is the text of one; settings may come as they were typed."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _in_order(value: object) -> tuple[bool, float, str]:
+    """Order swept values: numbers by size, then the rest by their text."""
+    number = as_number(value)
+    return number is None, number or 0.0, str(value)

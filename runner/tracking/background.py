@@ -1,0 +1,97 @@
+"""The store of runs in a process of its own: MLflow loads and writes there while the next combination computes.
+
+Calls are carried out in their order. What one of them raises is raised here at a later call, or at the end.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+from runner.result import Result
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import LoggedRun, Tracker
+
+MOST_WAITING = 16
+"""How many calls may wait, so that results do not pile up in memory."""
+
+
+class BackgroundTracker:
+    """The methods of `Tracker`, each returning the future of its answer. Leaving the context waits for all."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._tracking = tracking
+        self._executor: Executor = _Inline()
+        if tracking.background:
+            self._executor = ProcessPoolExecutor(
+                1, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+            )
+        self._waiting: deque[Future[Any]] = deque()
+        self._submit("open")
+
+    def log_result(
+        self, result: Result, parameters: Mapping[str, str], reports: Mapping[str, str]
+    ) -> Future[LoggedRun]:
+        """Log a finished evaluation as one run."""
+        return self._submit("log_result", result, dict(parameters), dict(reports))
+
+    def log_failure(self, name: str, parameters: Mapping[str, str], error: str, trace: str) -> Future[LoggedRun]:
+        """Log an evaluation that raised as a FAILED run, with its traceback."""
+        return self._submit("log_failure", name, dict(parameters), error, trace)
+
+    def start_sweep(self, name: str, axes: Mapping[str, str], combinations: int) -> None:
+        """Open the parent run of a sweep; what is logged from now on is part of it."""
+        self._submit("start_sweep", name, dict(axes), combinations)
+
+    def finish_sweep(self, best: Result | None, reports: Mapping[str, str], status: str) -> Future[LoggedRun]:
+        """Close the sweep with its reports."""
+        return self._submit("finish_sweep", best, dict(reports), status)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        """Wait until all is written; raise what went wrong there, unless something went wrong here."""
+        try:
+            while self._waiting and kind is None:
+                self._waiting.popleft().result()
+        finally:
+            self._executor.shutdown(cancel_futures=kind is not None)
+
+    def _submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
+        while self._waiting and (self._waiting[0].done() or len(self._waiting) >= MOST_WAITING):
+            self._waiting.popleft().result()
+        future = self._executor.submit(_call, self._tracking, method, arguments)
+        self._waiting.append(future)
+        return future
+
+
+class _Inline(Executor):
+    """Carries a call out at once, here."""
+
+    def submit(self, call: Any, /, *arguments: Any, **named: Any) -> Future[Any]:  # noqa: ANN401 (any call)
+        future: Future[Any] = Future()
+        future.set_result(call(*arguments, **named))
+        return future
+
+
+_open: dict[Tracking, Tracker] = {}
+"""The tracker of the process that calls are carried out in."""
+
+
+def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 (any method's)
+    if method == "open":
+        _open[tracking] = Tracker(tracking)
+        return None
+    return getattr(_open[tracking], method)(*arguments)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that has the terminal, which then ends this one in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

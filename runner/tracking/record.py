@@ -1,0 +1,111 @@
+"""What MLflow gets of a result: metrics, tags, the dataset, and the one spelling of their names.
+
+It makes no figure itself and logs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from runner.result import Result
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput, Metric
+
+_NAMES = {"P": "precision", "R": "recall", "RR": "mrr", "AP": "map"}
+
+
+def metric_name(measure: str) -> str:
+    """Return MLflow's name of a measure, which may not hold "@": nDCG@10 is ndcg_at_10, RR is mrr."""
+    name, _, cutoff = measure.partition("@")
+    name = _NAMES.get(name, _slug(name))
+    return f"{name}_at_{cutoff}" if cutoff else name
+
+
+def metrics_of(result: Result) -> list[Metric]:
+    """Return all that MLflow gets of a result, without what is not a number.
+
+    Means by name, the same by query type, curves over K as steps, figures on no-result queries, times, diagnostics.
+    """
+    from mlflow.entities import Metric
+
+    moment = now()
+    found = [(metric_name(measure), mean, 0) for measure, mean in result.means.items()]
+    for kind, means in result.by_type.items():
+        found += [(f"by_type/{_slug(kind)}/{metric_name(measure)}", mean, 0) for measure, mean in means.items()]
+    for measure, mean in result.means.items():
+        name, _, cutoff = measure.partition("@")
+        if cutoff.isdecimal():
+            found.append((f"curve/{metric_name(name)}", mean, int(cutoff)))
+    found += _abstention_metrics(result.abstention)
+    t = result.timings
+    found += [("time/index_s", t.index_s, 0), ("time/search_s", t.search_s, 0), ("time/score_s", t.score_s, 0)]
+    found += [("time/wall_s", t.wall_s, 0), ("queries/failed", float(len(result.failures)), 0)]
+    if t.mean_ms is not None and t.p95_ms is not None:
+        found += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
+    found += [(allowed(name), value, 0) for name, value in result.diagnostics.items()]
+    return [Metric(name, value, moment, step) for name, value, step in found if math.isfinite(value)]
+
+
+def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    """Return the figures on no-result queries: those of what was returned, then each threshold's."""
+    if not abstention["no_result"]:
+        return []
+    everything, *thresholds = abstention["thresholds"]
+    found = [("auroc", abstention["auroc"]), *((name, everything[name]) for name in ("tn_rate", "fp_rate"))]
+    for at in thresholds:
+        place = f"threshold_{at['threshold']:g}"
+        found += [(f"{place}/{name}", at[name]) for name in ("tn_rate", "fp_rate", "recall", "recall_lost")]
+    return [(name, value, 0) for name, value in found if value is not None]
+
+
+def tags_of(result: Result) -> dict[str, str]:
+    """Return what a run is found by: dataset, retriever, fingerprints, versions."""
+    env = result.environment
+    tags = {
+        "kind": "evaluation",
+        "dataset": f"{result.dataset.name}/{result.dataset.split}",
+        "dataset_fingerprint": result.dataset.fingerprint,
+        "corpus_fingerprint": result.dataset.corpus_fingerprint,
+        "config_hash": result.config_hash,
+        "retriever": result.retriever,
+        "mlflow.source.git.commit": str(env.get("git_commit", "")),
+        "git_dirty": str(env.get("git_dirty", "")).lower(),
+        "versions": json.dumps({"python": env.get("python"), **env.get("packages", {})}),
+    }
+    return {key: value for key, value in tags.items() if value}
+
+
+def dataset_of(result: Result) -> DatasetInput:
+    """Return the dataset as MLflow's input of a run."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    d = result.dataset
+    profile = {"num_documents": d.documents, "num_queries": d.queries, "num_judgments": d.judgments}
+    source = json.dumps(
+        {key: str(value) for key, value in result.config.get("dataset", {}).items() if value is not None}
+    )
+    dataset = Dataset(
+        name=d.name, digest=d.fingerprint[:32], source_type="local", source=source[:60000], schema=None,
+        profile=json.dumps(profile),
+    )  # fmt: skip
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", d.split)])
+
+
+def allowed(name: str) -> str:
+    """Return a name with only those characters that MLflow's keys may have."""
+    return re.sub(r"[^\w\-. :/]", "_", name)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "none"
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch, as MLflow wants it."""
+    return int(time.time() * 1000)

@@ -1,0 +1,39 @@
+"""Where runs are logged: the settings that `conf/tracking/` holds. It knows nothing of MLflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import field_validator
+from pydantic.dataclasses import dataclass as settings
+
+SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
+"""What a store's address may begin with. MLflow no longer takes a folder of files."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Tracking:
+    """Where and how runs are logged.
+
+    `artifacts` is the folder of a SQLite store; a server decides for itself. `trec` adds the rankings as a TREC run to
+    every combination of a sweep, not to single runs only. `background` logs in a process of its own, beside the work.
+    """
+
+    uri: str = "sqlite:///mlruns/mlflow.db"
+    experiment: str = "retrieval"
+    artifacts: str = "mlruns/artifacts"
+    trec: bool = False
+    background: bool = True
+
+    @field_validator("uri")
+    @classmethod
+    def _known_scheme(cls, uri: str) -> str:
+        if uri.partition(":")[0].partition("+")[0] not in SCHEMES:
+            raise ValueError(f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {cls.uri}")
+        return uri
+
+    def absolute_uri(self) -> str:
+        """Return the address with a SQLite file's path made absolute, so that it holds in any working directory."""
+        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:////"):
+            return self.uri
+        return f"sqlite:///{Path(self.uri.removeprefix('sqlite:///')).resolve()}"

@@ -1,0 +1,191 @@
+"""What people see at a terminal, narrow and wide, and where there is none."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+from runner.reports import console
+from runner.reports.leaderboard import Failure, leaderboard
+from tests.reports.factory import mixed, result, sweep
+
+PRIMARY = "nDCG@10"
+
+
+@pytest.fixture
+def width(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Forget what the machine says of terminals."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("columns", [60, 100, 160])
+def test_nothing_is_wider_than_the_terminal(
+    columns: int, width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width.setenv("COLUMNS", str(columns))
+    console.show_result(result(errors={3: "it timed out, and said so in a message that is longer than a line " * 2}))
+    console.show_leaderboard(leaderboard(mixed(), PRIMARY, [Failure("a", "boom " * 30)]))
+    assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
+
+
+def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def head(columns: int) -> list[str]:
+        width.setenv("COLUMNS", str(columns))
+        console.show_leaderboard(leaderboard(mixed(), PRIMARY))
+        lines = capsys.readouterr().out.splitlines()
+        return next(line for line in lines if "combination " in line).split()
+
+    assert head(45)[:3] == ["#", "combination", PRIMARY]
+    assert "differs" not in head(45)
+    assert head(60) == ["#", "combination", PRIMARY, "to", "best", "p", "differs"]
+    assert {"W/T/L", "p95", "AUROC", "R@100"} <= set(head(200))
+
+
+def test_the_leaderboard_shows_labels_in_one_line_where_they_fit(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width.setenv("COLUMNS", "60")
+    board = leaderboard(sweep(25), PRIMARY)
+    console.show_leaderboard(board, top=5)
+    out = capsys.readouterr().out
+    for row in board.rows[:5]:
+        assert f"{row.rank}  {row.label}" in out
+        assert f"{row.mean:.4f}" in out
+    assert board.rows[5].label not in out
+    assert "and 20 more" in out
+    assert "all with retriever=bm25" in out
+    assert "differ from the best (p < 0.05, Holm)" in " ".join(out.split())
+
+
+def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(errors={3: "timed out"})
+    console.show_result(found)
+    out = capsys.readouterr().out
+    assert f"{PRIMARY} {found.means[PRIMARY]:.3f}" in out
+    assert f"RR {found.means['RR']:.3f}" in out
+    assert "2 true negative, 2 false positive, 1 error" in out
+    assert "1 x timed out" in out
+    assert "index 2.5 s, search 250 ms, 1.50 ms a query (p95 3.00 ms)" in out
+
+
+def test_failures_that_say_the_same_are_shown_once(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failures = [Failure(name, "out of [memory]") for name in "abcde"]
+    console.show_leaderboard(leaderboard([], PRIMARY, failures))
+    out = capsys.readouterr().out
+    assert "5 x out of [memory]" in out
+    assert "a, b, c and 2 more" in out
+    assert "Everything failed" in out
+
+
+def test_an_error_is_one_line_on_standard_error(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    console.error("retriever.k1=-1: too\nsmall [bold] " + "x" * 200)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "error: retriever.k1=-1: too small [bold] " + "x" * 200 + "\n"
+
+
+def test_a_line_is_printed_as_it_is(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    console.line("[red]report[/] :smile: " + "path/" * 50)
+    assert capsys.readouterr().out == "[red]report[/] :smile: " + "path/" * 50 + "\n"
+
+
+def test_there_is_colour_on_a_terminal_alone(width: pytest.MonkeyPatch) -> None:
+    width.setenv("TERM", "xterm-256color")
+
+    def shown(stream: io.StringIO) -> str:
+        width.setattr(sys, "stdout", stream)
+        console.show_leaderboard(leaderboard([], PRIMARY, [Failure("a", "x")]))
+        return stream.getvalue()
+
+    assert "\x1b[1;31m" in shown(Terminal())
+    assert "\x1b" not in shown(io.StringIO())
+    width.setenv("NO_COLOR", "1")
+    assert "31m" not in shown(Terminal())
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    with console.Progress(40, clock=clock) as progress:
+        for i in range(40):
+            clock.now += 1
+            progress.note(f"step {i}")
+            progress.advance(failed=i == 2, best="k1=1.2 with 0.5" if i == 4 else None)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "9 of 40, 1 failed, 10 s passed, about 31 s left; best: k1=1.2 with 0.5; step 9",
+        "19 of 40, 1 failed, 20 s passed, about 21 s left; best: k1=1.2 with 0.5; step 19",
+        "29 of 40, 1 failed, 30 s passed, about 11 s left; best: k1=1.2 with 0.5; step 29",
+        "39 of 40, 1 failed, 40 s passed, about 1 s left; best: k1=1.2 with 0.5; step 39",
+        "done 40 of 40, 1 failed in 40 s; best: k1=1.2 with 0.5",
+    ]
+
+
+def test_progress_says_where_it_stopped(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), console.Progress(3, clock=Clock()) as progress:
+        progress.advance()
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "stopped after 1 of 3 in 0 s\n"
+
+
+def test_what_remains_is_judged_by_the_last_combinations() -> None:
+    clock = Clock()
+    progress = console.Progress(100, clock=clock)
+    assert progress.remaining() is None
+    clock.now = 500  # the first one embeds the corpus
+    progress.advance()
+    for _ in range(30):
+        clock.now += 2
+        progress.advance()
+    assert progress.remaining() == 2 * 69
+
+
+def test_progress_on_a_terminal_is_drawn_and_taken_away(width: pytest.MonkeyPatch) -> None:
+    width.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    width.setattr(sys, "stderr", stream)
+    with console.Progress(2, clock=Clock()) as progress:
+        progress.note("embedded 512 of 5,183 documents")
+        progress.advance()
+        progress.advance(best="dense with 0.7")
+    out = stream.getvalue()
+    assert "2 of 2" in out
+    assert "\x1b[2K" in out  # lines were erased
+    assert out.endswith("done 2 of 2 in 0 s; best: dense with 0.7\n")
+
+
+def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock, logger = Clock(), logging.getLogger("retrievers.encoders")
+    before = logging.getLogger("retrievers").level
+    with console.Working("dense", clock=clock):
+        logger.info("embedded 1 of 3")
+        clock.now = 12
+        logger.info("embedded 2 of 3")
+    logger.info("embedded 3 of 3")
+    assert capsys.readouterr().err == "dense, 12 s passed: embedded 2 of 3\n"
+    assert logging.getLogger("retrievers").level == before

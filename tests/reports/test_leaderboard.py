@@ -1,0 +1,149 @@
+"""The order of a leaderboard, what it says of each row, and how rows are told apart."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.analysis.significance import compare_to_best
+from runner.reports.leaderboard import Failure, ReportError, labels, leaderboard
+from runner.result import ResultError
+from tests.reports.factory import mixed, result, sweep
+
+PRIMARY = "nDCG@10"
+
+
+def test_rows_are_ordered_by_the_primary_mean_and_know_their_result() -> None:
+    results = sweep(10)
+    board = leaderboard(results, PRIMARY)
+    means = [row.mean for row in board.rows]
+    assert means == sorted(means, reverse=True)
+    assert [row.rank for row in board.rows] == list(range(1, 11))
+    for row in board.rows:
+        assert row.name == results[row.position].name
+        assert row.mean == results[row.position].means[PRIMARY]
+        assert (row.low, row.high) == results[row.position].intervals[PRIMARY]
+        assert row.means["RR"] == results[row.position].means["RR"]
+        assert row.means["R@100"] == results[row.position].means["R@100"]
+        assert row.means["p95_ms"] == results[row.position].timings.p95_ms
+
+
+def test_equal_means_are_ordered_by_name() -> None:
+    results = [result(name) for name in ("c", "a", "b")]
+    board = leaderboard(results, PRIMARY)
+    assert [row.name for row in board.rows] == ["a", "b", "c"]
+    assert [row.position for row in board.rows] == [1, 2, 0]
+    assert not any(row.differs for row in board.rows)
+
+
+def test_significance_is_that_of_the_comparison_to_the_best() -> None:
+    board = leaderboard(sweep(8), PRIMARY)
+    results = sweep(8)
+    found = compare_to_best(np.stack([results[row.position].of(PRIMARY) for row in board.rows]))
+    assert found.reference == 0
+    for i, row in enumerate(board.rows[1:], start=1):
+        assert (row.difference, row.p) == (found.differences[i], found.corrected[i])
+        assert row.differs == (row.p < 0.05)
+        assert (row.wins, row.ties, row.losses) == (found.wins[i], found.ties[i], found.losses[i])
+    assert math.isnan(board.rows[0].p)
+
+
+def test_results_on_different_datasets_are_refused() -> None:
+    other = result("b")
+    other = replace(other, dataset=replace(other.dataset, name="island", fingerprint="e" * 32))
+    with pytest.raises(ReportError, match=r"a was measured on harbour \(test, d1d1d1d1\), b on island.*same dataset"):
+        leaderboard([result("a"), other], PRIMARY)
+
+
+def test_a_measure_that_is_missing_is_named() -> None:
+    with pytest.raises(ResultError, match="bm25 has no nDCG@7"):
+        leaderboard([result()], "nDCG@7")
+
+
+def test_a_result_without_any_counted_query_comes_last() -> None:
+    nothing = result("a", queries=3, no_result=0, errors={0: "x", 1: "x", 2: "x"})
+    some = result("b", queries=3, no_result=0)
+    board = leaderboard([nothing, some], PRIMARY)
+    assert [row.name for row in board.rows] == ["b", "a"]
+    assert math.isnan(board.rows[1].mean)
+
+
+def test_means_that_a_record_holds_as_null_are_not_a_number() -> None:
+    nothing = result("a", queries=1, no_result=0, errors={0: "x"})
+    null = replace(nothing, means=dict.fromkeys(nothing.means), intervals=dict.fromkeys(nothing.means, (None, None)))  # type: ignore[arg-type]
+    row = leaderboard([null], PRIMARY).rows[0]
+    assert math.isnan(row.mean)
+    assert math.isnan(row.low)
+
+
+def test_columns_about_no_result_queries_are_there_only_with_such_queries() -> None:
+    assert {"tn_rate", "auroc"} <= set(leaderboard([result()], PRIMARY).others)
+    assert not {"tn_rate", "auroc"} & set(leaderboard([result(no_result=0)], PRIMARY).others)
+
+
+def test_the_primary_measure_has_no_second_column() -> None:
+    assert "RR" not in leaderboard([result()], "RR").others
+
+
+def test_failures_that_say_the_same_are_one_group() -> None:
+    failures = [Failure("a", "no such file"), Failure("b", "out of memory"), Failure("c", "out of memory")]
+    groups = leaderboard([], PRIMARY, failures).failures_by_error()
+    assert [(error, [f.name for f in group]) for error, group in groups.items()] == [
+        ("out of memory", ["b", "c"]),
+        ("no such file", ["a"]),
+    ]
+
+
+def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    frame = pd.read_csv(io.StringIO(board.to_csv()))
+    assert list(frame["name"]) == [row.name for row in board.rows]
+    assert {"retriever", "retriever.k1", "retriever.b", "encoder"} <= set(frame.columns)
+    np.testing.assert_allclose(frame[PRIMARY], [row.mean for row in board.rows])
+    dense = frame[frame["retriever"] == "dense"]
+    assert dense["retriever.k1"].isna().all()
+    assert list(leaderboard([], PRIMARY).to_frame().columns)[:3] == ["rank", "name", "retriever"]
+
+
+def test_labels_leave_out_what_all_share_and_shorten_keys() -> None:
+    results = sweep(3)
+    assert labels(results) == ["b=0.0", "b=0.3", "b=0.5"]
+    assert leaderboard(results, PRIMARY).shared == {"retriever": "bm25", "retriever.k1": "0.4"}
+    assert labels(mixed())[0] == "bm25 k1=0.4 b=0.0"
+    assert labels(mixed())[-2:] == ["dense encoder=potion", "hybrid"]
+
+
+def test_labels_keep_as_much_of_a_key_as_tells_it_from_another() -> None:
+    keys = ("retriever.k1", "retriever.parts.lexical.k1")
+    results = [result(swept={keys[0]: i, keys[1]: 0.1 * i}) for i in (1, 3)]
+    assert labels(results) == ["retriever.k1=1 lexical.k1=0.1", "retriever.k1=3 lexical.k1=0.3"]
+
+
+def test_labels_show_the_last_part_of_a_path_if_that_is_enough() -> None:
+    assert labels([result(swept={"model": m}) for m in ("org/a", "org/b")]) == ["model=a", "model=b"]
+    assert labels([result(swept={"model": m}) for m in ("x/a", "y/a")]) == ["model=x/a", "model=y/a"]
+
+
+def test_results_that_settings_do_not_tell_apart_go_by_name() -> None:
+    assert labels([result("monday"), result("tuesday")]) == ["monday", "tuesday"]
+    assert labels([result("bm25"), result("bm25"), result("dense")]) == ["bm25", "bm25 (2)", "dense"]
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["a.k", "b.k", "c"]), st.one_of(st.integers(0, 2), st.text(max_size=3))),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_labels_always_tell_results_apart(swept: list[dict[str, object]]) -> None:
+    base = result(queries=1, no_result=0, found=False)
+    found = labels([replace(base, swept=s) for s in swept])
+    assert len(set(found)) == len(found)

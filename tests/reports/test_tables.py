@@ -1,0 +1,181 @@
+"""What the tables and sentences of the reports say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from runner.reports import numbers, sweep_tables, tables
+from runner.reports.leaderboard import Failure, leaderboard
+from tests.reports.factory import TYPES, mixed, result, sweep
+
+PRIMARY = "nDCG@10"
+
+
+@pytest.mark.parametrize(
+    ("show", "value", "text"),
+    [
+        (numbers.score, 0.12345, "0.123"),
+        (numbers.score, None, "–"),
+        (numbers.score, math.nan, "–"),
+        (numbers.score4, 0.12345, "0.1235"),
+        (numbers.signed, 0.05, "+0.0500"),
+        (numbers.signed, -0.05, "-0.0500"),
+        (numbers.p_value, 0.0004, "<0.001"),
+        (numbers.p_value, 0.05, "0.050"),
+        (numbers.interval, (0.1, 0.25), "[0.100, 0.250]"),
+        (numbers.interval, None, "–"),
+        (numbers.percent, 0.875, "87.5%"),
+        (numbers.number, 5183, "5,183"),
+        (numbers.milliseconds, 0.416, "0.42"),
+        (numbers.milliseconds, 12.34, "12.3"),
+        (numbers.milliseconds, 1234.5, "1,234"),
+        (numbers.duration, 0.0021, "2.10 ms"),
+        (numbers.duration, 12.34, "12.3 s"),
+        (numbers.duration, 119.9, "2 min 0 s"),
+        (numbers.duration, 200, "3 min 20 s"),
+        (numbers.duration, 1800, "30 min"),
+        (numbers.duration, 7500, "2 h 5 min"),
+    ],
+)
+def test_numbers_read_well(show: object, value: object, text: str) -> None:
+    assert callable(show)
+    assert show(value) == text
+
+
+def test_measures_stand_by_cutoff() -> None:
+    found = result()
+    table = tables.measures_table(found)
+    assert [column.title for column in table.columns] == ["measure", "@1", "@10", "@100"]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["nDCG"] == [found.means["nDCG@1"], found.means["nDCG@10"], None]
+    assert rows["R"] == [found.means["R@1"], found.means["R@10"], found.means["R@100"]]
+    assert tables.whole_measures(found) == ["RR", "AP"]
+
+
+def test_types_stand_with_the_headline_measures() -> None:
+    found = result()
+    table = tables.types_table(found)
+    assert [row[0] for row in table.rows] == list(TYPES)
+    assert [column.title for column in table.columns[2:]] == ["nDCG@10", "P@10", "R@10", "R@100", "RR"]
+    assert table.rows[0][2] == found.by_type[TYPES[0]]["nDCG@10"]
+
+
+@pytest.mark.parametrize("types", [(), ("only",)])
+def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
+    assert not tables.types_table(result(types=types)).rows
+    results = [result("a", types=types), result("b", types=types)]
+    assert not sweep_tables.finalists_by_type(leaderboard(results, PRIMARY), results).rows
+
+
+def test_no_result_queries_make_a_row_for_each_threshold() -> None:
+    found = result(no_result=4)
+    assert tables.abstention_table(found).texts()[0][:3] == ["none", "2 of 4", "50.0%"]
+    assert not tables.abstention_table(result(no_result=0)).rows
+    wrong = tables.no_result_queries(found, 10)
+    assert sorted(row[0] for row in wrong.rows) == ["q031", "q033"]
+    assert wrong.rows[0][3] >= wrong.rows[1][3]
+
+
+def test_the_hardest_queries_are_those_of_the_lowest_value() -> None:
+    found = result(errors={2: "timed out"})
+    hardest = tables.hardest(found)
+    values = [query.values[PRIMARY] for query in hardest]
+    assert values == sorted(values)
+    assert len(hardest) == 29  # neither the no-result queries nor the one that failed
+    assert tables.hardest(found, 3) == hardest[:3]
+
+
+def test_the_first_gold_rank_is_the_same_with_and_without_rankings() -> None:
+    found = result()
+    assert found.found is not None
+    ranks = [query.first_gold for query in tables.hardest(found)]
+    assert ranks == [query.first_gold for query in tables.hardest(found.light())]
+    assert any(rank is not None for rank in ranks)
+
+
+def test_the_hardest_of_all_are_by_the_mean_over_combinations_with_their_spread() -> None:
+    results = sweep(5)
+    table = sweep_tables.hardest_of_all(results, PRIMARY, 4)
+    scores = np.stack([r.of(PRIMARY) for r in results])
+    position = int(np.nanargmin(scores.mean(axis=0)))
+    query, _, mean, spread, best, _ = table.rows[0]
+    assert query == results[0].queries.ids[position]
+    assert mean == pytest.approx(scores[:, position].mean())
+    assert spread == pytest.approx(scores[:, position].std())
+    assert best == scores[:, position].max()
+    assert len(table.rows) == 4
+
+
+def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() -> None:
+    board = leaderboard(sweep(25), PRIMARY)
+    differ = sum(row.differs for row in board.rows)
+    assert 0 < differ < 24
+    said = sweep_tables.verdict(board)
+    assert said.startswith(f"{differ} of 25 differ from the best (p < 0.05, Holm); the ")
+    assert said.endswith(f" {25 - differ} can't be told apart on these 30 queries.")
+
+
+def test_the_verdict_covers_the_edges() -> None:
+    assert "nothing to rank" in sweep_tables.verdict(leaderboard([], PRIMARY, [Failure("a", "x")]))
+    assert "nothing to compare" in sweep_tables.verdict(leaderboard([result()], PRIMARY))
+    assert "None of 2 differs" in sweep_tables.verdict(leaderboard([result("a"), result("b")], PRIMARY))
+    two = [result("a", quality=0.8), result("b", quality=0.3)]
+    assert sweep_tables.verdict(leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, Holm)."
+
+
+def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    texts = sweep_tables.leaderboard_table(board).texts()
+    for row, cells in zip(board.rows, texts, strict=True):
+        assert cells[:3] == [str(row.rank), row.label, f"{row.mean:.4f}"]
+        assert cells[3] == f"[{row.low:.3f}, {row.high:.3f}]"
+
+
+def test_finalists_are_the_best_few_and_the_best_of_each_retriever() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    chosen = sweep_tables.finalists(board)
+    assert [row.rank for row in chosen[:3]] == [1, 2, 3]
+    assert {row.retriever for row in chosen} == {"bm25", "dense", "hybrid"}
+    other = sweep_tables.rival(board)
+    assert other is not None
+    assert other.retriever != board.rows[0].retriever
+
+
+def test_none_is_quicker_and_better_than_one_on_the_front() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    front = sweep_tables.pareto(board)
+    assert board.rows[0] in front
+    for row in front:
+        assert not any(o.means["mean_ms"] < row.means["mean_ms"] and o.mean >= row.mean for o in board.rows)
+    assert not sweep_tables.pareto(leaderboard([result(mean_ms=None)], PRIMARY))
+
+
+def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
+    board = leaderboard(sweep(25), PRIMARY)
+    found = sweep_tables.effects(board)
+    assert list(found) == sorted(found, key=lambda key: -sweep_tables.reach(found[key]))
+    assert set(found) == {"retriever.k1", "retriever.b"}
+    for key, table in found.items():
+        for value, n, mean, best in table.rows:
+            means = [row.mean for row in board.rows if row.swept[key] == value]
+            assert (n, best) == (len(means), max(means))
+            assert mean == pytest.approx(sum(means) / len(means))
+    assert [row[0] for row in found["retriever.k1"].rows] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
+
+
+def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_were_typed() -> None:
+    swept = [
+        {"k": "2", "depth": 10, "name": "a", "on": True, "same": 1},
+        {"k": "10", "depth": 20, "name": "3", "on": False, "same": 1},
+    ]
+    board = leaderboard([result(str(i), swept=s) for i, s in enumerate(swept)], PRIMARY)
+    assert sweep_tables.numeric_settings(board) == ["k", "depth"]
+    assert [row[0] for row in sweep_tables.effects(board)["k"].rows] == ["2", "10"]
+
+
+def test_nested_settings_are_shown_in_one_level() -> None:
+    rows = tables.settings_table({"a": {"b": 1, "c": {"d": None}}, "e": [1, 2], "f": {}}).rows
+    assert rows == [["a.b", 1], ["a.c.d", None], ["e", [1, 2]], ["f", {}]]
