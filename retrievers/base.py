@@ -12,7 +12,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -68,7 +68,9 @@ class Corpus:
     @cached_property
     def fingerprint(self) -> str:
         """Return a hash of the ids, titles and texts, in their order."""
-        return fingerprint("corpus", *(f"{i}\0{c}" for i, c in zip(self.ids, self.contents(), strict=True)))
+        titles = self.titles or [""] * len(self)
+        columns = zip(self.ids, titles, self.texts, strict=True)
+        return fingerprint("corpus", *(f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns))
 
     @cached_property
     def tie_order(self) -> NDArray[np.int32]:
@@ -114,9 +116,12 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     `documents` and `scores` are n x m, in any order, with -1 for nothing; the result is n x k, padded.
     """
     absent = documents == NOTHING
-    scores = np.where(absent, -np.inf, scores).astype(np.float32, copy=False)
+    scores = np.where(absent, -np.inf, scores).astype(np.float32) + np.float32(0)  # -0 is 0
     places = np.where(absent, np.iinfo(np.int32).max, tie_order[documents]) if len(tie_order) else documents
-    best = np.lexsort((places, -scores), axis=-1)[:, :k]
+    # One integer orders as score down, then place up: the bits of a float32 order as it does, negatives reversed.
+    bits = scores.view(np.int32)
+    keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32 | places
+    best = np.argsort(keys, axis=-1)[:, :k]
     documents, scores = np.take_along_axis(documents, best, axis=1), np.take_along_axis(scores, best, axis=1)
     missing = ((0, 0), (0, k - best.shape[1]))
     return Rankings(
@@ -137,7 +142,7 @@ class Key:
     def of(kind: str, made_by: Iterable[str], **parts: object) -> Key:
         """Make a key from what the thing depends on; `made_by` are the modules whose source is part of it."""
         named = tuple(sorted((name, str(value)) for name, value in parts.items()))
-        sources = (source_hash(module) for module in made_by)
+        sources = (source_hash(module) for module in sorted(made_by))
         return Key(kind, fingerprint(kind, *sources, *(f"{n}\0{v}" for n, v in named)), named)
 
 
@@ -158,16 +163,37 @@ def source_hash(module: str) -> str:
 
 
 @cache
-def modules_behind(module: str) -> tuple[str, ...]:
-    """Return a loaded module and those of its own package that it takes names from, directly or not, sorted."""
+def modules_behind(module: str) -> frozenset[str]:
+    """Return a loaded module and those of its own package that it takes names from, directly or not."""
     package = module.partition(".")[0]
     found, todo = {module}, [module]
     while todo:
         for value in list(vars(sys.modules[todo.pop()]).values()):
             name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
-            if isinstance(name, str) and name.partition(".")[0] == package and name in sys.modules and name not in found:
+            if (
+                isinstance(name, str)
+                and name.partition(".")[0] == package
+                and name in sys.modules
+                and name not in found
+            ):
                 found.add(name)
                 todo.append(name)
+    return frozenset(found)
+
+
+def code_of(settings: object) -> tuple[str, ...]:
+    """Return the modules whose code decides what settings do: those behind them and all that they hold, sorted."""
+    found: set[str] = set()
+    todo = [settings]
+    while todo:
+        value = todo.pop()
+        if is_dataclass(value):
+            found |= modules_behind(type(value).__module__)
+            todo += [getattr(value, field.name) for field in fields(value)]
+        elif isinstance(value, Mapping):
+            todo += value.values()
+        elif isinstance(value, (list, tuple)):
+            todo += value
     return tuple(sorted(found))
 
 
@@ -237,8 +263,7 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
 
     Rankings that do not say how long a query takes are completed by asking the first queries again, one at a time.
     """
-
-    made_by = modules_behind(type(retriever).__module__)
+    made_by = code_of(retriever)
     parts = {"corpus": corpus.fingerprint, "queries": fingerprint(*queries), "k": k, "retriever": repr(retriever)}
 
     def work() -> Arrays:
@@ -262,7 +287,7 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
 
 def searcher_of(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, made once a store."""
-    made_by = modules_behind(type(retriever).__module__)
+    made_by = code_of(retriever)
     key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever))
     return store.share(key, lambda: retriever.index(corpus, store))
 
@@ -276,6 +301,8 @@ class _Unkept(Exception):
 
 def _time_alone(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
     seconds = np.full(len(queries), np.nan, dtype=np.float32)
+    for query in queries[:1]:
+        searcher.search([query], k)  # what a first call prepares is no part of a query's time
     for position, query in enumerate(queries[:TIMED_QUERIES]):
         start = time.perf_counter()
         searcher.search([query], k)

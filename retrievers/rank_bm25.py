@@ -1,0 +1,84 @@
+"""The rank_bm25 package as it is: the reference that many published comparisons used, and a slow one.
+
+It scores every document for every query, in Python; BM25 proper lives next door. The analyzer is the house's own, so
+that a difference to BM25 is one of formulas and not of words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+from rank_bm25 import BM25L, BM25Okapi, BM25Plus
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Corpus, Key, NoStore, Rankings, Store, no_rankings, rank
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class RankBM25:
+    """Settings of rank_bm25's three variants, after Trotman et al. (2014), Improvements to BM25.
+
+    `epsilon`, of okapi alone, times the mean idf is the idf of a term in more than half of the documents. `delta`, of l
+    and plus, is the package's own when null: 0.5 and 1. A document is found when it has a term of the query, whatever
+    it scores.
+    """
+
+    analyzer: Analyzer = Analyzer()
+    variant: Literal["okapi", "l", "plus"] = "okapi"
+    k1: float = Field(default=1.5, gt=0)
+    b: float = Field(default=0.75, ge=0, le=1)
+    epsilon: float = Field(default=0.25, ge=0)
+    delta: float | None = Field(default=None, ge=0)
+
+    def index(self, corpus: Corpus, store: Store) -> RankBM25Searcher:
+        """Hand the corpus's terms, made once for each analyzer, to the package, and return a searcher."""
+        # Documents go in by tie order, so that the package's sums do not depend on the order of the corpus.
+        order = np.argsort(corpus.tie_order).astype(np.int32)
+
+        def tokens() -> list[list[str]]:
+            contents = list(corpus.contents())
+            return [self.analyzer.tokens(contents[document]) for document in order]
+
+        made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
+        key = Key.of("tokens by tie order", made_by, corpus=corpus.fingerprint, analyzer=self.analyzer)
+        terms = store.share(key, tokens)
+        return RankBM25Searcher(self, self._model(terms) if any(terms) else None, order, corpus.tie_order)
+
+    def _model(self, terms: list[list[str]]) -> BM25Okapi | BM25L | BM25Plus:
+        if self.variant == "okapi":
+            return BM25Okapi(terms, k1=self.k1, b=self.b, epsilon=self.epsilon)
+        delta = {} if self.delta is None else {"delta": self.delta}
+        return {"l": BM25L, "plus": BM25Plus}[self.variant](terms, k1=self.k1, b=self.b, **delta)
+
+
+@dataclass(frozen=True, eq=False)
+class RankBM25Searcher:
+    """A model of the package, None for a corpus without terms, whose n-th document is `order[n]` of the corpus."""
+
+    settings: RankBM25
+    model: Any
+    order: NDArray[np.int32]
+    tie_order: NDArray[np.int32]
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query, exactly; one query is asked after the other."""
+        found = no_rankings(len(queries), k)
+        seconds = np.zeros(len(queries), dtype=np.float32)
+        for position, query in enumerate(queries):
+            start = time.perf_counter()
+            terms = self.settings.analyzer.tokens(query)
+            if terms and self.model is not None:
+                matched = np.array([not terms_of.keys().isdisjoint(terms) for terms_of in self.model.doc_freqs])
+                with np.errstate(invalid="ignore"):  # b = 1 divides by the length of empty documents
+                    scores = self.model.get_scores(terms)[matched]
+                best = rank(self.order[matched][None], scores[None], self.tie_order, k)
+                found.documents[position], found.scores[position] = best.documents[0], best.scores[0]
+            seconds[position] = time.perf_counter() - start
+        return replace(found, seconds=seconds)

@@ -1,0 +1,334 @@
+"""Fusion, against the same arithmetic on dictionaries."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from retrievers.base import (
+    NOTHING,
+    Corpus,
+    MemoryStore,
+    NoStore,
+    Rankings,
+    Retriever,
+    Store,
+    rankings_of,
+    searched,
+)
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid, Normalization
+from retrievers.sqlite_fts import SqliteFts
+from tests.retrievers.test_contract import Counting
+
+Row = dict[int, float]
+"""What a part found for a query: document -> score."""
+
+IDS = "dbfaceg"
+CORPUS = Corpus(list(IDS), [f"text {i}" for i in IDS])
+NORMALIZATIONS = get_args(Normalization)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A retriever whose answers are given: one row a query, which is its position."""
+
+    rows: tuple[tuple[tuple[int, float], ...], ...]
+    fails: tuple[int, ...] = ()
+    timed: bool = True
+
+    def index(self, corpus: Corpus, store: Store) -> Given:
+        return self
+
+    @property
+    def tie_order(self) -> Any:
+        return CORPUS.tie_order
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008
+        rankings = rankings_of([self.rows[int(query)] for query in queries], self.tie_order, k)
+        errors = {i: f"no answer to {query}" for i, query in enumerate(queries) if int(query) in self.fails}
+        seconds = np.full(len(queries), 0.5, dtype=np.float32) if self.timed else None
+        return replace(rankings, seconds=seconds, errors=errors)
+
+
+@dataclass(frozen=True)
+class Untouchable:
+    """A retriever that must not be used."""
+
+    def index(self, corpus: Corpus, store: Store) -> Any:
+        raise AssertionError("this part is not needed")
+
+
+def given_rows(*rows: Row) -> Given:
+    return Given(tuple(tuple(row.items()) for row in rows))
+
+
+def fuse(hybrid: Hybrid, n: int = 1, k: int = 10) -> Rankings:
+    return hybrid.index(CORPUS, MemoryStore()).search([str(i) for i in range(n)], k)
+
+
+def by_id(rankings: Rankings, query: int = 0) -> dict[str, float]:
+    documents, scores = rankings.documents[query], rankings.scores[query]
+    return {IDS[d]: float(s) for d, s in zip(documents, scores, strict=True) if d != NOTHING}
+
+
+def best_first(row: Row) -> list[int]:
+    return sorted(row, key=lambda document: (row[document], IDS[document]), reverse=True)
+
+
+def normalized(row: Row, normalization: str) -> tuple[Row, float]:
+    """Return the values of what was found, and of what was not."""
+    if not row:
+        return {}, 0.0
+    low, high = min(row.values()), max(row.values())
+    if normalization == "minmax":
+        return {d: (s - low) / (high - low) if high > low else 1.0 for d, s in row.items()}, 0.0
+    if normalization == "zscore":
+        mean, spread = statistics.fmean(row.values()), statistics.pstdev(row.values())
+        values = {d: (s - mean) / spread if spread else 0.0 for d, s in row.items()}
+        return values, min(values.values())
+    if normalization == "max":
+        largest = max(abs(low), abs(high))
+        return {d: s / largest if largest else 0.0 for d, s in row.items()}, 0.0
+    if normalization == "rank":
+        return {d: 1 - place / len(row) for place, d in enumerate(best_first(row))}, 0.0
+    return row, 0.0
+
+
+def weighted(rows: Sequence[Row], weights: Sequence[float], normalization: str) -> Row:
+    total: Row = {}
+    for document in {d for row, w in zip(rows, weights, strict=True) if w for d in row}:
+        for row, weight in zip(rows, weights, strict=True):
+            values, missing = normalized(row, normalization)
+            if weight:
+                total[document] = total.get(document, 0.0) + weight * values.get(document, missing)
+    return total
+
+
+def reciprocal_ranks(rows: Sequence[Row], weights: Sequence[float], rrf_k: float) -> Row:
+    total: Row = {}
+    for row, weight in zip(rows, weights, strict=True):
+        for rank, document in enumerate(best_first(row) if weight else [], start=1):
+            total[document] = total.get(document, 0.0) + weight * (1 / (rrf_k + rank))
+    return total
+
+
+# Eighths and few of them, so that ties, negative scores and equal scores are common and float32 holds them.
+SCORES = st.integers(-24, 24).map(lambda n: n / 8)
+ROWS = st.dictionaries(st.integers(0, len(IDS) - 1), SCORES, max_size=len(IDS))
+WEIGHTS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]), min_size=2, max_size=4).filter(any)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), weights=WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
+@pytest.mark.parametrize("how", [*NORMALIZATIONS, "rrf"])
+def test_every_method_is_what_dictionaries_say(
+    how: str, data: st.DataObject, weights: list[float], n: int, k: int
+) -> None:
+    rows = [[data.draw(ROWS) for _ in range(n)] for _ in weights]
+    parts = {f"part {i}": given_rows(*part) for i, part in enumerate(rows)}
+    method = {"method": "rrf", "rrf_k": 10} if how == "rrf" else {"normalization": how}
+    rankings = fuse(Hybrid(parts, weights=weights, depth=len(IDS), **method), n, k)
+    assert rankings.documents.shape == rankings.scores.shape == (n, k)
+    assert rankings.documents.dtype == np.int32
+    assert rankings.scores.dtype == np.float32
+    for query in range(n):
+        asked = [part[query] for part in rows]
+        total = reciprocal_ranks(asked, weights, 10) if how == "rrf" else weighted(asked, weights, how)
+        expected = sorted(((float(np.float32(s)), IDS[d]) for d, s in total.items()), reverse=True)[:k]
+        found = [(score, name) for name, score in by_id(rankings, query).items()]
+        if how == "zscore":  # a mean and a deviation are summed in another order there
+            assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], abs=1e-5)
+            assert [score for score, _ in found] == pytest.approx([total[IDS.index(i)] for _, i in found], abs=1e-5)
+        else:
+            assert found == expected
+
+
+def test_scores_of_a_small_example() -> None:
+    """Both parts find b; d, f and e are found by one of them."""
+    first, second = given_rows({1: 8.0, 2: 6.0, 0: 4.0}), given_rows({1: 1.0, 5: 3.0})
+    expected: dict[str, dict[str, float]] = {
+        "minmax": {"b": 1, "f": 0.5, "d": 0, "e": 1},
+        "zscore": {"b": 1.5**0.5 - 1, "f": 0 - 1, "d": -(1.5**0.5) - 1, "e": -(1.5**0.5) + 1},
+        "max": {"b": 1 + 1 / 3, "f": 0.75, "d": 0.5, "e": 1},
+        "rank": {"b": 1 + 0.5, "f": 2 / 3, "d": 1 / 3, "e": 1},
+        "none": {"b": 9, "f": 6, "d": 4, "e": 3},
+    }
+    for normalization, scores in expected.items():
+        hybrid = Hybrid({"first": first, "second": second}, normalization=normalization)  # type: ignore[arg-type]
+        assert by_id(fuse(hybrid)) == pytest.approx(scores, abs=1e-6)
+    rrf = by_id(fuse(Hybrid({"first": first, "second": second}, method="rrf")))
+    assert rrf == pytest.approx({"b": 1 / 61 + 1 / 62, "e": 1 / 61, "f": 1 / 62, "d": 1 / 63})
+
+
+def test_negative_scores_keep_their_order() -> None:
+    parts = {"logits": given_rows({0: -1.0, 1: -2.0, 2: -4.0}), "other": given_rows({})}
+    for normalization in NORMALIZATIONS:
+        found = fuse(Hybrid(parts, normalization=normalization)).documents[0]
+        assert found[:3].tolist() == [0, 1, 2]
+
+
+def test_zeros_are_equal_whatever_their_sign() -> None:
+    parts = {"one": given_rows({0: -0.0, 1: 0.0}), "other": given_rows({})}
+    assert list(by_id(fuse(Hybrid(parts, normalization="none")))) == ["d", "b"]
+
+
+def test_many_queries_are_fused_as_one_is() -> None:
+    rows: list[Row] = [{0: 3.0, 1: 2.0, 2: 1.0}, {3: 3.0, 1: 1.0}] * 3000
+    hybrid = Hybrid({"one": given_rows(*rows), "other": given_rows(*rows[1:], rows[0])}, depth=7)
+    many, few = fuse(hybrid, 6000, 5), fuse(hybrid, 2, 5)
+    assert (many.documents.reshape(3000, 2, 5) == few.documents).all()
+    assert (many.scores.reshape(3000, 2, 5) == few.scores).all()
+
+
+def test_alpha_weighs_the_last_part() -> None:
+    parts = {"lexical": given_rows({0: 2.0, 1: 1.0}), "semantic": given_rows({1: 0.9, 2: 0.3})}
+    by_alpha = fuse(Hybrid(parts, alpha=0.25))
+    by_name = fuse(Hybrid(parts, weights={"semantic": 0.25, "lexical": 0.75}))
+    by_order = fuse(Hybrid(parts, weights=[0.75, 0.25]))
+    assert by_id(by_alpha) == by_id(by_name) == by_id(by_order) == {"d": 0.75, "b": 0.25, "f": 0.0}
+
+
+def test_a_part_without_weight_is_not_searched() -> None:
+    parts: dict[str, Retriever] = {"lexical": given_rows({0: 2.0, 1: 1.0}), "semantic": Untouchable()}
+    assert by_id(fuse(Hybrid(parts, alpha=0))) == {"d": 1.0, "b": 0.0}
+
+
+def test_depth_bounds_what_a_part_contributes() -> None:
+    parts = {"one": given_rows({0: 3.0, 1: 2.0, 2: 1.0}), "other": given_rows({3: 3.0, 4: 2.0})}
+    assert set(by_id(fuse(Hybrid(parts, depth=1)))) == {"d", "a"}
+    assert set(by_id(fuse(Hybrid(parts), k=2))) == {"d", "a"}
+    assert set(by_id(fuse(Hybrid(parts, depth=3), k=2))) == {"d", "a"}
+    assert set(by_id(fuse(Hybrid(parts, depth=2), k=9))) == {"d", "b", "a", "c"}
+
+
+def test_a_query_that_fails_in_a_part_finds_nothing_and_is_named() -> None:
+    one = replace(given_rows({0: 1.0}, {0: 1.0}, {0: 1.0}), fails=(1, 2))
+    other = replace(given_rows({1: 1.0}, {1: 1.0}, {1: 1.0}), fails=(2,))
+    rankings = fuse(Hybrid({"one": one, "other": other}), 3)
+    assert rankings.errors == {1: "one: no answer to 1", 2: "one: no answer to 2; other: no answer to 2"}
+    assert [len(by_id(rankings, query)) for query in range(3)] == [2, 0, 0]
+
+
+@dataclass(frozen=True)
+class Recovering:
+    """A retriever that fails the first time and answers the second."""
+
+    answers: list[Given] = field(repr=False)
+
+    def index(self, corpus: Corpus, store: Store) -> Recovering:
+        return self
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008
+        return self.answers.pop(0).search(queries, k)
+
+
+def test_what_was_laid_out_for_a_failure_is_not_taken_for_the_answer() -> None:
+    flaky = Recovering([replace(given_rows({}), fails=(0,)), given_rows({2: 1.0})])
+    searcher = Hybrid({"one": flaky, "other": given_rows({1: 1.0})}).index(CORPUS, NoStore())
+    store = MemoryStore()
+    assert by_id(searcher.search(["0"], 3, store)) == {}
+    assert by_id(searcher.search(["0"], 3, store)) == {"f": 1.0, "b": 1.0}
+
+
+def test_a_query_takes_as_long_as_its_parts_and_their_fusion() -> None:
+    part = given_rows({0: 1.0}, {1: 1.0})
+    seconds = fuse(Hybrid({"one": part, "other": part}), 2).seconds
+    assert seconds is not None
+    assert seconds.dtype == np.float32
+    assert ((seconds > 1.0) & (seconds < 1.4)).all()
+    assert fuse(Hybrid({"one": part, "other": replace(part, timed=False)}), 2).seconds is None
+
+
+def test_a_sweep_over_weights_searches_each_part_once(harbour: Corpus) -> None:
+    store = Counting()
+    queries = ["ships", "lighthouse"]
+    for alpha in (0.2, 0.5, 0.8):
+        for normalization in ("minmax", "rank"):
+            hybrid = Hybrid({"bm25": BM25(), "fts": SqliteFts()}, alpha=alpha, normalization=normalization)
+            searched(hybrid, harbour, queries, 5, store)
+    assert store.built["rankings"] == 6 + 2
+    assert store.built["candidates"] == 1
+    assert store.built["postings"] == store.built["fts5 database"] == 1
+
+
+def test_stored_rankings_of_the_parts_are_enough(harbour: Corpus) -> None:
+    """Nothing is indexed before its rankings are missing, and nothing again when they are not to be kept."""
+    store = Counting()
+    parts: dict[str, Retriever] = {"bm25": BM25(), "fts": SqliteFts()}
+    for part in parts.values():
+        searched(part, harbour, ["ships"], 5, store)
+    built = dict(store.built)
+    searcher = Hybrid(parts).index(harbour, store)
+    first = searcher.search(["ships"], 5, store)
+    assert store.built == {**built, "candidates": 1}
+    second = searcher.search(["ships"], 5)
+    assert store.built == {**built, "candidates": 1}
+    assert first.documents.tobytes() == second.documents.tobytes()
+
+
+@dataclass(frozen=True)
+class Costly:
+    """A retriever that says when it is indexed."""
+
+    log: list[str] = field(repr=False)
+
+    def index(self, corpus: Corpus, store: Store) -> Given:
+        self.log.append("indexed")
+        return given_rows({0: 1.0})
+
+
+def test_parts_are_indexed_once_and_late_even_where_nothing_is_kept() -> None:
+    log: list[str] = []
+    searcher = Hybrid({"one": Costly(log), "other": given_rows({1: 1.0})}).index(CORPUS, NoStore())
+    assert log == []
+    for _ in range(3):
+        searcher.search(["0"], 2)
+    assert log == ["indexed"]
+
+
+def test_a_hybrid_can_be_a_part() -> None:
+    inner = Hybrid({"one": given_rows({0: 2.0, 1: 1.0}), "other": given_rows({1: 5.0})})
+    outer = Hybrid({"inner": inner, "third": given_rows({2: 1.0})}, method="rrf")
+    assert by_id(fuse(outer)) == pytest.approx({"f": 1 / 61, "d": 1 / 61, "b": 1 / 62})
+
+
+ONE = given_rows({0: 1.0})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"parts": {"a": ONE}}, "a hybrid has two parts or more, this one has 1: a"),
+        ({"parts": {}}, "a hybrid has two parts or more, this one has 0: none"),
+        ({"parts": {"a": ONE, "b": "bm25"}}, "the part b is 'bm25', which is not a retriever"),
+        ({"parts": {"a": ONE, "b": None}}, "parts.b"),
+        ({"weights": [1]}, "1 weights are given for 2 parts: a, b"),
+        ({"weights": {"a": 1}}, "weights are given for a, but the parts are a, b"),
+        ({"weights": {"a": 1, "c": 1}}, "weights are given for a, c, but the parts are a, b"),
+        ({"weights": [1, -1]}, r"the weights are \[1.0, -1.0\]: they must be 0 or more"),
+        ({"weights": [0, 0]}, "not all 0"),
+        ({"weights": [1, float("inf")]}, "finite"),
+        ({"weights": [1, float("nan")]}, "finite"),
+        ({"weights": [1, 1], "alpha": 0.5}, "alpha 0.5 and weights .* are two ways to say one thing"),
+        ({"parts": {"a": ONE, "b": ONE, "c": ONE}, "alpha": 0.5}, r"alpha is for two parts, not for 3 \(a, b, c\)"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"rrf_k": -1}, "rrf_k"),
+        ({"depth": 0}, "depth"),
+        ({"normalization": "softmax"}, "normalization"),
+        ({"method": "borda"}, "method"),
+        ({"wieghts": [1, 2]}, "wieghts"),
+    ],
+)
+def test_wrong_settings_are_one_clear_error(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message) as error:
+        Hybrid(**{"parts": {"a": ONE, "b": ONE}, **wrong})
+    assert error.value.error_count() == 1
