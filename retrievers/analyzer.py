@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any
+from itertools import pairwise
 
 import regex
 import Stemmer
@@ -19,10 +19,43 @@ from pydantic.dataclasses import dataclass as settings
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
 # The stop words of Lucene's EnglishAnalyzer, which published BM25 figures rest on.
-ENGLISH_STOP_WORDS = (
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with"
-).split()
+ENGLISH_STOP_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "for",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "such",
+        "that",
+        "the",
+        "their",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "was",
+        "will",
+        "with",
+    ]
+)
 
 # Scripts written without spaces (and Hangul, whose words are long compounds): indexed by bigrams of characters.
 _BIGRAM_SCRIPTS = "".join(
@@ -64,7 +97,9 @@ class Analyzer:
     @classmethod
     def _known_stopwords(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         if isinstance(value, str) and value not in AVAILABLE_LANGUAGES:
-            raise ValueError(f"no such list of stop words; one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null")
+            raise ValueError(
+                f"no such list of stop words; one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null"
+            )
         return value
 
     def tokens(self, text: str) -> list[str]:
@@ -128,14 +163,14 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
     return terms
 
 
-def _pairs(characters: list[Any]) -> list[str]:
-    return [a + b for a, b in zip(characters, characters[1:], strict=False)] or characters
+def _pairs(characters: list[str]) -> list[str]:
+    return [a + b for a, b in pairwise(characters)] or characters
 
 
 @cache
 def _stopwords(words: str | tuple[str, ...] | None) -> frozenset[str]:
     if words == "english":
-        return frozenset(ENGLISH_STOP_WORDS)
+        return ENGLISH_STOP_WORDS
     if isinstance(words, str):
-        return frozenset(word for word in get_stop_words(words))
+        return frozenset(get_stop_words(words))
     return frozenset(words or ())

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -23,6 +24,8 @@ from retrievers.postings import Postings, postings_of
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]
+Column = NDArray[Any]
+Weights = tuple[NDArray[np.float32], NDArray[np.float32], np.float32, np.float32]
 
 # N documents, of which df have the term. Kamphuis et al. (2020), "Which BM25 do you mean?", compares the variants.
 _IDF: dict[Variant, Callable[[int, Floats], Floats]] = {
@@ -49,7 +52,7 @@ class BM25:
     1 in bm25+; the other variants have none.
     """
 
-    analyzer: Analyzer = Analyzer()  # noqa: RUF009 (a frozen value)
+    analyzer: Analyzer = Analyzer()
     k1: float = Field(default=0.9, ge=0)
     b: float = Field(default=0.4, ge=0, le=1)
     variant: Variant = "lucene"
@@ -68,24 +71,26 @@ class BM25Searcher:
     postings: Postings
     tie_order: NDArray[np.int32]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_weights", _weights(self.settings, self.postings))
-
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
         terms, starts = self.postings.terms_of(queries, self.settings.analyzer)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         columns = (self.postings.offsets, self.postings.documents, self.postings.counts)
-        _search(terms, starts, *columns, *self._weights, self.tie_order, documents, scores)  # type: ignore[attr-defined]
+        _search(terms, starts, *columns, *self.weights, self.tie_order, documents, scores)
         return Rankings(documents, scores)
 
+    @cached_property
+    def weights(self) -> Weights:
+        """Return the numbers that make every variant one formula.
 
-def _weights(bm25: BM25, postings: Postings) -> tuple[NDArray[np.float32], NDArray[np.float32], np.float32, np.float32]:
-    """Return idf by term, norm by document, shift and lift, such that every variant is one formula.
+        They are idf by term, norm by document, shift and lift: a term that occurs tf times weighs
+        idf * ((tf + shift * norm) / (tf + norm) + lift).
+        """
+        return _weights(self.settings, self.postings)
 
-    A term that occurs tf times weighs idf * ((tf + shift * norm) / (tf + norm) + lift).
-    """
+
+def _weights(bm25: BM25, postings: Postings) -> Weights:
     delta = bm25.delta if bm25.delta is not None else {"bm25l": 0.5, "bm25+": 1.0}.get(bm25.variant, 0.0)
     lengths = 1 - bm25.b + bm25.b * postings.lengths / postings.mean_length
     idf = _IDF[bm25.variant](len(postings.lengths), postings.frequencies.astype(np.float64))
@@ -99,10 +104,21 @@ def _weights(bm25: BM25, postings: Postings) -> tuple[NDArray[np.float32], NDArr
     return idf.astype(np.float32), norm.astype(np.float32), np.float32(shift), np.float32(lift)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
-def _search(  # type: ignore[no-untyped-def]  # noqa: ANN202
-    terms, starts, offsets, postings, counts, idf, norm, shift, lift, tie_order, documents, scores  # noqa: ANN001
-):
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _search(
+    terms: Column,
+    starts: Column,
+    offsets: Column,
+    postings: Column,
+    counts: Column,
+    idf: Column,
+    norm: Column,
+    shift: np.float32,
+    lift: np.float32,
+    tie_order: Column,
+    documents: Column,
+    scores: Column,
+) -> None:
     """Fill the rankings of every query, a term at a time, with a heap of the best under the one tie rule."""
     unseen = np.float32(-np.inf)
     total = np.full(len(norm), unseen, dtype=np.float32)
@@ -138,13 +154,13 @@ def _search(  # type: ignore[no-untyped-def]  # noqa: ANN202
             _sift_down(best, best_scores, tie_order, size, document, score)
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
-def _worse(score, document, other_score, other, tie_order):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    return score < other_score or (score == other_score and tie_order[document] > tie_order[other])
+@njit(cache=True, inline="always")
+def _worse(score: Any, document: Any, other_score: Any, other: Any, tie_order: Column) -> bool:  # noqa: ANN401 (numbers)
+    return bool(score < other_score or (score == other_score and tie_order[document] > tie_order[other]))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _sift_up(heap, heap_scores, tie_order, at, document, score):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(cache=True, nogil=True)
+def _sift_up(heap: Column, heap_scores: Column, tie_order: Column, at: int, document: Any, score: Any) -> None:  # noqa: ANN401 (numbers)
     """Put a document at the end of a heap whose root is the worst, and let it rise."""
     while at > 0 and _worse(score, document, heap_scores[(at - 1) // 2], heap[(at - 1) // 2], tie_order):
         heap[at], heap_scores[at] = heap[(at - 1) // 2], heap_scores[(at - 1) // 2]
@@ -152,8 +168,8 @@ def _sift_up(heap, heap_scores, tie_order, at, document, score):  # type: ignore
     heap[at], heap_scores[at] = document, score
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _sift_down(heap, heap_scores, tie_order, size, document, score):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(cache=True, nogil=True)
+def _sift_down(heap: Column, heap_scores: Column, tie_order: Column, size: int, document: Any, score: Any) -> None:  # noqa: ANN401 (numbers)
     """Put a document in place of a heap's root, and let it sink."""
     at = 0
     while 2 * at + 1 < size:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Arrays, Corpus, Key, Store
+
+Column = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +93,7 @@ def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
     del numbers
     # A term never holds white space, so lines keep the vocabulary.
     lines = "\n".join(vocabulary).encode("utf-8", "surrogatepass")
-    view = (np.frombuffer(column, dtype) if len(column) else np.zeros(0, dtype) for column, dtype in (
-        (words, np.int32), (ends, np.int64), (terms, np.int32), (starts, np.int64)))  # fmt: skip
-    columns = tuple(view)
+    columns = (_column(words, np.int32), _column(ends, np.int64), _column(terms, np.int32), _column(starts, np.int64))
     frequencies, lengths, largest = _frequencies(*columns, len(vocabulary))
     offsets = np.zeros(len(vocabulary) + 1, dtype=np.int64)
     np.cumsum(frequencies, out=offsets[1:])
@@ -108,8 +109,14 @@ def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
     }
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _frequencies(words, ends, terms, starts, n_terms):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _column(values: array[int], dtype: type[np.integer[Any]]) -> Column:
+    return np.frombuffer(values, dtype) if len(values) else np.zeros(0, dtype)
+
+
+@njit(cache=True)
+def _frequencies(
+    words: Column, ends: Column, terms: Column, starts: Column, n_terms: int
+) -> tuple[Column, Column, int]:
     """Return the document frequency of each term, the length of each document, and the largest count."""
     frequencies = np.zeros(n_terms, dtype=np.int64)
     lengths = np.zeros(len(ends), dtype=np.int32)
@@ -131,8 +138,17 @@ def _frequencies(words, ends, terms, starts, n_terms):  # type: ignore[no-untype
     return frequencies, lengths, largest
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _fill(words, ends, terms, starts, offsets, free, documents, counts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(cache=True)
+def _fill(
+    words: Column,
+    ends: Column,
+    terms: Column,
+    starts: Column,
+    offsets: Column,
+    free: Column,
+    documents: Column,
+    counts: Column,
+) -> None:
     """Write each (term, document) pair once; `free` is the next free entry of each term and is used up."""
     begin = 0
     for document in range(len(ends)):

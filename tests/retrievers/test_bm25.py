@@ -143,7 +143,9 @@ def test_published_figures_hold_on_scifact(collections: Path) -> None:
     assert recall >= 0.91
 
 
-@pytest.mark.parametrize("setting", [{"k1": -1}, {"b": 1.1}, {"b": -0.1}, {"variant": "bm26"}, {"delta": -1}, {"k2": 1}])
+@pytest.mark.parametrize(
+    "setting", [{"k1": -1}, {"b": 1.1}, {"b": -0.1}, {"variant": "bm26"}, {"delta": -1}, {"k2": 1}]
+)
 def test_values_out_of_range_are_refused(setting: dict[str, object]) -> None:
     with pytest.raises((ValidationError, TypeError), match=next(iter(setting))):
         BM25(**setting)  # type: ignore[arg-type]
