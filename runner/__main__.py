@@ -8,18 +8,22 @@ import sys
 from collections.abc import Sequence
 
 from runner import commands
+from runner.config import help_of
 
 USER_MISTAKE, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
-    from runner.config.launch import launch
-    from runner.config.objects import ConfigError, suggestion
-
     words = list(sys.argv[1:] if arguments is None else arguments)
     verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     verb = words.pop(0) if words and words[0].isalpha() else "evaluate"
+    if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
+        sys.stdout.write(help_of(verb))  # before anything is loaded
+        return 0
+    from runner.config.launch import launch
+    from runner.config.objects import ConfigError, suggestion
+
     try:
         if verb not in verbs:
             raise ConfigError(f"{verb}: no such verb; {suggestion(verb, verbs)}")

@@ -72,10 +72,11 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     for key, kind in (("retriever", Retriever), ("dataset", Source), ("metrics", MetricSettings)):
         if not isinstance(parts[key], kind):
             raise ConfigError(f"{key}: {type(parts[key]).__name__} is not a {kind.__name__}")
-    choice = str(config["choices"].get("retriever", "retriever"))
+    choice, swept = str(config["choices"].get("retriever", "retriever")), swept or {}
+    first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, parts["retriever"], parts["dataset"], parts["metrics"],
-        public(config), settled.parameters, swept or {},
+        public(config), {**first, **settled.parameters}, swept,
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
 
 def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
-    tracker.start_sweep("a sweep", {"axis/k1": "1, 2"}, 2)
+    tracker.start_sweep("a sweep", {"k1": "1, 2"}, 2)
     child = tracker.log_result(make_result(), {"k1": "1"}, {}).id
     failed = tracker.log_failure("k1=2", {"k1": "2"}, "RuntimeError: no luck", "the traceback").id
     parent = tracker.finish_sweep(make_result(), {"report.md": "x"}, "FAILED").id

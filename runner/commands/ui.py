@@ -18,7 +18,9 @@ def main(cfg: DictConfig) -> int:
     if not tracking.uri.startswith(("sqlite:", "postgresql", "mysql", "mssql")):
         console.line(f"{tracking.uri} is a server of its own: open it in a browser")
         return 0
-    uri = Tracker(tracking).uri
-    console.line(f"MLflow UI of {tracking.uri}: http://{cfg.host}:{cfg.port}  (Ctrl-C stops it)")
-    arguments = ["--backend-store-uri", uri, "--host", cfg.host, "--port", str(cfg.port), "--workers", "1"]
+    tracker = Tracker(tracking)
+    # The UI opens on traces of applications unless the address asks for runs.
+    page = f"http://{cfg.host}:{cfg.port}/#/experiments/{tracker.experiment}/runs?workflowType=machine_learning"
+    console.line(f"the runs in {tracking.uri}: {page}  (Ctrl-C stops it)")
+    arguments = ["--backend-store-uri", tracker.uri, "--host", cfg.host, "--port", str(cfg.port), "--workers", "1"]
     return subprocess.call([sys.executable, "-m", "mlflow", "server", *arguments])  # noqa: S603 (its own settings)

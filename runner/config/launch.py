@@ -5,22 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from runner.config import CONF
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError
-
-CONF = next(
-    folder
-    for folder in (Path(__file__).parents[1] / "conf", Path(__file__).parents[2] / "conf")
-    if (folder / "evaluate.yaml").is_file()
-)
-"""The folder of configs: inside an installed package, or beside it in a checkout."""
 
 
 def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from runner.config import CONF
 from runner.config.objects import suggestion
 
 
@@ -41,8 +42,6 @@ def _keys(path: str, verb: str, overrides: Sequence[str]) -> list[str] | None:
     """Return the keys at a place of the config that the group choices alone give, or None if there is no such place."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
-
-    from runner.config.launch import CONF
 
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))

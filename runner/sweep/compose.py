@@ -18,7 +18,7 @@ class Composer:
 
     def __init__(self, loader: ConfigLoader, config_name: str, hydra_overrides: Sequence[str]) -> None:
         self._loader = loader
-        self._config_name = config_name
+        self.verb = config_name
         self._fixed = [o for o in hydra_overrides if not o.startswith("hydra.sweeper.params")]
         self._parser = OverridesParser.create(config_loader=loader)
         self._parsed: dict[str, Override] = {}
@@ -30,7 +30,7 @@ class Composer:
         groups = tuple(o.input_line or "" for o in parsed if self._is_group(o))
         base = self._bases.get(groups)
         if base is None:
-            base = self._loader.load_configuration(self._config_name, [*self._fixed, *groups], run_mode=RunMode.RUN)
+            base = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
             with open_dict(base):  # all that is wanted of Hydra's own node, which is costly to copy
                 base["hydra"] = {"runtime": {"choices": OmegaConf.to_container(base.hydra.runtime.choices)}}
             self._bases[groups] = base

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build
 from runner.config.values import settle
 from runner.evaluation import Bench, Experiment, experiment_of
@@ -76,7 +79,8 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
     for source in {repr(e.source): e.source for e in experiments}.values():
         bench.dataset(source)
     with BackgroundTracker(build(own["tracking"], "tracking")) as tracker:
-        tracker.start_sweep(chosen.name or _name(points), _axes(points), len(points))
+        preset = config.hydra.runtime.choices.get("experiment")
+        tracker.start_sweep(chosen.name or preset or _name(points), _axes(points), len(points))
         outcome = _run_all(experiments, bench, tracker, chosen.fail_fast)
         boards = _boards(outcome, experiments[0].metrics)
         for board, _ in boards:
@@ -92,13 +96,15 @@ def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: Di
     composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
     experiments = []
     for point in points:
-        cfg = composer.compose(point.overrides)
         try:
+            cfg = composer.compose(point.overrides)
             experiments.append(experiment_of(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept))
         except ConfigError as error:
-            raise ConfigError(
-                f"{error} (in the combination {point.name})" if len(points) > 1 else str(error)
-            ) from error
+            raise ConfigError(f"{error} (in the combination {point.name})") from error
+        except (HydraException, OmegaConfBaseException) as error:
+            said = explain(error, composer.verb, point.overrides)
+            way_out = "axes that do not fit every choice go side by side in sweep.union"
+            raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
     return experiments
 
 
@@ -175,14 +181,14 @@ def _say_where(reports: Mapping[str, str], output: str | None, parent: LoggedRun
 
 def _name(points: Sequence[Combination]) -> str:
     """Name a sweep by its axes."""
-    keys = dict.fromkeys(key for point in points for key in point.swept)
-    return "sweep over " + ", ".join(keys) if keys else points[0].name
+    keys = dict.fromkeys(key.rpartition(".")[2] for point in points for key in point.swept)
+    return f"sweep over {', '.join(keys)}" if keys else points[0].name
 
 
 def _axes(points: Sequence[Combination]) -> dict[str, str]:
-    """Return each axis with the values it takes, as the parent run's parameters."""
+    """Return each axis with the values it takes."""
     axes: dict[str, dict[str, None]] = {}
     for point in points:
         for key, value in point.swept.items():
             axes.setdefault(key, {})[str(value)] = None
-    return {f"axis/{key}": ", ".join(values) for key, values in axes.items()}
+    return {key: ", ".join(values) for key, values in axes.items()}

@@ -30,14 +30,16 @@ def metric_name(measure: str) -> str:
 def metrics_of(result: Result) -> list[Metric]:
     """Return all that MLflow gets of a result, without what is not a number.
 
-    Means by name, the same by query type, curves over K as steps, figures on no-result queries, times, diagnostics.
+    Means by name with the primary one first, the same by query type, curves over K as steps, figures on no-result
+    queries, times, diagnostics.
     """
     from mlflow.entities import Metric
 
     moment = now()
-    found = [(metric_name(measure), mean, 0) for measure, mean in result.means.items()]
-    for kind, means in result.by_type.items():
-        found += [(f"by_type/{_slug(kind)}/{metric_name(measure)}", mean, 0) for measure, mean in means.items()]
+    means = {result.primary: result.means[result.primary], **result.means}  # the UI plots the first one unless told
+    found = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
+    for kind, by_type in result.by_type.items():
+        found += [(f"by_type/{_slug(kind)}/{metric_name(measure)}", mean, 0) for measure, mean in by_type.items()]
     for measure, mean in result.means.items():
         name, _, cutoff = measure.partition("@")
         if cutoff.isdecimal():
@@ -62,6 +64,11 @@ def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float,
         place = f"threshold_{at['threshold']:g}"
         found += [(f"{place}/{name}", at[name]) for name in ("tn_rate", "fp_rate", "recall", "recall_lost")]
     return [(name, value, 0) for name, value in found if value is not None]
+
+
+def axes_of(swept: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a sweep varies as parameters of their own, which the UI, sorting by name, puts first."""
+    return {f"Axis/{key}": str(value) for key, value in swept.items()}
 
 
 def tags_of(result: Result) -> dict[str, str]:

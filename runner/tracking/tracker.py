@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from runner.config.objects import ConfigError
 from runner.result import Result, save, write_trec
-from runner.tracking.record import allowed, dataset_of, metrics_of, now, tags_of
+from runner.tracking.record import allowed, axes_of, dataset_of, metrics_of, now, tags_of
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class Tracker:
         self.tracking = tracking
         self.uri = tracking.absolute_uri()
         self._sweep: Run | None = None
-        self._client, self._experiment = _open(tracking, self.uri)
+        self._client, self.experiment = _open(tracking, self.uri)
 
     def log_result(self, result: Result, parameters: Mapping[str, str], reports: Mapping[str, str]) -> LoggedRun:
         """Log a finished evaluation as one run."""
         started = now() - int(result.timings.wall_s * 1000)
         run = self._create(result.name, started, tags_of(result))
         self._client.log_inputs(run.info.run_id, [dataset_of(result)])
-        self._log(run, metrics_of(result), parameters)
+        self._log(run, metrics_of(result), axes_of(result.swept) | dict(parameters))
         with self._artifacts(run) as folder:
             save(result, folder)
             config = yaml.safe_dump(dict(result.config), sort_keys=False, allow_unicode=True)
@@ -78,7 +78,7 @@ class Tracker:
     def start_sweep(self, name: str, axes: Mapping[str, str], combinations: int) -> None:
         """Open the parent run of a sweep; its parameters are the axes with their values."""
         self._sweep = self._create(name, now(), {"kind": "sweep", "combinations": str(combinations)})
-        self._log(self._sweep, [], axes)
+        self._log(self._sweep, [], axes_of(axes))
 
     def finish_sweep(self, best: Result | None, reports: Mapping[str, str], status: str) -> LoggedRun:
         """Close the sweep with its reports; its measures are those of its best combination."""
@@ -100,7 +100,7 @@ class Tracker:
         own = {MLFLOW_USER: getpass.getuser(), MLFLOW_SOURCE_NAME: "retrieval-runner"}
         if self._sweep is not None:
             own |= {MLFLOW_PARENT_RUN_ID: self._sweep.info.run_id, "sweep": self._sweep.info.run_id}
-        return self._client.create_run(self._experiment, start_time=started, tags={**own, **tags}, run_name=name)
+        return self._client.create_run(self.experiment, start_time=started, tags={**own, **tags}, run_name=name)
 
     def _log(self, run: Run, metrics: Sequence[Metric], parameters: Mapping[str, str]) -> None:
         from mlflow.entities import Param
@@ -155,7 +155,9 @@ def _client(uri: str, name: str, artifacts: str | None) -> tuple[MlflowClient, s
     client = MlflowClient(uri)
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
-        return client, client.create_experiment(name, artifact_location=artifacts)
+        # The kind opens MLflow's UI on the table of runs, not on traces of an application.
+        tags = {"mlflow.experimentKind": "custom_model_development"}
+        return client, client.create_experiment(name, artifact_location=artifacts, tags=tags)
     if experiment.lifecycle_stage == "deleted":
         raise ConfigError(f"tracking.experiment={name}: was deleted; restore it in MLflow, or choose another name")
     return client, experiment.experiment_id

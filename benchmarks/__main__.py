@@ -1,0 +1,41 @@
+"""Measure every case, or those named, print a table, and write `results.json`: `python -m benchmarks [CASE ...]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cases import CASES, DATA, PEER
+from benchmarks.measure import Figure
+
+RESULTS = Path(__file__).with_name("results.json")
+
+
+def main() -> int:
+    """Return 1 if a bar is not met."""
+    for folder in (DATA, PEER):
+        if not folder.is_dir():
+            print(
+                f"error: {folder} is not there: RETRIEVAL_DATA and BENCH_PEER say where else to look", file=sys.stderr
+            )
+            return 2
+    chosen = [case for case in CASES if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
+    figures: list[Figure] = []
+    for case in chosen:
+        print(f"{case.__name__}: {(case.__doc__ or '').strip().partition(chr(10))[0]}", flush=True)
+        figures.append(case())
+    table = Table("what", "ours", "peer", "ratio", "bar", "met")
+    for f in figures:
+        values = (f"{f.ours:.4g} {f.unit}", f"{f.peer:.4g} {f.unit}", f"{f.ratio:.3f}", f"{f.bar:.3f}")
+        table.add_row(f.name, *values, "yes" if f.met else "NO")
+    Console().print(table)
+    RESULTS.write_text(json.dumps([figure.to_dict() for figure in figures], indent=2) + "\n")
+    return 0 if all(figure.met for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What is measured, and the bar of each.
+
+The peer is what a practitioner writes by hand (Hydra's multirun, bm25s, ir_measures, MLflow), found beside the project
+or where BENCH_PEER says; collections are found there or where RETRIEVAL_DATA says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.measure import Figure, medians, spend
+
+BESIDE = Path(__file__).parents[2] / "shared"
+DATA = Path(os.environ.get("RETRIEVAL_DATA", BESIDE / "data")) / "collections"
+PEER = Path(os.environ.get("BENCH_PEER", BESIDE / "benchmarks" / "peer_stack"))
+RUNS = 3
+FEW, MANY = 2, 12
+"""Sizes of the two sweeps whose difference is the cost of one more combination."""
+
+
+def marginal_bm25() -> Figure:
+    """One more (k1, b) on scifact, its MLflow run included: the difference of two sweeps, start-up left out."""
+    data, axes = DATA / "scifact", {n: ",".join(f"{0.5 + i / 10:.1f}" for i in range(n)) for n in (FEW, MANY)}
+
+    with _folder() as folder, _peer() as peer:
+        dataset = ("dataset=beir", f"dataset.path={data}")
+
+        def ours(n: int) -> float:
+            shutil.rmtree(folder / "mlruns" / "cache", ignore_errors=True)
+            return spend([*_RUNNER, "-m", "retriever=bm25", f"retriever.k1={axes[n]}", *dataset], folder).seconds
+
+        def theirs(n: int) -> float:
+            script = str(peer / "hydra_bm25s.py")
+            command = [sys.executable, script, "-m", f"data={data}", f"k1={axes[n]}"]
+            return spend(command, folder, PEER_OUT=str(folder)).seconds
+
+        ours(FEW), theirs(FEW)  # databases are made and kernels compiled
+        sides = {
+            f"{side.__name__} {n}": (lambda side=side, n=n: side(n)) for side in (ours, theirs) for n in (FEW, MANY)
+        }
+        took = medians(sides, RUNS)
+    more = {side: (took[f"{side} {MANY}"] - took[f"{side} {FEW}"]) / (MANY - FEW) for side in ("ours", "theirs")}
+    return Figure("one more BM25 combination, scifact", "s", more["ours"], more["theirs"], 1 / 15)
+
+
+def memory() -> Figure:
+    """The peak of a whole BM25 run on medquad, MLflow included, beside bm25s alone, which logs nothing."""
+    data = DATA / "medquad"
+    with _folder() as folder:
+
+        def ours() -> float:
+            shutil.rmtree(folder / "mlruns", ignore_errors=True)
+            arguments = ["retriever=bm25", "dataset=beir", f"dataset.path={data}"]
+            return spend([*_RUNNER, *arguments], folder).mebibytes
+
+        def theirs() -> float:
+            script = Path(__file__).with_name("bm25s_alone.py")
+            return spend([sys.executable, str(script), str(data)], folder).mebibytes
+
+        took = medians({"ours": ours, "theirs": theirs}, RUNS)
+    return Figure("peak memory of a BM25 run, medquad", "MiB", took["ours"], took["theirs"], 1)
+
+
+def help_time() -> Figure:
+    """`--help`, against a second."""
+    with _folder() as folder:
+        took = medians({"ours": lambda: spend([*_RUNNER, "--help"], folder).seconds}, 5)
+    return Figure("--help", "s", took["ours"], 1.0, 1)
+
+
+def scoring() -> Figure:
+    """25 measures of 300 queries to depth 100, against ir_measures."""
+    import ir_measures
+    import numpy as np
+
+    from retrievers.base import Rankings
+    from runner.datasets.base import Judgments
+    from runner.metrics.measures import expand
+    from runner.metrics.scores import Grader
+
+    rng = np.random.default_rng(0)
+    n, depth, size = 300, 100, 5183
+    documents = np.stack([rng.choice(size, depth, replace=False) for _ in range(n)]).astype(np.int32)
+    scores = np.sort(rng.random((n, depth), dtype=np.float32), axis=1)[:, ::-1]
+    gold = np.stack([rng.choice(size, 3, replace=False) for _ in range(n)])
+    gold[:, 0] = documents[:, 5]
+    queries = np.repeat(np.arange(n, dtype=np.int32), 3)
+    judgments = Judgments(queries, np.sort(gold, axis=1).ravel().astype(np.int32), np.ones(3 * n, dtype=np.int32))
+    measures = expand(["nDCG", "P", "R", "RR", "Success"], [1, 3, 5, 10, 100])[:25]
+    grader, rankings = Grader(judgments, n, size), Rankings(documents, scores)
+    qrels = {str(q): {str(d): 1 for d in row} for q, row in enumerate(gold)}
+    run = {str(q): {str(d): float(s) for d, s in zip(documents[q], scores[q], strict=True)} for q in range(n)}
+    theirs = [ir_measures.parse_measure(str(measure)) for measure in measures]
+
+    def timed(call: object) -> float:
+        start = time.perf_counter()
+        call()  # type: ignore[operator]
+        return time.perf_counter() - start
+
+    took = medians(
+        {
+            "ours": lambda: timed(lambda: grader.score(rankings, measures)),
+            "theirs": lambda: timed(lambda: ir_measures.calc_aggregate(theirs, qrels, run)),
+        },
+        7,
+    )
+    return Figure("scoring 25 measures of 300 queries", "s", took["ours"], took["theirs"], 1 / 20)
+
+
+CASES = (help_time, scoring, memory, marginal_bm25)
+
+_RUNNER = (sys.executable, "-m", "runner")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _peer() -> Iterator[Path]:
+    """Give a copy of the peer, its YAML quoted where a current parser wants it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "peer"
+        shutil.copytree(PEER, copy)
+        config = copy / "conf" / "config.yaml"
+        config.chmod(0o644)
+        config.write_text(
+            config.read_text().replace("{dir: ${oc.env:PEER_OUT}/multirun}", '{dir: "${oc.env:PEER_OUT}/multirun"}')
+        )
+        yield copy

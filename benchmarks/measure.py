@@ -1,0 +1,74 @@
+"""How a figure is measured: whole processes, both sides in turn, medians of several runs."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_SLOW_KERNELS = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+)  # set where older OpenBLAS builds fail; a current one need not
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a process took: seconds by the clock, and MiB at its peak (the largest single process of its tree)."""
+
+    seconds: float
+    mebibytes: float
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: ours and a peer's in `unit`, ours as a share of the peer's, and the bar that share has."""
+
+    name: str
+    unit: str
+    ours: float
+    peer: float
+    bar: float
+
+    @property
+    def ratio(self) -> float:
+        """Return ours as a share of the peer's: the smaller, the better."""
+        return self.ours / self.peer
+
+    @property
+    def met(self) -> bool:
+        """Return whether the bar is met."""
+        return self.ratio <= self.bar
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the figure for JSON."""
+        return asdict(self) | {"ratio": self.ratio, "met": self.met}
+
+
+def spend(command: Sequence[str], folder: Path, **environment: str) -> Spent:
+    """Run a command to its end in a folder; raises `RuntimeError` with what it said if it fails."""
+    env = {name: value for name, value in os.environ.items() if name not in _SLOW_KERNELS} | environment
+    said = folder / "said.txt"
+    start = time.perf_counter()
+    with said.open("wb") as out:
+        process = subprocess.Popen(list(command), cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{said.read_text()[-2000:]}")
+    return Spent(seconds, usage.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024))
+
+
+def medians(sides: dict[str, Callable[[], float]], runs: int) -> dict[str, float]:
+    """Run each side in turn, so many times, and return its median."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(runs):
+        for name, side in sides.items():
+            taken[name].append(side())
+    return {name: statistics.median(values) for name, values in taken.items()}

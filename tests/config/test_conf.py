@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import OmegaConf
+
+from runner.config import CONF
+from runner.config.objects import _locate
+from runner.config.values import settle
+from runner.evaluation import experiment_of
+from runner.sweep.compose import Composer
+from runner.sweep.grid import combinations
+
+FILES = sorted(file for file in CONF.rglob("*.yaml"))
+TARGETS = [file for file in FILES if "_target_" in yaml.safe_load(file.read_text())]
+PLACES = {
+    "beir": ["dataset.path=x"],
+    "trec": ["dataset.documents=x", "dataset.topics=x", "dataset.qrels=x"],
+    "jsonl": ["dataset.documents=x", "dataset.queries=x"],
+    "csv": ["dataset.documents=x", "dataset.queries=x"],
+    "parquet": ["dataset.documents=x", "dataset.queries=x"],
+    "golden_json": ["dataset.path=x", "dataset.items=x"],
+    "sentence_transformer": ["encoder.model=x"],
+}
+"""What a choice leaves for the user to say."""
+
+
+@pytest.fixture
+def loader() -> Iterator[ConfigLoader]:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield GlobalHydra.instance().config_loader()
+
+
+def named(file: Path) -> str:
+    return str(file.relative_to(CONF))
+
+
+@pytest.mark.parametrize("file", FILES, ids=named)
+def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it(file: Path) -> None:
+    comments = [line for line in file.read_text().splitlines()[:4] if line.startswith("#")]
+    assert any("runner" in comment for comment in comments)
+
+
+@pytest.mark.parametrize("file", TARGETS, ids=named)
+def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
+    values = yaml.safe_load(file.read_text())
+    parameters = set(inspect.signature(_locate(values.pop("_target_"), "", ())).parameters)
+    given = set(values) - {"defaults"}
+    given |= {"parts"} if "defaults" in values else set()
+    assert given == parameters
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in TARGETS if file.parent.name in ("retriever", "analyzer", "encoder", "dataset", "metrics")],
+    ids=named,
+)
+def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
+    group, choice = file.parent.name, file.stem
+    overrides = [f"{group}={choice}", *PLACES.get(choice, []), *(["retriever=dense"] if group == "encoder" else [])]
+    cfg = Composer(loader, "evaluate", []).compose(overrides)
+    assert experiment_of(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
+
+
+@pytest.mark.parametrize("preset", [file.stem for file in (CONF / "experiment").glob("*.yaml")])
+def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: ConfigLoader) -> None:
+    config = loader.load_configuration("evaluate", [f"experiment={preset}"], run_mode=None)  # type: ignore[arg-type]
+    assert config.hydra.mode.name == "MULTIRUN"
+    params = OmegaConf.to_container(config.hydra.sweeper.params or OmegaConf.create({}))
+    union = OmegaConf.to_container(config.sweep.union)
+    composer = Composer(loader, "evaluate", [])
+    points = combinations([f"experiment={preset}"], params, union)  # type: ignore[arg-type]
+    assert len(points) > 1
+    for point in points:
+        cfg = composer.compose(point.overrides)
+        experiment_of(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept)
