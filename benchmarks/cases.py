@@ -51,7 +51,7 @@ def marginal_bm25() -> Figure:
 
 
 def memory() -> Figure:
-    """The peak of a whole BM25 run on medquad, MLflow included, beside bm25s alone, which logs nothing."""
+    """Compare the peak of a whole BM25 run on medquad, MLflow included, with bm25s alone, which logs nothing."""
     data = DATA / "medquad"
     with _folder() as folder:
 
