@@ -1,0 +1,98 @@
+"""What every encoder shares: what it makes of a corpus, work kept shard by shard, and queries timed one by one.
+
+An encoder is a value: its settings. `embed` turns it and a corpus into vectors, and into a way to turn queries into
+vectors of the same space; an encoder that is fitted on the corpus and one that was trained before look the same.
+Nothing here knows how a text becomes a vector.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import TIMED_QUERIES, Arrays, Corpus, Key, Store, fingerprint
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[Sequence[str]], Vectors]
+
+SHARD = 256
+"""How many documents are embedded and kept together: what a run that is killed loses at most."""
+
+TOLD_EVERY = 5.0
+"""The least seconds between two lines about a long encoding."""
+
+logger = logging.getLogger("retrievers")
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """A corpus as vectors, and the way to turn queries into vectors of the same space.
+
+    `documents` are the corpus's vectors, in order, in shards of rows. `queries` returns one row a query, and the
+    seconds that each took alone (NaN where that was not measured). A row of zeros is a text without a direction: a
+    blank one, or one of which the encoder knows no word.
+    """
+
+    documents: Sequence[Vectors]
+    queries: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Settings of a way to turn texts into vectors, as a frozen value whose repr is its identity."""
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        """Return the corpus as vectors; whatever is costly to make again goes through the store."""
+        ...
+
+
+def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[str], Key], store: Store) -> list[Vectors]:
+    """Return the vectors of documents in shards, each kept under the key of its texts' fingerprint.
+
+    A killed run resumes at its last shard, and equal shards are embedded once. Long work is told to the logger
+    "retrievers".
+    """
+    documents, shards, fresh = list(texts), [], 0
+    began = told = time.monotonic()
+
+    def build(part: Sequence[str]) -> Arrays:
+        nonlocal fresh
+        fresh += len(part)
+        return {"vectors": encode(part)}
+
+    for start in range(0, len(documents), SHARD):
+        part = documents[start : start + SHARD]
+        shards.append(store.arrays(key(fingerprint(*part)), partial(build, part))["vectors"])
+        now, done = time.monotonic(), start + len(part)
+        if fresh and done < len(documents) and now - told >= TOLD_EVERY:
+            told, left = now, _duration((now - began) / fresh * (len(documents) - done))
+            logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)
+    return shards
+
+
+def timed(texts: Sequence[str], encode: Encode) -> Arrays:
+    """Return the vectors of queries: the first are encoded one at a time, to know how long that takes."""
+    seconds = np.full(len(texts), np.nan, dtype=np.float32)
+    rows: list[Vectors] = []
+    for position, text in enumerate(texts[:TIMED_QUERIES]):
+        start = time.perf_counter()
+        rows.append(encode([text]))
+        seconds[position] = time.perf_counter() - start
+    if len(texts) > TIMED_QUERIES:
+        rows.append(encode(texts[TIMED_QUERIES:]))
+    vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+    return {"vectors": vectors, "seconds": seconds}
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,95 @@
+"""Latent semantic analysis: vectors from the corpus itself, with no model to fetch.
+
+Term counts are weighed by tf-idf and factorised; what is left is which words occur with which. It knows only what the
+corpus taught it: a query of unknown words has no direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Arrays, Corpus, Key, Store, modules_behind
+from retrievers.encoders.base import Embedded, Vectors, timed
+from retrievers.postings import Postings, postings_of
+
+_ROUNDING = 1e-6
+"""What is smaller, of something of size 1, is noise."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class LSAEncoder:
+    """Settings of LSA: a truncated SVD of (1 + ln tf) * (1 + ln((1 + N) / (1 + df))), each document of length 1.
+
+    `dimensions` is at most the rank of the corpus, whatever is asked for. Deerwester et al. (1990), Indexing by latent
+    semantic analysis; the SVD is randomised (Halko et al., 2011), and `seed` is all its chance.
+    """
+
+    analyzer: Analyzer = Analyzer()
+    dimensions: int = Field(default=256, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        """Factorise the corpus's term counts, unless the store has them factorised."""
+        postings = postings_of(corpus, self.analyzer, store)
+        key = Key.of("lsa", modules_behind(__name__), corpus=corpus.fingerprint, encoder=self)
+        kept = store.arrays(key, lambda: _factorise(postings, self.dimensions, self.seed))
+        encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
+
+        def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
+            made = timed(texts, encode)
+            return made["vectors"], made["seconds"]
+
+        return Embedded([kept["documents"]], queries)
+
+
+def _idf(postings: Postings) -> NDArray[np.float64]:
+    idf: NDArray[np.float64] = 1.0 + np.log((1 + len(postings.lengths)) / (1 + postings.frequencies.astype(np.float64)))
+    return idf
+
+
+def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
+    """Return `documents` (n x d), of length 1 or 0, and `components` (terms x d)."""
+    from scipy.sparse import csc_matrix, diags_array
+    from sklearn.preprocessing import normalize
+    from sklearn.utils.extmath import randomized_svd
+
+    shape = (len(postings.lengths), len(postings.vocabulary))
+    if not len(postings.counts):
+        return dict(zip(("documents", "components"), (np.zeros((n, 0), dtype=np.float32) for n in shape), strict=True))
+    weights = 1.0 + np.log(postings.counts.astype(np.float64))
+    matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
+    matrix = normalize((matrix @ diags_array(_idf(postings))).tocsr())
+    left, strengths, right = randomized_svd(matrix, min(dimensions, *shape), n_iter=5, random_state=seed)
+    real = strengths > _ROUNDING * strengths[0]  # the others are beyond the corpus's rank
+    return {
+        "documents": _directions(left[:, real] * strengths[real]),
+        "components": np.ascontiguousarray(right[real].T, dtype=np.float32),
+    }
+
+
+def _fold_in(
+    analyzer: Analyzer, postings: Postings, idf: NDArray[np.float64], components: Vectors, texts: Sequence[str]
+) -> Vectors:
+    """Return the vectors of texts, weighed as documents are; zeros for a text with no known term."""
+    terms, starts = postings.terms_of(texts, analyzer)
+    vectors = np.zeros((len(texts), components.shape[1]))
+    for row, (start, end) in enumerate(pairwise(starts)):
+        known, counts = np.unique(terms[start:end], return_counts=True)
+        weights = (1.0 + np.log(counts)) * idf[known]
+        vectors[row] = weights @ components[known] / (np.linalg.norm(weights) or 1.0)
+    return _directions(vectors)
+
+
+def _directions(projections: NDArray[np.float64]) -> Vectors:
+    """Return projections of unit vectors at length 1, or 0 where next to nothing of the vector is left."""
+    lengths = np.linalg.norm(projections, axis=1, keepdims=True)
+    kept = lengths > _ROUNDING
+    return np.where(kept, projections / np.where(kept, lengths, 1.0), 0.0).astype(np.float32)

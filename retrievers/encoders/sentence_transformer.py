@@ -1,0 +1,109 @@
+"""Vectors of pre-trained models, through sentence-transformers.
+
+All vectors go through the store, so a model is opened, and torch imported, only for a text that is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache, partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, Key, RetrieverError, Store, fingerprint
+from retrievers.encoders.base import Embedded, Vectors, in_shards, timed
+from retrievers.encoders.pretrained import Backend, identity_of, opened
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Role = Literal["query", "document"]
+
+_MADE_BY = (__name__,)
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class SentenceTransformerEncoder:
+    """Settings of a sentence-transformers model.
+
+    `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens; null is the
+    model's own. A prompt is put before every text; null is the one that the model was saved with, if any.
+    `dimensions` keeps the first ones only (Matryoshka embeddings), before `normalize`. A null `device` is the best
+    there is.
+    """
+
+    model: str = "all-MiniLM-L6-v2"
+    revision: str | None = None
+    max_length: int | None = Field(default=None, ge=1)
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    dimensions: int | None = Field(default=None, ge=1)
+    normalize: bool = True
+    backend: Backend = "torch"
+    device: str | None = Field(default=None, repr=False)
+    batch_size: int = Field(default=16, ge=1, repr=False)
+
+    def __repr__(self) -> str:
+        """Return the settings, and what the model is known by, which changes with the files in its folder."""
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+        return f"{type(self).__name__}({', '.join(shown)}, identity={identity_of(self.model, self.revision)!r})"
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        """Return the corpus as vectors, encoding those shards that the store does not have."""
+        how = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
+        live = Key.of("live model", _MADE_BY, model=identity_of(self.model, self.revision), **how)
+        model = store.share(live, lambda: cache(partial(_open, self)))
+
+        document_key, query_key = self._key_of("document"), self._key_of("query")
+
+        def documents(texts: Sequence[str]) -> Vectors:
+            return _encode(self, model(), "document", texts)
+
+        def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
+            key = query_key(fingerprint(*texts))
+            kept = store.arrays(key, lambda: timed(texts, partial(_encode, self, model(), "query")))
+            return kept["vectors"], kept["seconds"]
+
+        return Embedded(in_shards(corpus.contents(), documents, document_key, store), queries)
+
+    def _key_of(self, role: Role) -> Callable[[str], Key]:
+        """Return how texts in a role name their vectors, in which the other role's prompt has no part."""
+        parts = {name: getattr(self, name) for name in ("max_length", "dimensions", "normalize", "backend")}
+        parts |= {"model": identity_of(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
+        return lambda texts: Key.of(f"{role} vectors", _MADE_BY, texts=texts, **parts)
+
+
+def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:
+    """Open the model, and encode a word, so that the first text takes no longer than others."""
+    from sentence_transformers import SentenceTransformer
+
+    model = opened(SentenceTransformer, encoder.model, encoder.revision, encoder.device, encoder.backend)
+    if encoder.max_length:
+        config = getattr(getattr(model[0], "auto_model", None), "config", None)
+        longest = getattr(config, "max_position_embeddings", None)
+        if longest and encoder.max_length > longest:
+            raise RetrieverError(f"max_length={encoder.max_length}: {encoder.model} reads at most {longest} tokens")
+        model.max_seq_length = encoder.max_length
+    model.encode(["word"], show_progress_bar=False)
+    return model
+
+
+def _encode(how: SentenceTransformerEncoder, model: SentenceTransformer, role: Role, texts: Sequence[str]) -> Vectors:
+    """Return one row a text, zeros for a blank one."""
+    vectors = (model.encode_query if role == "query" else model.encode_document)(
+        [text.encode("utf-8", "replace").decode() for text in texts],  # a lone surrogate is nothing to a tokenizer
+        prompt=how.query_prompt if role == "query" else how.document_prompt,
+        truncate_dim=how.dimensions,
+        normalize_embeddings=how.normalize,
+        batch_size=how.batch_size,
+        show_progress_bar=False,
+    ).astype(np.float32, copy=False)
+    if how.dimensions and how.dimensions > vectors.shape[1]:
+        raise RetrieverError(f"dimensions={how.dimensions}: the vectors of {how.model} have {vectors.shape[1]}")
+    vectors[[not text.strip() for text in texts]] = 0
+    return vectors
