@@ -12,7 +12,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -90,12 +90,14 @@ class Rankings:
     `documents` (n x k, int32) are positions in the corpus, -1 where there is nothing more; `scores` (n x k, float32)
     are -inf there. `seconds` (n, float32) is how long each query takes when asked alone, NaN where that was not
     measured. `errors` names the queries (by position) that raised, with what they said; they found nothing.
+    `diagnostics` are figures that the search gives about itself, such as what share of the exact best it finds.
     """
 
     documents: NDArray[np.int32]
     scores: NDArray[np.float32]
     seconds: NDArray[np.float32] | None = None
     errors: Mapping[int, str] | None = None
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -247,6 +249,15 @@ class Searcher(Protocol):
 
 
 @runtime_checkable
+class Diagnosable(Protocol):
+    """A searcher that can say more of its work than rankings show."""
+
+    def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
+        """Return figures by name, none where there is nothing to say."""
+        ...
+
+
+@runtime_checkable
 class Retriever(Protocol):
     """Settings of a way to search, as a frozen value whose repr is its identity.
 
@@ -271,18 +282,26 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
         rankings = searcher.search(queries, k, store)
         if rankings.errors:
             raise _Unkept(rankings)
-        if rankings.seconds is not None:
-            seconds = rankings.seconds
-        else:
-            timed = store.arrays(Key.of("latency", made_by, **parts), lambda: _time_alone(searcher, queries, k))
-            seconds = timed["seconds"]
-        return {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
+        seconds = rankings.seconds
+        if seconds is None:
+            key = Key.of("latency", made_by, **parts)
+            seconds = store.arrays(key, lambda: _time_alone(searcher, queries, k))["seconds"]
+        said = dict(rankings.diagnostics)
+        if isinstance(searcher, Diagnosable):
+            for depth in sorted({min(10, k), k}):
+                said |= searcher.diagnostics(queries, depth, store)
+        kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
+        return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in said.items()}
 
     try:
         kept = store.arrays(Key.of("rankings", made_by, **parts), work)
     except _Unkept as unkept:
         return unkept.rankings
-    return Rankings(kept["documents"], kept["scores"], kept["seconds"])
+    said = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
+    return Rankings(kept["documents"], kept["scores"], kept["seconds"], diagnostics=said)
+
+
+_DIAGNOSTIC = "diagnostic."
 
 
 def searcher_of(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:

@@ -117,7 +117,8 @@ class HybridSearcher:
         seconds = [rankings.seconds for rankings in found.values()]
         known = [s for s in seconds if s is not None]
         total = (np.sum(known, axis=0) + own).astype(np.float32) if len(known) == len(seconds) else None
-        return _without_failed(replace(fused, seconds=total), found)
+        said = {f"{name}.{figure}": value for name, r in found.items() for figure, value in r.diagnostics.items()}
+        return _without_failed(replace(fused, seconds=total, diagnostics=said), found)
 
     def _search(self, part: Retriever, queries: Sequence[str], depth: int, store: Store) -> Rankings:
         """Search a part; where its rankings are not to be kept, its searcher still is."""

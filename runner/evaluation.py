@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Rankings, Retriever, searched, searcher_of
+from retrievers.base import NOTHING, Rankings, Retriever, searched
 from runner.analysis.significance import bootstrap_interval
 from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash, public
@@ -101,10 +101,9 @@ class Bench:
         grader = self._grader(experiment, dataset)
         with self.store.account() as costs:
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, settings.depth, self.store)
-            diagnostics = self._diagnostics(experiment.retriever, dataset, settings.depth)
         scoring = time.perf_counter()
         scores = grader.score(rankings, settings.expanded)
-        result = _result(experiment, dataset, grader, rankings, scores, diagnostics)
+        result = _result(experiment, dataset, grader, rankings, scores)
         done = time.perf_counter()
         return _timed(result, costs, rankings, done - scoring, done - start)
 
@@ -116,23 +115,8 @@ class Bench:
             self._graders[key] = Grader(judgments, len(dataset.queries), len(dataset.corpus))
         return self._graders[key]
 
-    def _diagnostics(self, retriever: Retriever, dataset: Dataset, depth: int) -> dict[str, float]:
-        """Return what a retriever can say of itself, such as the recall of an approximate index."""
-        if not getattr(retriever, "approximate", False):
-            return {}
-        searcher = searcher_of(retriever, dataset.corpus, self.store)
-        said: dict[str, float] = searcher.diagnostics(dataset.queries.texts, depth, self.store)  # type: ignore[attr-defined]
-        return said
 
-
-def _result(
-    experiment: Experiment,
-    dataset: Dataset,
-    grader: Grader,
-    rankings: Rankings,
-    scores: Scores,
-    diagnostics: Mapping[str, float],
-) -> Result:
+def _result(experiment: Experiment, dataset: Dataset, grader: Grader, rankings: Rankings, scores: Scores) -> Result:
     settings, names = experiment.metrics, [str(measure) for measure in scores.measures]
     counted = scores.values[:, scores.counted]
     intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
@@ -164,7 +148,7 @@ def _result(
         ).to_dict(),
         timings=Timings(0.0, 0.0, 0.0, 0.0, None, None),
         found=Found(rankings, dataset.corpus.ids, _grades(rankings, grader)),
-        diagnostics=diagnostics,
+        diagnostics=dict(rankings.diagnostics),
         environment=environment(),
     )
 

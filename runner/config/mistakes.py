@@ -35,6 +35,8 @@ def _unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     siblings = _keys(parent, verb, overrides)
     if siblings is None:
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
+    if name in siblings:
+        return f"{key}: has no such entry; a new one is added by +{key}.NAME=VALUE"
     return f"{key}: no such setting; {suggestion(name, siblings)}"
 
 

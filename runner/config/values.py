@@ -42,6 +42,10 @@ class Settled:
 def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     """Resolve a composed config; `choices` are Hydra's. Raises `ConfigError` for what is missing or unresolvable."""
     raw = OmegaConf.to_container(cfg, resolve=False)
+    if "experiment" in cfg:
+        raise ConfigError(
+            f"experiment={choices.get('experiment')}: the first line of its file must be # @package _global_"
+        )
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:

@@ -110,7 +110,7 @@ class GoldenJson(Source):
                 known = ", ".join(self.relevance)
                 raise item.fault(
                     f"{query!r} has an item of relevance {label!r}, which is none of {known}: "
-                    "correct it, or give it a grade in dataset.relevance"
+                    "correct it, or give it a grade: +dataset.relevance.NAME=GRADE"
                 )
             if grades.setdefault(identifier, self.relevance[label]) != self.relevance[label]:
                 raise item.fault(f"{query!r} expects the item {identifier!r} twice, with two relevances")

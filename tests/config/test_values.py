@@ -59,3 +59,9 @@ def test_the_hash_is_of_what_decides_the_result() -> None:
     config = settle(CONFIG, CHOICES).config
     assert config_hash(config) == config_hash(config | {"tracking": {"uri": "elsewhere"}})
     assert config_hash(config) != config_hash(config | {"metrics": {"k_values": [1]}})
+
+
+def test_an_experiment_that_landed_in_a_node_of_its_own_is_refused() -> None:
+    lost = OmegaConf.create({"experiment": {"hydra": {"mode": "MULTIRUN"}}})
+    with pytest.raises(ConfigError, match=r"^experiment=mine: the first line of its file must be # @package _global_"):
+        settle(lost, {"experiment": "mine"})

@@ -14,11 +14,23 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, TIMED_QUERIES, Arrays, Corpus, Key, MemoryStore, NoStore, RetrieverError, Store
+from retrievers.base import (
+    NOTHING,
+    TIMED_QUERIES,
+    Arrays,
+    Corpus,
+    Key,
+    MemoryStore,
+    NoStore,
+    RetrieverError,
+    Store,
+    searched,
+)
 from retrievers.dense import Dense, DenseSearcher
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.fusion import Hybrid
 
 
 @dataclass(frozen=True)
@@ -272,3 +284,17 @@ def test_lsa_finds_nothing_for_words_that_it_does_not_know(harbour: Corpus) -> N
     found = searcher.search(["zeppelin", "the", "lighthouse"], 6)
     assert [len(row) for row in rows_of(found.documents)] == [0, 0, 6]
     assert set(found.documents[2, :2].tolist()) == {0, 4}
+
+
+def test_the_recall_of_an_approximate_index_comes_with_the_rankings_of_a_hybrid_too() -> None:
+    vectors = np.random.default_rng(0).normal(size=(400, 8))
+    corpus, queries = corpus_of(vectors), texts_of(vectors[:20] + 0.1)
+    nearly = Dense(Numbers(), index_type="ivf", nlist=40, nprobe=1)
+    store = MemoryStore()
+    for _ in range(2):  # made, then found in the store
+        said = searched(nearly, corpus, queries, 50, store).diagnostics
+        assert said.keys() == {"index_recall_at_10", "index_recall_at_50"}
+        assert 0 < said["index_recall_at_50"] < 1
+    hybrid = Hybrid(parts={"nearly": nearly, "exact": Dense(Numbers())})
+    assert searched(hybrid, corpus, queries, 50, store).diagnostics == {f"nearly.{n}": v for n, v in said.items()}
+    assert searched(Dense(Numbers()), corpus, queries, 50, store).diagnostics == {}

@@ -1,0 +1,191 @@
+"""What is documented runs: commands, examples, settings with their defaults, links."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from retrievers.base import Corpus, Retriever
+from runner.__main__ import main
+from runner.tracking.settings import Tracking
+from tests.retrievers import test_contract as contract
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^==> (\S+) <==\n(.*?)(?=^==> |\Z)", re.MULTILINE | re.DOTALL)
+SETTINGS = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (required|`.*?`) \|", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+
+DIR = {  # the folder in BEIR's layout that the README calls DIR
+    "DIR/corpus.jsonl": (
+        '{"_id": "d1", "title": "Lighthouse", "text": "The lighthouse shines for ships at night."}\n'
+        '{"_id": "d2", "title": "Ferry", "text": "Ferries leave for the islands every hour."}\n'
+        '{"_id": "d3", "title": "", "text": "A museum of ships and ferries."}\n'
+    ),
+    "DIR/queries.jsonl": '{"_id": "q1", "text": "ships"}\n{"_id": "q2", "text": "islands ferry"}\n',
+    "DIR/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq2\td2\t1\n",
+}
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def chapters(text: str) -> dict[str, str]:
+    """Return the text of each chapter by its heading."""
+    parts = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.MULTILINE))
+    return {heading: body for heading, _, body in parts}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the fenced blocks of a language, without the indentation that a list gives them."""
+    return [textwrap.dedent(block) for _, name, block in FENCE.findall(text) if name == language]
+
+
+def commands() -> Iterator[tuple[str, str, str]]:
+    """Yield the page, the chapter and the words of each command of this program in a sh block."""
+    for path in PAGES:
+        name = str(path.relative_to(ROOT))
+        for heading, chapter in chapters(page(name)).items():
+            for line in "\n".join(blocks(chapter, "sh")).replace("\\\n", " ").splitlines():
+                if line.startswith("python -m runner") and not line.startswith("python -m runner ui"):
+                    yield name, heading, line.removeprefix("python -m runner")
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def run(*commands: str) -> int:
+    return main([*shlex.split(" ".join(commands), comments=True), "tracking.background=false"])
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a store of runs, and the small dataset."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, DIR)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "heading", "command"), list(commands()))
+def test_a_documented_command_runs_on_the_files_of_its_chapter(
+    here: Path, name: str, heading: str, command: str
+) -> None:
+    chapter = chapters(page(name))[heading]
+    files = dict(FILE.findall("\n".join(blocks(chapter, "text"))))
+    write(here, files)
+    for code in blocks(chapter, "python") if files else []:
+        exec(code, {})  # makes files of those
+    assert run(command) == 0
+
+
+def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (experiment,) = (block for block in blocks(page("README.md"), "yaml") if "sweep:" in block)
+    found = re.search(r"^# (conf/\S+), run by: python -m runner (.+)$", experiment, re.MULTILINE)
+    assert found is not None
+    write(here, {found[1]: experiment})
+    assert run(found[2], "--config-dir=conf dataset=beir dataset.path=DIR") == 0
+    assert "combinations by" in capsys.readouterr().out
+
+
+ADD = chapters(page("README.md"))["Add a retriever in three steps"]
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder with the README's retriever, as a module and its YAML, where modules are imported from."""
+    folder = tmp_path_factory.mktemp("added")
+    (code,), (config,) = blocks(ADD, "python"), blocks(ADD, "yaml")
+    write(folder, {"your_module.py": code, "FOLDER/retriever/shortest.yaml": config})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)  # as python -m does with the working directory
+        yield folder
+    sys.modules.pop("your_module", None)
+
+
+def test_the_documented_retriever_is_run_from_outside(
+    here: Path, added: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, command = (re.search(pattern, ADD) for pattern in (r"`(--config-dir=.+?)`", r"`python -m runner (.+?)`"))
+    assert options is not None
+    assert command is not None
+    assert run(command[1], options[1].replace("FOLDER", str(added / "FOLDER"))) == 0
+    assert "2 combinations" in capsys.readouterr().out
+
+
+def checks() -> list[Callable[..., None]]:
+    """Return what is checked of a retriever that is exact, whatever it takes for a word: as of the dense one."""
+    tests = [value for name, value in vars(contract).items() if name.startswith("test_")]
+    return [test for test in tests if any(p.id == "dense" for mark in test.pytestmark for p in mark.args[1])]
+
+
+@pytest.mark.parametrize("check", checks())
+@pytest.mark.usefixtures("added")
+def test_the_documented_retriever_keeps_the_contract(check: Callable[..., None], harbour: Corpus) -> None:
+    retriever: Retriever = importlib.import_module("your_module").Shortest()
+    wanted = {"harbour": harbour} if "harbour" in inspect.signature(check).parameters else {}
+    check(retriever=retriever, **wanted)
+
+
+def test_the_documented_place_of_the_contract_exists() -> None:
+    found = re.search(r"Add it to `(\w+)` in\s+`(\S+)`", ADD)
+    assert found is not None
+    assert (ROOT / found[2]).samefile(contract.__file__)
+    assert hasattr(contract, found[1])
+
+
+def documented(chapter: str) -> dict[str, Any]:
+    """Return the settings in a chapter's table, each with its default."""
+    return {
+        name: "???" if default == "required" else yaml.safe_load(default.strip("`").replace(r"\|", "|"))
+        for names, default in SETTINGS.findall(chapter)
+        for name in re.findall(r"\w+", names)
+    }
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("BEIR", ["beir"]),
+        ("Tables: jsonl, csv, parquet", ["jsonl", "csv", "parquet"]),
+        ("TREC", ["trec"]),
+        ("Golden", ["golden_json"]),
+    ],
+)
+def test_every_setting_of_a_dataset_is_documented_with_its_default(heading: str, names: list[str]) -> None:
+    text = chapters(page("docs/datasets.md"))
+    for name in names:
+        config = yaml.safe_load(page(f"conf/dataset/{name}.yaml"))
+        del config["_target_"]
+        assert documented(text[heading]) | documented(text["Settings of every format"]) == config
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "anchor"),
+    [(str(path.relative_to(ROOT)), *link) for path in PAGES for link in LINK.findall(page(str(path)))],
+)
+def test_what_is_linked_exists(name: str, target: str, anchor: str) -> None:
+    if not target.startswith(("http:", "https:")):
+        path = (ROOT / name).parent / target if target else ROOT / name
+        assert path.exists()
+        assert not anchor or anchor in anchors(path)
