@@ -288,8 +288,7 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
             seconds = store.arrays(key, lambda: _time_alone(searcher, queries, k))["seconds"]
         said = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
-            for depth in sorted({min(10, k), k}):
-                said |= searcher.diagnostics(queries, depth, store)
+            said |= _diagnosed(searcher, queries, k, store, Key.of("diagnostics", made_by, **parts))
         kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
         return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in said.items()}
 
@@ -302,6 +301,14 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
 
 
 _DIAGNOSTIC = "diagnostic."
+
+
+def _diagnosed(searcher: Diagnosable, queries: Sequence[str], k: int, store: Store, key: Key) -> dict[str, float]:
+    def ask() -> Arrays:
+        said = [searcher.diagnostics(queries, depth, store) for depth in sorted({min(10, k), k})]
+        return {name: np.array(value) for figures in said for name, value in figures.items()}
+
+    return {name: float(value) for name, value in store.arrays(key, ask).items()}
 
 
 def searcher_of(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:

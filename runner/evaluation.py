@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,23 +30,27 @@ from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Found, QueryTable, Result, Stage, Timings
 from runner.store import Cost, DiskStore
 
-SEARCH_STAGES = frozenset({"rankings", "query embeddings"})
-"""The kinds of work that belong to answering queries; what times queries is no work; all else is indexing."""
+SEARCH_STAGES = frozenset({"rankings", "query vectors"})
+"""The kinds of work that belong to answering queries. All other is indexing, but for what comes next."""
 
-TIMING_STAGES = frozenset({"latency"})
+NO_WORK = frozenset({"latency", "diagnostics", "live model", "live code"})
+"""Measuring, and loading what no corpus and no query is the cause of: a model, compiled code."""
 
 DECIDING_PACKAGES = (
     "retrieval-runner",
     "numpy",
     "scipy",
+    "scikit-learn",
     "numba",
+    "regex",
+    "PyStemmer",
+    "stop-words",
+    "rank-bm25",
     "faiss-cpu",
     "sentence-transformers",
+    "transformers",
     "torch",
-    "rank-bm25",
-    "PyStemmer",
-    "mlflow",
-    "hydra-core",
+    "ir-measures",
 )
 """What a result's environment names the versions of."""
 
@@ -100,7 +105,8 @@ class Bench:
         dataset, settings = self.dataset(experiment.source), experiment.metrics
         grader = self._grader(experiment, dataset)
         with self.store.account() as costs:
-            rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, settings.depth, self.store)
+            depth = min(settings.depth, len(dataset.corpus))
+            rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         scoring = time.perf_counter()
         scores = grader.score(rankings, settings.expanded)
         result = _result(experiment, dataset, grader, rankings, scores)
@@ -200,7 +206,7 @@ def _by_type(scores: Scores, types: Sequence[str]) -> dict[str, dict[str, float]
 
 
 def _timed(result: Result, costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wall_s: float) -> Result:
-    kinds = [cost for cost in costs.values() if cost.kind not in TIMING_STAGES]
+    kinds = [cost for cost in costs.values() if cost.kind not in NO_WORK]
     search_s = sum(cost.seconds for cost in kinds if cost.kind in SEARCH_STAGES)
     index_s = sum(cost.seconds for cost in kinds if cost.kind not in SEARCH_STAGES)
     alone = rankings.seconds[~np.isnan(rankings.seconds)] * 1000 if rankings.seconds is not None else np.zeros(0)
@@ -218,7 +224,7 @@ def _timed(result: Result, costs: Mapping[str, Cost], rankings: Rankings, score_
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return the versions of what decides a result, and the git commit of the working directory if it has one."""
+    """Return the versions of what decides a result, and the git commit of this program if it runs from a checkout."""
     versions = {}
     for package in DECIDING_PACKAGES:
         try:
@@ -235,8 +241,10 @@ def environment() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str:
+    """Ask git about this program's own checkout; "" where it has none."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, timeout=5)  # noqa: S603 (fixed)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603 (fixed)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

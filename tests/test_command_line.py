@@ -171,6 +171,9 @@ def test_a_sweep_over_datasets_has_a_leaderboard_for_each(here: Path, capsys: py
         (["dataset.path=elsewhere"], "elsewhere"),
         (["dataset.split=dev"], "test"),
         (["plugins=[]", "retriever._target_=os.system"], "only this program's own classes"),
+        (["-m", "metrics.primary=AP,RR"], "a sweep is ranked by one measure, not by AP and RR"),
+        (["sweep.union=[{retriever:bm25}]"], "sweep.union: add -m to run a sweep"),
+        (["-m", "sweep.output=/proc/nowhere", "retriever.k1=1,2"], "sweep.output=/proc/nowhere: cannot be made"),
         (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean fail_fast?"),
         (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: not the address of a store"),
     ],
@@ -211,6 +214,18 @@ def test_bad_files_are_one_line_and_exit_code_2(
 def test_more_documents_may_be_asked_for_than_there_are(runs: Callable[[], list[Run]]) -> None:
     assert main(["metrics.depth=1000", "metrics.k_values=[1,1000]", *DATA]) == 0
     assert "recall_at_1000" in runs()[0].data.metrics
+
+
+def test_a_report_that_fails_leaves_the_sweep_closed(
+    runs: Callable[[], list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise RuntimeError("no page today")
+
+    monkeypatch.setattr("runner.sweep.execute.sweep_page", fail)
+    with pytest.raises(RuntimeError, match="no page today"):
+        main(["-m", "retriever.k1=1,2", *DATA])
+    assert [run.info.status for run in runs()] == ["FINISHED"] * 3
 
 
 def test_the_same_input_gives_the_same_record_but_for_times(here: Path, runs: Callable[[], list[Run]]) -> None:

@@ -96,3 +96,12 @@ def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None
     logged = MlflowClient(tracking.uri).get_run(run_id).data.params
     assert len(logged) == 250
     assert len(logged["p0"]) == 6000
+
+
+def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
+    result = make_result(types=("multi item", "multi-item", "один", "два"))
+    run_id = Tracker(tracking).log_result(result, {}, {}).id
+    logged = MlflowClient(tracking.uri).get_run(run_id).data.metrics
+    primary = metric_name(result.primary)
+    places = {key.split("/")[1] for key in logged if key.startswith("by_type/") and key.endswith(primary)}
+    assert places == {"multi_item", "multi_item_2", "один", "два"}

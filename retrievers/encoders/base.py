@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from retrievers.base import TIMED_QUERIES, Arrays, Corpus, Key, Store, fingerprint
 
@@ -81,10 +82,11 @@ def timed(texts: Sequence[str], encode: Encode) -> Arrays:
     """Return the vectors of queries: the first are encoded one at a time, to know how long that takes."""
     seconds = np.full(len(texts), np.nan, dtype=np.float32)
     rows: list[Vectors] = []
-    for position, text in enumerate(texts[:TIMED_QUERIES]):
-        start = time.perf_counter()
-        rows.append(encode([text]))
-        seconds[position] = time.perf_counter() - start
+    with threadpool_limits(1):  # one query gains little by more threads, and waits long for them on a busy machine
+        for position, text in enumerate(texts[:TIMED_QUERIES]):
+            start = time.perf_counter()
+            rows.append(encode([text]))
+            seconds[position] = time.perf_counter() - start
     if len(texts) > TIMED_QUERIES:
         rows.append(encode(texts[TIMED_QUERIES:]))
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)

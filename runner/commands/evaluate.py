@@ -15,20 +15,23 @@ def main(cfg: DictConfig) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     from retrievers.base import RetrieverError
-    from runner.config.objects import build
+    from runner.config.objects import ConfigError, build
     from runner.config.values import settle
     from runner.evaluation import Bench, experiment_of
     from runner.reports import console
     from runner.reports.markdown import result_markdown
     from runner.reports.page import result_page
     from runner.store import DiskStore
+    from runner.sweep.execute import settings_of
     from runner.tracking.background import BackgroundTracker
 
     settled = settle(cfg, HydraConfig.get().runtime.choices)
     experiment = experiment_of(settled)
+    if settings_of(settled.config.get("sweep")).union:
+        raise ConfigError("sweep.union: add -m to run a sweep")
+    bench = Bench(DiskStore(Path(settled.config["store"]["path"])))
+    bench.dataset(experiment.source)
     with BackgroundTracker(build(settled.config["tracking"], "tracking")) as tracker:
-        bench = Bench(DiskStore(Path(settled.config["store"]["path"])))
-        bench.dataset(experiment.source)
         try:
             with console.Working(experiment.name):
                 result = bench.evaluate(experiment)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hydra.core.config_loader import ConfigLoader
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
@@ -33,7 +34,7 @@ from runner.store import DiskStore
 from runner.sweep.compose import Composer
 from runner.sweep.grid import Combination, combinations
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.tracker import LoggedRun
+from runner.tracking.record import axes_of
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes of a sweep in which a combination failed, or that the user stopped."""
@@ -72,23 +73,58 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
     """Run every combination, log and report; return the exit code. Raises for a user's mistake before any work."""
     own = OmegaConf.to_container(OmegaConf.masked_copy(config, ["sweep", "tracking", "store"]), resolve=True)
     assert isinstance(own, dict)  # noqa: S101 (the root of a config is a mapping)
-    chosen = build({"_target_": "runner.sweep.execute.SweepSettings", **own["sweep"]}, "sweep")
+    chosen = settings_of(own["sweep"])
     points = combinations(arguments, params, chosen.union)
     experiments = _experiments(points, loader, config)
+    metrics = _common_metrics(experiments)
     bench = Bench(DiskStore(Path(own["store"]["path"])))
     for source in {repr(e.source): e.source for e in experiments}.values():
         bench.dataset(source)
+    output = _made(chosen.output)
     with BackgroundTracker(build(own["tracking"], "tracking")) as tracker:
         preset = config.hydra.runtime.choices.get("experiment")
         tracker.start_sweep(chosen.name or preset or _name(points), _axes(points), len(points))
         outcome = _run_all(experiments, bench, tracker, chosen.fail_fast)
-        boards = _boards(outcome, experiments[0].metrics)
-        for board, _ in boards:
-            console.show_leaderboard(board)
-        reports = _reports(boards)
-        parent = tracker.finish_sweep(_best(*boards[0]), reports, outcome.status)
-    _say_where(reports, chosen.output, parent.result())
+        reports: dict[str, str] = {}
+        try:
+            boards = _boards(outcome, metrics)
+            for board, _ in boards:
+                console.show_leaderboard(board)
+            reports = _reports(boards)
+            if output:
+                _write(output, reports)
+        finally:  # whatever happens to a report, the runs are there and their sweep is closed
+            best = max(outcome.results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+            parent = tracker.finish_sweep(best, reports, outcome.status).result()
+    for name in reports:
+        if name.endswith(".html"):
+            console.line(f"report: {output / name if output else parent.where(name)}")
+    console.line("compare in MLflow: python -m runner ui")
     return outcome.exit_code
+
+
+def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
+    """Return a config's settings of a sweep; raises `ConfigError`."""
+    return build({"_target_": "runner.sweep.execute.SweepSettings", **(node or {})}, "sweep")  # type: ignore[no-any-return]
+
+
+def _common_metrics(experiments: Sequence[Experiment]) -> MetricSettings:
+    """Return how the sweep is ranked, which must be the same for all of it."""
+    primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
+    if len(primaries) > 1:
+        raise ConfigError(f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}")
+    return experiments[0].metrics
+
+
+def _made(output: str | None) -> Path | None:
+    """Make the folder that the reports are to go to, before there is anything to lose."""
+    if not output:
+        return None
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"sweep.output={output}: cannot be made ({error.strerror})") from error
+    return Path(output)
 
 
 def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: DictConfig) -> list[Experiment]:
@@ -112,6 +148,7 @@ def _run_all(experiments: Sequence[Experiment], bench: Bench, tracker: Backgroun
     outcome, best = Outcome([], []), -math.inf
     with console.Progress(len(experiments)) as progress:
         for experiment in experiments:
+            parameters = {**axes_of(experiment.swept), **experiment.parameters}
             try:
                 result = bench.evaluate(experiment)
             except KeyboardInterrupt:
@@ -119,13 +156,13 @@ def _run_all(experiments: Sequence[Experiment], bench: Bench, tracker: Backgroun
                 break
             except Exception as error:  # whatever a retriever raises costs its own combination only
                 failure = _failure(experiment, error)
-                tracker.log_failure(failure.name, experiment.parameters, failure.error, failure.traceback)
+                tracker.log_failure(failure.name, parameters, failure.error, failure.traceback)
                 outcome.failures.append(failure)
                 progress.advance(failed=True)
                 if fail_fast:
                     break
                 continue
-            tracker.log_result(result, experiment.parameters, {})
+            tracker.log_result(result, parameters, {})
             outcome.results.append(result.light())
             mean = result.means[result.primary]
             leads = mean > best
@@ -152,10 +189,6 @@ def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard
     return boards
 
 
-def _best(board: Leaderboard, results: Sequence[Result]) -> Result | None:
-    return results[board.rows[0].position] if board.rows else None
-
-
 def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]]) -> dict[str, str]:
     """Return the files that report a sweep: one set, or one for each dataset."""
     files = {}
@@ -168,15 +201,9 @@ def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]]) -> dict[str, st
     return files
 
 
-def _say_where(reports: Mapping[str, str], output: str | None, parent: LoggedRun) -> None:
-    """Write the reports where the user asked for them, and say where they are."""
+def _write(folder: Path, reports: Mapping[str, str]) -> None:
     for name, text in reports.items():
-        if output:
-            Path(output).mkdir(parents=True, exist_ok=True)
-            (Path(output) / name).write_text(text)
-        if name.endswith(".html"):
-            console.line(f"report: {Path(output) / name if output else parent.where(name)}")
-    console.line("compare in MLflow: python -m runner ui")
+        (folder / name).write_text(text)
 
 
 def _name(points: Sequence[Combination]) -> str:

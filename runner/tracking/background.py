@@ -1,6 +1,7 @@
 """The store of runs in a process of its own: MLflow loads and writes there while the next combination computes.
 
-Calls are carried out in their order. What one of them raises is raised here at a later call, or at the end.
+Calls are carried out in their order. What one of them raises is raised here at a later call, or at the end, and those
+that follow it are not tried.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import signal
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Self
 
+from runner.config.objects import ConfigError
 from runner.result import Result
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import LoggedRun, Tracker
+from runner.tracking.tracker import LoggedRun, Tracker, told
 
 MOST_WAITING = 16
 """How many calls may wait, so that results do not pile up in memory."""
@@ -27,12 +30,19 @@ class BackgroundTracker:
     def __init__(self, tracking: Tracking) -> None:
         self._tracking = tracking
         self._executor: Executor = _Inline()
-        if tracking.background:
+        # A process that a launcher made logs by itself: not every kind of it can make another.
+        if tracking.background and multiprocessing.current_process().name == "MainProcess":
             self._executor = ProcessPoolExecutor(
                 1, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
             )
         self._waiting: deque[Future[Any]] = deque()
-        self._submit("open")
+        opened = self._submit("open")
+        if not tracking.uri.startswith("sqlite:"):  # it may be out of reach, which is better said before any work
+            try:
+                opened.result()
+            except BaseException:
+                self._executor.shutdown(cancel_futures=True)
+                raise
 
     def log_result(
         self, result: Result, parameters: Mapping[str, str], reports: Mapping[str, str]
@@ -59,8 +69,13 @@ class BackgroundTracker:
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         """Wait until all is written; raise what went wrong there, unless something went wrong here."""
         try:
+            if isinstance(what, BrokenProcessPool):
+                raise what
             while self._waiting and kind is None:
                 self._waiting.popleft().result()
+        except BrokenProcessPool as error:
+            way_out = "is there memory for it? tracking.background=false logs without one"
+            raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
         finally:
             self._executor.shutdown(cancel_futures=kind is not None)
 
@@ -81,15 +96,23 @@ class _Inline(Executor):
         return future
 
 
-_open: dict[Tracking, Tracker] = {}
-"""The tracker of the process that calls are carried out in."""
+_open: dict[Tracking, Tracker | ConfigError] = {}
+"""The tracker of the process that calls are carried out in, or what went wrong with it."""
 
 
 def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 (any method's)
-    if method == "open":
-        _open[tracking] = Tracker(tracking)
-        return None
-    return getattr(_open[tracking], method)(*arguments)
+    try:
+        if method == "open":
+            _open[tracking] = Tracker(tracking)
+            return None
+        tracker = _open[tracking]
+        if isinstance(tracker, ConfigError):  # each call would wait for a lost server anew
+            raise tracker
+        with told(tracking, "cannot be written to"):
+            return getattr(tracker, method)(*arguments)
+    except ConfigError as error:
+        _open[tracking] = error
+        raise
 
 
 def _ignore_interrupts() -> None:

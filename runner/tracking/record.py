@@ -9,7 +9,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runner.result import Result
@@ -38,8 +39,10 @@ def metrics_of(result: Result) -> list[Metric]:
     moment = now()
     means = {result.primary: result.means[result.primary], **result.means}  # the UI plots the first one unless told
     found = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
+    slugs = _slugs(sorted(set(result.queries.types) - {""}))
     for kind, by_type in result.by_type.items():
-        found += [(f"by_type/{_slug(kind)}/{metric_name(measure)}", mean, 0) for measure, mean in by_type.items()]
+        found += [(f"by_type/{slugs[kind]}/{metric_name(measure)}", mean, 0) for measure, mean in by_type.items()]
+    found += [(f"by_type/{slugs[kind]}/{rate}", value, 0) for kind, rate, value in _no_result_by_type(result)]
     for measure, mean in result.means.items():
         name, _, cutoff = measure.partition("@")
         if cutoff.isdecimal():
@@ -52,6 +55,16 @@ def metrics_of(result: Result) -> list[Metric]:
         found += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
     found += [(allowed(name), value, 0) for name, value in result.diagnostics.items()]
     return [Metric(name, value, moment, step) for name, value, step in found if math.isfinite(value)]
+
+
+def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
+    """Yield the rates of each type of query whose right answer is nothing."""
+    for kind in sorted(set(result.queries.types) - {""}):
+        ended = [s for t, s in zip(result.queries.types, result.queries.statuses, strict=True) if t == kind]
+        right, wrong = ended.count("true_negative"), ended.count("false_positive")
+        if right + wrong:
+            yield kind, "tn_rate", right / (right + wrong)
+            yield kind, "fp_rate", wrong / (right + wrong)
 
 
 def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float, int]]:
@@ -110,7 +123,18 @@ def allowed(name: str) -> str:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "none"
+    return re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name).lower()).strip("_") or "none"
+
+
+def _slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return a slug for each name, those that would be the same numbered."""
+    found: dict[str, str] = {}
+    for name in names:
+        slug, number = _slug(name), 2
+        while slug in found.values():
+            slug, number = f"{_slug(name)}_{number}", number + 1
+        found[name] = slug
+    return found
 
 
 def now() -> int:

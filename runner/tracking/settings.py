@@ -15,8 +15,9 @@ SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databrick
 class Tracking:
     """Where and how runs are logged.
 
-    `artifacts` is the folder of a SQLite store; a server decides for itself. `trec` adds the rankings as a TREC run to
-    every combination of a sweep, not to single runs only. `background` logs in a process of its own, beside the work.
+    `artifacts` is the folder (or s3://...) that a database's artifacts are in; a server decides for itself. `trec` adds
+    the rankings as a TREC run to every combination of a sweep, not to single runs only. `background` logs in a process
+    of its own, beside the work.
     """
 
     uri: str = "sqlite:///mlruns/mlflow.db"
@@ -31,6 +32,16 @@ class Tracking:
         if uri.partition(":")[0].partition("+")[0] not in SCHEMES:
             raise ValueError(f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {cls.uri}")
         return uri
+
+    def is_server(self) -> bool:
+        """Tell an MLflow server, which has a database and artifacts of its own, from a database."""
+        return self.uri.startswith(("http", "databricks"))
+
+    def artifact_location(self) -> str | None:
+        """Return the address of a database's artifacts; None leaves it to the server."""
+        if self.is_server():
+            return None
+        return self.artifacts if "://" in self.artifacts else Path(self.artifacts).resolve().as_uri()
 
     def absolute_uri(self) -> str:
         """Return the address with a SQLite file's path made absolute, so that it holds in any working directory."""

@@ -19,6 +19,7 @@ import yaml
 from filelock import FileLock
 
 from runner.config.objects import ConfigError
+from runner.config.values import public
 from runner.result import Result, save, write_trec
 from runner.tracking.record import allowed, axes_of, dataset_of, metrics_of, now, tags_of
 from runner.tracking.settings import Tracking
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
 _LONGEST_PARAMETER, _LONGEST_TAG = 6000, 5000
+_OPENING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "PGCONNECT_TIMEOUT": "20"}
+"""How long to wait for a store that may not be there; for one that was there, MLflow's own minutes are right."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Tracker:
         started = now() - int(result.timings.wall_s * 1000)
         run = self._create(result.name, started, tags_of(result))
         self._client.log_inputs(run.info.run_id, [dataset_of(result)])
-        self._log(run, metrics_of(result), axes_of(result.swept) | dict(parameters))
+        self._log(run, metrics_of(result), parameters)
         with self._artifacts(run) as folder:
             save(result, folder)
             config = yaml.dump(dict(result.config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
@@ -72,7 +75,7 @@ class Tracker:
 
     def log_failure(self, name: str, parameters: Mapping[str, str], error: str, trace: str) -> LoggedRun:
         """Log an evaluation that raised as a FAILED run, with its traceback."""
-        run = self._create(name, now(), {"error": error[:_LONGEST_TAG]})
+        run = self._create(name, now(), {"kind": "evaluation", "error": error[:_LONGEST_TAG]})
         self._log(run, [], parameters)
         with self._artifacts(run) as folder:
             _write(folder, {"traceback.txt": trace})
@@ -100,7 +103,7 @@ class Tracker:
         from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_SOURCE_NAME, MLFLOW_USER
 
         # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
-        own = {MLFLOW_USER: getpass.getuser(), MLFLOW_SOURCE_NAME: "retrieval-runner"}
+        own = {MLFLOW_USER: _user(), MLFLOW_SOURCE_NAME: "retrieval-runner"}
         if self._sweep is not None:
             own |= {MLFLOW_PARENT_RUN_ID: self._sweep.info.run_id, "sweep": self._sweep.info.run_id}
         return self._client.create_run(self.experiment, start_time=started, tags={**own, **tags}, run_name=name)
@@ -134,37 +137,94 @@ class Tracker:
         return LoggedRun(str(run.info.run_id), _local_path(run.info.artifact_uri))
 
 
-def _open(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
-    from mlflow.exceptions import MlflowException
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return "unknown"
 
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+def _open(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
+    for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
+        os.environ.setdefault(name, "true")
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    try:
-        if not uri.startswith("sqlite:///"):
-            return _client(uri, tracking.experiment, None)
-        _write_ahead()
-        database = Path(uri.removeprefix("sqlite:///"))
-        database.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(database.with_suffix(".lock")):  # several processes that migrate a new database at once collide
-            return _client(uri, tracking.experiment, Path(tracking.artifacts).resolve().as_uri())
-    except (MlflowException, OSError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be opened ({reason})") from error
+    with told(tracking, "cannot be opened"):
+        if uri.startswith("sqlite:///"):
+            _write_ahead()
+            database = Path(uri.removeprefix("sqlite:///"))
+            database.parent.mkdir(parents=True, exist_ok=True)
+            # Several processes that migrate a new database at once collide.
+            with FileLock(database.with_suffix(".lock")):
+                return _client(tracking, uri)
+        with _quickly():
+            if not tracking.is_server():
+                _connect(uri)
+            return _client(tracking, uri)
 
 
-def _client(uri: str, name: str, artifacts: str | None) -> tuple[MlflowClient, str]:
+def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(uri)
+    client, name = MlflowClient(uri), tracking.experiment
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # The kind opens MLflow's UI on the table of runs, not on traces of an application.
         tags = {"mlflow.experimentKind": "custom_model_development"}
-        return client, client.create_experiment(name, artifact_location=artifacts, tags=tags)
+        return client, client.create_experiment(name, artifact_location=tracking.artifact_location(), tags=tags)
     if experiment.lifecycle_stage == "deleted":
         raise ConfigError(f"tracking.experiment={name}: was deleted; restore it in MLflow, or choose another name")
     return client, experiment.experiment_id
+
+
+def _connect(uri: str) -> None:
+    """Connect to a database once; MLflow would try ten times, with a warning each."""
+    from mlflow.store.db.utils import create_sqlalchemy_engine
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        engine = create_sqlalchemy_engine(uri)  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise ArgumentError(f"not an address: {error}") from error
+    try:
+        engine.connect().close()
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _quickly() -> Iterator[None]:
+    """Wait for seconds where MLflow waits for minutes, unless the user said how long."""
+    ours = {name: value for name, value in _OPENING.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
+
+
+@contextmanager
+def told(tracking: Tracking, what: str) -> Iterator[None]:
+    """Raise what goes wrong with a store as a `ConfigError`: one line without the password of its address."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, SQLAlchemyError, ImportError, OSError) as error:
+        said = f"tracking.uri={tracking.uri}: {what} ({_reason(error)})"
+        raise ConfigError(public({"said": said})["said"]) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Return why, briefly: of the errors that libraries wrap one another's in, the network's or the disk's own."""
+    reason, inner = error, error.__cause__ or error.__context__
+    while inner is not None:
+        reason = inner if isinstance(inner, OSError) else reason
+        inner = inner.__cause__ or inner.__context__
+    way_out = "; install the driver of this database" if isinstance(error, ModuleNotFoundError) else ""
+    return " ".join(str(reason).partition("(Background on")[0].split())[:300] + way_out
 
 
 @cache

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Corpus, NoStore, Rankings, Store
+from retrievers.bm25 import BM25, BM25Searcher
+from retrievers.dense import Dense
+from retrievers.encoders.lsa import LSAEncoder
+from retrievers.fusion import Hybrid
+from runner.datasets.base import Queries, Raw, Source
+from runner.evaluation import Bench, Experiment
+from runner.metrics.settings import MetricSettings
+from runner.result import load, save
+from runner.store import WORTH_KEEPING_S, DiskStore
+
+METRICS = MetricSettings(k_values=(1, 2), depth=10)
+
+
+@settings(frozen=True, kw_only=True)
+class Small(Source):
+    """Four documents and four queries: one of each kind, and one with other expectations for a "special" search."""
+
+    def read(self) -> Raw:
+        corpus = Corpus(["a", "b", "c", "d"], ["red boat", "blue boat", "red house", "green"])
+        queries = Queries(["q1", "q2", "q3", "q4"], ["red boat", "blue", "purple", "boat"], ["x", "x", "none", "y"])
+        qrels = [("q1", "a", 2), ("q1", "c", 1), ("q2", "a", 1), ("q4", "b", 1), ("q4", "a", 0)]
+        return Raw(corpus, queries, qrels, ["q3"], {"special": [("q4", "a", 1)]})
+
+
+def experiment(retriever: object, name: str = "bm25", metrics: MetricSettings = METRICS) -> Experiment:
+    return Experiment(name, name, retriever, Small(), metrics, {"choices": {}}, {})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(DiskStore(tmp_path))
+
+
+PLAIN = Analyzer(stemmer=None, stopwords=None)
+
+
+def test_a_result_has_means_statuses_and_what_was_found(bench: Bench) -> None:
+    result = bench.evaluate(experiment(BM25(analyzer=PLAIN)))
+    assert result.queries.statuses == ("pass", "fail", "true_negative", "pass")
+    assert result.means["RR"] == pytest.approx((1 + 0 + 1) / 3)
+    assert result.queries.expected == [["a", "c"], ["a"], [], ["b"]]
+    assert result.by_type.keys() == {"x", "y"}
+    assert result.by_type["x"]["queries"] == 2
+    assert result.by_type["x"]["RR"] == pytest.approx(0.5)
+    assert result.found is not None
+    assert result.found.ids(0) == ["a", "c", "b"]
+    assert result.found.grades[0].tolist() == [2, 1, -1, -1]
+    assert np.isnan(result.of("RR")[2])
+
+
+def test_expectations_may_differ_by_search_type(bench: Bench) -> None:
+    assert bench.evaluate(experiment(BM25(analyzer=PLAIN), "special")).queries.expected[3] == ["a"]
+
+
+def test_no_more_is_asked_for_than_there_is(bench: Bench) -> None:
+    deep = MetricSettings(k_values=(1,), depth=1_000_000)
+    found = bench.evaluate(experiment(BM25(), metrics=deep)).found
+    assert found is not None
+    assert found.rankings.depth == 4
+
+
+def test_a_record_reads_back_as_it_was(bench: Bench, tmp_path: Path) -> None:
+    result = bench.evaluate(experiment(BM25(analyzer=PLAIN)))
+    save(result, tmp_path / "record")
+    again = load(tmp_path / "record")
+    assert again.means == result.means
+    assert again.queries.expected == result.queries.expected
+    np.testing.assert_array_equal(again.scores, result.scores)
+    assert again.found is not None
+    assert [again.found.ids(q) for q in range(4)] == [result.found.ids(q) for q in range(4)]  # type: ignore[union-attr]
+
+
+def test_each_part_of_a_hybrid_is_searched_once_for_all_weights(bench: Bench) -> None:
+    parts = {"lexical": BM25(analyzer=PLAIN), "semantic": Dense(LSAEncoder(analyzer=PLAIN))}
+    searches = []
+    for alpha in (0.2, 0.4, 0.6):
+        stages = bench.evaluate(experiment(Hybrid(parts=parts, alpha=alpha))).timings.stages
+        searches.append([stage.reused for stage in stages if stage.kind == "rankings"])
+    assert sorted(searches[0]) == [False, False, False]  # the two parts and the hybrid itself
+    assert [sorted(reused) for reused in searches[1:]] == [[False, True, True]] * 2
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Takes its time to index and to search."""
+
+    def index(self, corpus: Corpus, store: Store) -> SlowSearcher:
+        time.sleep(2 * WORTH_KEEPING_S)
+        return SlowSearcher(BM25(analyzer=PLAIN).index(corpus, store))
+
+
+@dataclass(frozen=True)
+class SlowSearcher:
+    inner: BM25Searcher
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008
+        time.sleep(3 * WORTH_KEEPING_S if len(queries) > 1 else 0)
+        return self.inner.search(queries, k)
+
+
+def test_times_are_what_the_work_costs_however_much_of_it_was_there(tmp_path: Path) -> None:
+    for reused in (False, True):
+        timings = Bench(DiskStore(tmp_path)).evaluate(experiment(Slow())).timings
+        assert 2 * WORTH_KEEPING_S <= timings.index_s < 2.9 * WORTH_KEEPING_S
+        assert 3 * WORTH_KEEPING_S <= timings.search_s < 3.9 * WORTH_KEEPING_S
+        assert timings.mean_ms is not None
+        assert any(stage.reused for stage in timings.stages) == reused
+        assert (timings.wall_s > 5 * WORTH_KEEPING_S) == (not reused)

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import http.client
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from runner.__main__ import main
+from runner.config.objects import ConfigError
+from runner.result import Result, load
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.settings import Tracking
+
+SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
+PASSWORD = "s3cr@t"
+PATIENCE = 60
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which has a store of runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return tmp_path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starting(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Start an MLflow server, which takes a while; return a function that waits for it and returns its address."""
+    folder, port = tmp_path_factory.mktemp("server"), _free_port()
+    shutil.copy(migrated, folder / "mlflow.db")
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/kept"]
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=os.environ | quiet, cwd=folder, start_new_session=True
+        )
+
+    def ready() -> str:
+        _wait_for(process, port, folder / "log")
+        return f"http://127.0.0.1:{port}"
+
+    try:
+        yield ready
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)  # and the processes that it started
+        process.wait(PATIENCE)
+
+
+@pytest.fixture
+def server(starting: Callable[[], str]) -> str:
+    """Return the address of an MLflow server, which keeps artifacts itself."""
+    return starting()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+    pytest.fail(f"the MLflow server did not start: {log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """Return the address of a PostgreSQL server with a new cluster, or skip."""
+    places = [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), os.environ["PATH"]]
+    initdb, pg_ctl = (shutil.which(program, path=os.pathsep.join(places)) for program in ("initdb", "pg_ctl"))
+    if initdb is None or pg_ctl is None:
+        pytest.skip("no initdb and pg_ctl on this machine: install the package postgresql")
+    root = os.geteuid() == 0
+    if root and shutil.which("runuser") is None:
+        pytest.skip("PostgreSQL does not run as root, and there is no runuser to run it as another user")
+    with tempfile.TemporaryDirectory(prefix="postgresql-") as name:  # not pytest's, which only its owner may enter
+        folder, port = Path(name), _free_port()
+        (folder / "password").write_text(PASSWORD)
+        if root:
+            shutil.chown(folder, "postgres")
+
+        def run(program: str, *arguments: str) -> None:
+            command = [program, "--pgdata", f"{folder}/data", *arguments]
+            command = ["runuser", "-u", "postgres", "--", *command] if root else command
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+        login = ("--username=mlflow", f"--pwfile={folder}/password", "--auth=scram-sha-256")
+        run(initdb, *login, "--no-locale", "--encoding=UTF8", "--no-sync")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+        run(pg_ctl, "start", "--wait", f"--log={folder}/log", f"--options={options}")
+        try:
+            yield f"postgresql://mlflow:{quote(PASSWORD)}@127.0.0.1:{port}/postgres"
+        finally:
+            run(pg_ctl, "stop", "--wait", "--mode=fast")
+
+
+@pytest.fixture(scope="module")
+def expected(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what a sweep leaves in a SQLite store that is written to in place."""
+    folder = tmp_path_factory.mktemp("expected")
+    uri = f"sqlite:///{shutil.copy(migrated, folder)}"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        assert main([*SWEEP, "tracking.background=false", f"tracking.uri={uri}"]) == 0
+    return _held(uri)
+
+
+def _held(uri: str) -> dict[str, Any]:
+    """Return what a store holds by the names of its runs, but for times and identities."""
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("retrieval")
+    assert experiment is not None
+    runs = {run.info.run_id: run for run in client.search_runs([experiment.experiment_id])}
+    held = {}
+    for identity, run in runs.items():
+        parent = run.data.tags.get("mlflow.parentRunId")
+        held[run.info.run_name] = {
+            "status": run.info.status,
+            "parent": runs[parent].info.run_name if parent else None,
+            "parameters": run.data.params,
+            "metrics": {k: v for k, v in run.data.metrics.items() if not k.startswith(("time/", "latency/"))},
+            "curve": [(point.step, point.value) for point in client.get_metric_history(identity, "curve/ndcg")],
+            "tags": {k: v for k, v in run.data.tags.items() if k not in ("mlflow.parentRunId", "sweep")},
+            "datasets": [each.dataset.digest for each in run.inputs.dataset_inputs],
+            "artifacts": {item.path for item in client.list_artifacts(identity)},
+        }
+    return held
+
+
+def _fetched(uri: str, name: str, folder: Path) -> Result:
+    """Return the result that is among the artifacts of a run."""
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("retrieval")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id], f"attributes.run_name = '{name}'")
+    folder.mkdir()
+    return load(Path(client.download_artifacts(run.info.run_id, "", str(folder))))
+
+
+def test_postgresql_holds_the_same_and_nobody_hears_the_password(
+    postgresql: str, here: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*SWEEP, f"tracking.uri={postgresql}", "tracking.background=false"]) == 0
+    said, held = "".join(capsys.readouterr()), _held(postgresql)
+    assert held == expected
+    assert len(list((here / "mlruns" / "artifacts").iterdir())) == len(expected)
+    result = _fetched(postgresql, "k1=0.9", here / "fetched")
+    assert result.means["nDCG@10"] == expected["k1=0.9"]["metrics"]["ndcg_at_10"]
+    assert result.config["tracking"]["uri"].startswith("postgresql://mlflow:***@127.0.0.1")
+    written = b"".join(path.read_bytes() for path in here.rglob("*") if path.is_file())  # the artifacts, too
+    for password in (PASSWORD, quote(PASSWORD)):
+        assert password not in said + repr(held)
+        assert password.encode() not in written
+
+
+@pytest.mark.usefixtures("here")
+def test_a_wrong_password_is_one_line_without_it(postgresql: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = postgresql.replace(quote(PASSWORD), "gu3ss")
+    assert main([*SWEEP, f"tracking.uri={wrong}", "tracking.background=false"]) == 2
+    said = _one_line(capsys)
+    assert "password authentication failed" in said
+    assert "gu3ss" not in said
+
+
+def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that was said: there is no other, so no work was done before it."""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason", "background"),
+    [
+        ("http://127.0.0.1:1", "Connection refused", True),
+        ("http://127.0.0.1:1", "Connection refused", False),
+        ("postgresql://mlflow:s3cret@127.0.0.1:1/mlflow", "Connection refused", False),
+        ("postgresql://mlflow:s3cret@127.0.0.1:port/mlflow", "not an address", False),
+        ("postgresql+pg8000://mlflow:s3cret@127.0.0.1/mlflow", "install the driver of this database", False),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_store_that_is_out_of_reach_is_one_line_before_any_work(
+    uri: str, reason: str, background: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = time.monotonic()
+    assert main([*SWEEP, f"tracking.uri={uri}", f"tracking.background={background}"]) == 2
+    assert time.monotonic() - begin < PATIENCE
+    said = _one_line(capsys)
+    assert said.startswith(f"error: tracking.uri={uri.replace('s3cret', '***')}: cannot be opened (")
+    assert reason in said
+
+
+@pytest.mark.usefixtures("here")
+def test_the_user_says_how_long_to_wait_for_a_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert main([*SWEEP, f"tracking.uri={uri}", "tracking.background=false"]) == 2
+    assert "timed out" in _one_line(capsys)
+    assert os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "1"
+    assert "MLFLOW_HTTP_REQUEST_MAX_RETRIES" not in os.environ
+
+
+def test_a_server_holds_the_same_and_keeps_the_artifacts_itself(
+    server: str, here: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*SWEEP, f"tracking.uri={server}", "tracking.background=false"]) == 0
+    out = capsys.readouterr().out
+    assert "report: report.html among the artifacts of run" in out
+    assert "View run" not in out  # which MLflow would say of every run
+    assert _held(server) == expected
+    assert not (here / "mlruns" / "artifacts").exists()
+    result = _fetched(server, "k1=0.6", here / "fetched")
+    assert result.means["nDCG@10"] == expected["k1=0.6"]["metrics"]["ndcg_at_10"]
+
+
+def test_a_process_of_its_own_leaves_the_same_as_writing_in_place(here: Path, expected: dict[str, Any]) -> None:
+    assert main([*SWEEP]) == 0
+    assert _held(f"sqlite:///{here}/mlruns/mlflow.db") == expected
+    assert set(expected) == {"sweep over k1", "k1=0.6", "k1=0.9"}
+
+
+def test_a_process_that_cannot_open_its_store_says_why_to_all_who_wait(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    tracking = Tracking(uri=f"sqlite:///{tmp_path}/file/mlflow.db")
+    with pytest.raises(ConfigError, match="cannot be opened"), BackgroundTracker(tracking) as tracker:
+        tracker.finish_sweep(None, {}, "FAILED").result()
+
+
+def test_a_process_that_is_killed_is_one_line(tracking: Tracking) -> None:
+    with pytest.raises(ConfigError, match=r"tracking\.background=false"), BackgroundTracker(tracking):
+        (process,) = multiprocessing.active_children()
+        process.kill()
+
+
+def test_after_what_could_not_be_written_nothing_is_tried(tracking: Tracking) -> None:
+    with BackgroundTracker(replace(tracking, background=False)) as tracker:
+        database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"), isolation_level=None)
+        with closing(database):
+            database.execute("DROP TABLE runs")
+        with pytest.raises(ConfigError, match=r"cannot be written to \(.*no such table") as first:
+            tracker.start_sweep("a sweep", {"k1": "1, 2"}, 2)
+        with pytest.raises(ConfigError) as second:
+            tracker.finish_sweep(None, {}, "FAILED")
+        assert second.value is first.value
