@@ -19,7 +19,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, NoStore, Rankings, Store
+from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store
 from retrievers.postings import Postings, postings_of
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -60,7 +60,11 @@ class BM25:
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
         """Count the corpus's terms, unless the store has them, and return a searcher."""
-        return BM25Searcher(self, postings_of(corpus, self.analyzer, store), corpus.tie_order)
+        postings = postings_of(corpus, self.analyzer, store)
+        searcher = BM25Searcher(self, postings, corpus.tie_order)
+        kept = {"counts": postings.counts.dtype, "writable": postings.counts.flags.writeable}  # each is compiled apart
+        store.share(Key.of("live code", (__name__,), **kept), lambda: searcher.search([""], 1))
+        return searcher
 
 
 @dataclass(frozen=True, eq=False)

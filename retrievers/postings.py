@@ -65,8 +65,13 @@ def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
     """Return the postings of a corpus, counted once for each corpus and analyzer."""
     key = Key.of("postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer)
 
+    def count_terms() -> Arrays:
+        compiled = Key.of("live code", _MADE_BY)  # compiling is no part of the time that counting takes
+        store.share(compiled, lambda: _count(Corpus(["id"], ["word"]), analyzer))
+        return _count(corpus, analyzer)
+
     def load() -> Postings:
-        kept = store.arrays(key, lambda: _count(corpus, analyzer))
+        kept = store.arrays(key, count_terms)
         text = kept["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
         columns = (kept[name] for name in ("offsets", "documents", "counts", "lengths"))
         return Postings(text.split("\n") if text else [], *columns)
