@@ -75,7 +75,8 @@ class Analyzer:
     """Settings of how text becomes terms.
 
     `stemmer` is a Snowball algorithm (by language), `stopwords` a language or a list of words; null turns each off.
-    `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts and keeps the whole as well.
+    `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts and keeps the whole as well,
+    as the term that it would be without its capitals.
     `bigrams` cuts Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
     """
 
@@ -148,7 +149,7 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
         parts = _CAMEL.findall(word)
         if len(parts) < 2 or "'" in word or "’" in word:
             return plain(word)
-        return [fold(word), *(term for part in parts for term in plain(part))]
+        return [term for piece in (word, *parts) for term in plain(piece)]
 
     @lru_cache(maxsize=65536)
     def terms(word: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store
+from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store, fingerprint
 from retrievers.postings import Postings, postings_of
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -53,15 +53,15 @@ class BM25:
     """
 
     analyzer: Analyzer = Analyzer()
-    k1: float = Field(default=0.9, ge=0)
+    k1: float = Field(default=0.9, ge=0, le=1e6, allow_inf_nan=False)  # a score must fit in 32 bits
     b: float = Field(default=0.4, ge=0, le=1)
     variant: Variant = "lucene"
-    delta: float | None = Field(default=None, ge=0)
+    delta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
         """Count the corpus's terms, unless the store has them, and return a searcher."""
         postings = postings_of(corpus, self.analyzer, store)
-        searcher = BM25Searcher(self, postings, corpus.tie_order)
+        searcher = BM25Searcher(self, postings, corpus)
         kept = {"counts": postings.counts.dtype, "writable": postings.counts.flags.writeable}  # each is compiled apart
         store.share(Key.of("live code", (__name__,), **kept), lambda: searcher.search([""], 1))
         return searcher
@@ -73,16 +73,28 @@ class BM25Searcher:
 
     settings: BM25
     postings: Postings
-    tie_order: NDArray[np.int32]
+    corpus: Corpus
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
-        terms, starts = self.postings.terms_of(queries, self.settings.analyzer)
+        terms, starts = self._terms_of(queries, store)
+        used, numbers = np.unique(terms, return_inverse=True)
+        columns = (self.postings.offsets, self.postings.documents, self.postings.counts)
+        gains, begins = _gains(used, *columns, *self.weights)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
-        columns = (self.postings.offsets, self.postings.documents, self.postings.counts)
-        _search(terms, starts, *columns, *self.weights, self.tie_order, documents, scores)
+        places = (self.corpus.tie_order, self._by_place)
+        _search(terms, numbers, starts, *columns[:2], gains, begins, *places, documents, scores)
         return Rankings(documents, scores)
+
+    def _terms_of(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the queries' known terms, analysed once for all weights."""
+        analyzer = self.settings.analyzer
+        if isinstance(store, NoStore):
+            return self.postings.terms_of(queries, analyzer)
+        parts = {"corpus": self.corpus.fingerprint, "analyzer": analyzer, "queries": fingerprint(*queries)}
+        key = Key.of("query terms", (__name__, "retrievers.postings", "retrievers.analyzer"), **parts)
+        return store.share(key, lambda: self.postings.terms_of(queries, analyzer))
 
     @cached_property
     def weights(self) -> Weights:
@@ -92,6 +104,11 @@ class BM25Searcher:
         idf * ((tf + shift * norm) / (tf + norm) + lift).
         """
         return _weights(self.settings, self.postings)
+
+    @cached_property
+    def _by_place(self) -> NDArray[np.int32]:
+        """Return the document at each place of the tie order."""
+        return np.argsort(self.corpus.tie_order).astype(np.int32)
 
 
 def _weights(bm25: BM25, postings: Postings) -> Weights:
@@ -108,10 +125,15 @@ def _weights(bm25: BM25, postings: Postings) -> Weights:
     return idf.astype(np.float32), norm.astype(np.float32), np.float32(shift), np.float32(lift)
 
 
+_LEAST, _NOUGHT = np.float32(1e-30), np.float32(1e-20)
+"""A term that weighs nothing counts this little, so that its documents are found; a sum of such is 0 in the end."""
+
+_BUCKETS = 1024
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _search(
-    terms: Column,
-    starts: Column,
+def _gains(
+    used: Column,
     offsets: Column,
     postings: Column,
     counts: Column,
@@ -119,71 +141,69 @@ def _search(
     norm: Column,
     shift: np.float32,
     lift: np.float32,
+) -> tuple[Column, Column]:
+    """Weigh the postings of some terms, once each; return the gains, term after term, and where each term's begin."""
+    begins = np.zeros(len(used) + 1, dtype=np.int64)
+    for number in range(len(used)):
+        begins[number + 1] = begins[number] + offsets[used[number] + 1] - offsets[used[number]]
+    gains = np.empty(begins[-1], dtype=np.float32)
+    for number in range(len(used)):
+        weight, first = idf[used[number]], offsets[used[number]]
+        for i in range(begins[number + 1] - begins[number]):
+            count, length = np.float32(counts[first + i]), norm[postings[first + i]]
+            gain = weight * ((count + shift * length) / (count + length) + lift)
+            gains[begins[number] + i] = max(gain, _LEAST)
+    return gains, begins
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    terms: Column,
+    numbers: Column,
+    starts: Column,
+    offsets: Column,
+    postings: Column,
+    gains: Column,
+    begins: Column,
     tie_order: Column,
+    by_place: Column,
     documents: Column,
     scores: Column,
 ) -> None:
-    """Fill the rankings of every query, a term at a time, with a heap of the best under the one tie rule."""
-    unseen = np.float32(-np.inf)
-    total = np.full(len(norm), unseen, dtype=np.float32)
-    found = np.empty(len(norm), dtype=np.int32)
-    depth = documents.shape[1]
+    """Fill the rankings of every query: add up gains a term at a time, then find the best.
+
+    A histogram of the scores tells which documents can be among the best; those few are sorted by one integer each, in
+    which score and place decide as in `retrievers.base.rank`.
+    """
+    n_documents, depth = len(tie_order), documents.shape[1]
+    total = np.zeros(n_documents, dtype=np.float32)
+    bits = total.view(np.int32)  # of a positive number they order as it does
+    keys = np.empty(n_documents, dtype=np.int64)
+    histogram = np.empty(_BUCKETS, dtype=np.int32)
     for query in range(len(starts) - 1):
-        n_found = 0
         for at in range(starts[query], starts[query + 1]):
-            weight = idf[terms[at]]
-            for entry in range(offsets[terms[at]], offsets[terms[at] + 1]):
-                document = postings[entry]
-                count = np.float32(counts[entry])
-                gain = weight * ((count + shift * norm[document]) / (count + norm[document]) + lift)
-                if total[document] == unseen:
-                    total[document] = gain
-                    found[n_found] = document
-                    n_found += 1
-                else:
-                    total[document] += gain
-        best, best_scores, size = documents[query], scores[query], 0
-        for i in range(n_found):
-            document, score = found[i], total[found[i]]
-            total[document] = unseen
-            if size < depth:
-                _sift_up(best, best_scores, tie_order, size, document, score)
-                size += 1
-            elif score > best_scores[0] or (score == best_scores[0] and tie_order[document] < tie_order[best[0]]):
-                _sift_down(best, best_scores, tie_order, size, document, score)
-        while size > 1:  # the heap's root is its worst: it goes last
-            size -= 1
-            document, score = best[size], best_scores[size]
-            best[size], best_scores[size] = best[0], best_scores[0]
-            _sift_down(best, best_scores, tie_order, size, document, score)
-
-
-@njit(cache=True, inline="always")
-def _worse(score: Any, document: Any, other_score: Any, other: Any, tie_order: Column) -> bool:  # noqa: ANN401 (numbers)
-    return bool(score < other_score or (score == other_score and tie_order[document] > tie_order[other]))
-
-
-@njit(cache=True, nogil=True)
-def _sift_up(heap: Column, heap_scores: Column, tie_order: Column, at: int, document: Any, score: Any) -> None:  # noqa: ANN401 (numbers)
-    """Put a document at the end of a heap whose root is the worst, and let it rise."""
-    while at > 0 and _worse(score, document, heap_scores[(at - 1) // 2], heap[(at - 1) // 2], tie_order):
-        heap[at], heap_scores[at] = heap[(at - 1) // 2], heap_scores[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at], heap_scores[at] = document, score
-
-
-@njit(cache=True, nogil=True)
-def _sift_down(heap: Column, heap_scores: Column, tie_order: Column, size: int, document: Any, score: Any) -> None:  # noqa: ANN401 (numbers)
-    """Put a document in place of a heap's root, and let it sink."""
-    at = 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _worse(
-            heap_scores[child + 1], heap[child + 1], heap_scores[child], heap[child], tie_order
-        ):
-            child += 1
-        if not _worse(heap_scores[child], heap[child], score, document, tie_order):
-            break
-        heap[at], heap_scores[at] = heap[child], heap_scores[child]
-        at = child
-    heap[at], heap_scores[at] = document, score
+            first, begin = offsets[terms[at]], begins[numbers[at]]
+            for i in range(begins[numbers[at] + 1] - begin):
+                total[postings[first + i]] += gains[begin + i]
+        highest = np.float32(0)
+        for document in range(n_documents):
+            highest = max(highest, total[document])
+        scale = np.float32(_BUCKETS - 1) / highest if highest > _NOUGHT else np.float32(0)
+        histogram[:] = 0
+        for document in range(n_documents):
+            histogram[int(total[document] * scale)] += 1
+        bucket, reached = _BUCKETS - 1, histogram[_BUCKETS - 1]
+        while bucket > 0 and reached < depth:
+            bucket -= 1
+            reached += histogram[bucket]
+        n_found = 0
+        for document in range(n_documents):
+            if total[document] > 0 and int(total[document] * scale) >= bucket:
+                score = bits[document] if total[document] > _NOUGHT else 0
+                keys[n_found] = np.int64(~score) << 32 | np.int64(tie_order[document])
+                n_found += 1
+        for place, key in enumerate(np.sort(keys[:n_found])[:depth]):
+            document = by_place[key & 0xFFFFFFFF]
+            documents[query, place] = document
+            scores[query, place] = total[document] if total[document] > _NOUGHT else np.float32(0)
+        total[:] = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,7 +32,7 @@ from retrievers.base import (
     no_rankings,
     rank,
 )
-from retrievers.encoders.base import Embedded, Encoder, Vectors
+from retrievers.encoders.base import Encoder, Vectors
 
 BATCH = 1024
 """How many queries are searched together, after those that are timed."""
@@ -78,7 +78,7 @@ class Dense:
             "points", (__name__,), corpus=corpus.fingerprint, encoder=self.encoder, unit_length=self.metric == "cosine"
         )
         points = store.share(key, lambda: _points(embedded.documents, self.metric == "cosine"))
-        return DenseSearcher(self, embedded, points, corpus.tie_order, self._ready_index(points, store))
+        return DenseSearcher(self, embedded.queries, points, corpus.tie_order, self._ready_index(points, store))
 
     def _ready_index(self, points: Points, store: Store) -> faiss.Index | None:
         """Return FAISS's index of points, or None where every point is looked at."""
@@ -157,17 +157,17 @@ def _points(shards: Sequence[Vectors], unit_length: bool) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class DenseSearcher:
-    """A search among points: through an index, or exactly where there is none."""
+    """A search among points: through an index, or exactly where there is none. `embed` is the encoder's for queries."""
 
     settings: Dense
-    embedded: Embedded
+    embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
     points: Points
     tie_order: NDArray[np.int32]
     index: faiss.Index | None
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query; the first queries are searched one by one, and timed."""
-        vectors, embedding_seconds = self.embedded.queries(queries, store)
+        vectors, embedding_seconds = self.embed(queries, store)
         found, seconds = no_rankings(len(queries), k), embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
         asked = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)

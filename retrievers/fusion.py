@@ -35,6 +35,9 @@ from retrievers.base import (
 Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
 Floats = NDArray[np.float64]
 
+LARGEST_WEIGHT = 1e6
+"""What a part may weigh at most, so that a score has room in 32 bits."""
+
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Hybrid:
@@ -66,7 +69,7 @@ class Hybrid:
     def __post_init__(self) -> None:
         names, weights = ", ".join(self.parts), self.weights
         for name, part in self.parts.items():
-            if isinstance(part, Sequence):  # which has a method `index` as well
+            if isinstance(part, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
                 raise RetrieverError(f"the part {name} is {part!r}, which is not a retriever")
         if len(self.parts) < 2:
             raise RetrieverError(f"a hybrid has two parts or more, this one has {len(self.parts)}: {names or 'none'}")
@@ -79,8 +82,8 @@ class Hybrid:
         if isinstance(weights, list) and len(weights) != len(self.parts):
             raise RetrieverError(f"{len(weights)} weights are given for {len(self.parts)} parts: {names}")
         values = list(self.shares().values())
-        if not all(0 <= value < np.inf for value in values) or not any(values):
-            raise RetrieverError(f"the weights are {values}: they must be 0 or more, finite, and not all 0")
+        if not all(0 <= value <= LARGEST_WEIGHT for value in values) or not any(values):
+            raise RetrieverError(f"the weights are {values}: they must be from 0 to {LARGEST_WEIGHT:g}, and not all 0")
 
     def shares(self) -> dict[str, float]:
         """Return the weight of each part."""
@@ -98,7 +101,11 @@ class Hybrid:
 
 @dataclass(frozen=True, eq=False)
 class HybridSearcher:
-    """A fusion over the searchers of its parts, which `store` keeps."""
+    """A fusion over the searchers of its parts, which `store` keeps.
+
+    A query takes as long as its parts do for it, one after the other, and its share of the fusion, which is done for
+    all queries at once: the little that it is makes no difference beside a search.
+    """
 
     settings: Hybrid
     corpus: Corpus
@@ -188,7 +195,11 @@ def lay_out(found: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) ->
 
 
 def _best(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
-    """Do what `rank` does, in a third of its time, for candidates that are in tie order already."""
+    """Do what `rank` does for candidates that are in tie order already, and so in a third of its time.
+
+    It is separate because of that time: a sweep over weights does little else. Here the column of a candidate is its
+    place among equals, so that one sort of integers, without their positions, gives ranks and documents alike.
+    """
     n, width = documents.shape
     scores = totals.astype(np.float32) + np.float32(0)  # there is one zero
     scores[documents == NOTHING] = -np.inf

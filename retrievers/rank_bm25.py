@@ -7,7 +7,8 @@ that a difference to BM25 is one of formulas and not of words.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,24 +33,25 @@ class RankBM25:
 
     analyzer: Analyzer = Analyzer()
     variant: Literal["okapi", "l", "plus"] = "okapi"
-    k1: float = Field(default=1.5, gt=0)
+    k1: float = Field(default=1.5, gt=0, le=1e6, allow_inf_nan=False)
     b: float = Field(default=0.75, ge=0, le=1)
-    epsilon: float = Field(default=0.25, ge=0)
-    delta: float | None = Field(default=None, ge=0)
+    epsilon: float = Field(default=0.25, ge=0, le=1e6, allow_inf_nan=False)
+    delta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
 
     def index(self, corpus: Corpus, store: Store) -> RankBM25Searcher:
         """Hand the corpus's terms, made once for each analyzer, to the package, and return a searcher."""
         # Documents go in by tie order, so that the package's sums do not depend on the order of the corpus.
         order = np.argsort(corpus.tie_order).astype(np.int32)
 
-        def tokens() -> list[list[str]]:
+        def tokens() -> tuple[list[list[str]], Mapping[str, list[int]]]:
             contents = list(corpus.contents())
-            return [self.analyzer.tokens(contents[document]) for document in order]
+            documents = [self.analyzer.tokens(contents[document]) for document in order]
+            return documents, _holders(documents)
 
         made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
         key = Key.of("tokens by tie order", made_by, corpus=corpus.fingerprint, analyzer=self.analyzer)
-        terms = store.share(key, tokens)
-        return RankBM25Searcher(self, self._model(terms) if any(terms) else None, order, corpus.tie_order)
+        terms, holders = store.share(key, tokens)
+        return RankBM25Searcher(self, self._model(terms) if any(terms) else None, holders, order, corpus.tie_order)
 
     def _model(self, terms: list[list[str]]) -> BM25Okapi | BM25L | BM25Plus:
         if self.variant == "okapi":
@@ -58,12 +60,25 @@ class RankBM25:
         return {"l": BM25L, "plus": BM25Plus}[self.variant](terms, k1=self.k1, b=self.b, **delta)
 
 
+def _holders(documents: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
+    """Return which documents have each term."""
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for position, terms in enumerate(documents):
+        for term in set(terms):
+            holders[term].append(position)
+    return dict(holders)
+
+
 @dataclass(frozen=True, eq=False)
 class RankBM25Searcher:
-    """A model of the package, None for a corpus without terms, whose n-th document is `order[n]` of the corpus."""
+    """A model of the package, None for a corpus without terms, whose n-th document is `order[n]` of the corpus.
+
+    `holders` are the model's documents that have each term.
+    """
 
     settings: RankBM25
     model: Any
+    holders: Mapping[str, list[int]]
     order: NDArray[np.int32]
     tie_order: NDArray[np.int32]
 
@@ -74,8 +89,8 @@ class RankBM25Searcher:
         for position, query in enumerate(queries):
             start = time.perf_counter()
             terms = self.settings.analyzer.tokens(query)
-            if terms and self.model is not None:
-                matched = np.array([not terms_of.keys().isdisjoint(terms) for terms_of in self.model.doc_freqs])
+            matched = sorted({document for term in set(terms) for document in self.holders.get(term, ())})
+            if matched:
                 with np.errstate(invalid="ignore"):  # b = 1 divides by the length of empty documents
                     scores = self.model.get_scores(terms)[matched]
                 best = rank(self.order[matched][None], scores[None], self.tie_order, k)

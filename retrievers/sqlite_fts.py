@@ -42,8 +42,8 @@ class SqliteFts:
     """
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"
-    title_weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-    text_weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    title_weight: float = Field(default=1.0, ge=0, le=1e6, allow_inf_nan=False)
+    text_weight: float = Field(default=1.0, ge=0, le=1e6, allow_inf_nan=False)
     remove_diacritics: int | None = Field(default=None, ge=0, le=2)
     match: Literal["any", "all"] = "any"
 

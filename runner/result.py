@@ -8,10 +8,12 @@ for what stands under `timings` and `environment`. It knows neither how a result
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import orjson
@@ -158,9 +160,12 @@ def save(result: Result, folder: Path) -> None:
     }
     scores = {m: pa.array(row, from_pandas=True) for m, row in zip(result.measures, result.scores, strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(table | scores), folder / "per_query.parquet", compression="zstd")
+    # Statistics and dictionaries of numbers would take as long to write as all else.
+    compact = {"compression": "zstd", "write_statistics": False}
+    pq.write_table(pa.table(table | scores), folder / "per_query.parquet", **compact, use_dictionary=["type", "status"])
     if result.found is not None:
-        pq.write_table(_rankings_table(result), folder / "rankings.parquet", compression="zstd")
+        coded = ["query_id", "document_id", "grade"]
+        pq.write_table(_rankings_table(result), folder / "rankings.parquet", **compact, use_dictionary=coded)
     head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
     head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
@@ -198,7 +203,11 @@ def load(path: Path) -> Result:
 
 
 def write_trec(result: Result, file: Path) -> None:
-    """Write a result's rankings as a gzipped TREC run; white space in ids becomes "%20", which the format needs."""
+    """Write a result's rankings as a gzipped TREC run.
+
+    The format parts its fields at white space, so that each such character of an id is percent-encoded, and "%" too;
+    an empty id is "%".
+    """
     if result.found is None:
         raise ResultError(f"{result.name} was loaded without its rankings")
     documents, scores = result.found.rankings.documents, result.found.rankings.scores
@@ -216,7 +225,7 @@ def write_trec(result: Result, file: Path) -> None:
 
 
 def _token(text: str) -> str:
-    return "%20".join(text.split()) or "-"
+    return re.sub(r"[\s%]", lambda character: quote(character[0]), text) or "%"
 
 
 def _shallow(result: Result) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The store on disk: named arrays under the hash of what they depend on, shared by all runs and processes.
 
 An entry is a folder of .npy files and a manifest, made aside and renamed into place, so a half-written one is never
-seen; arrays are memory-mapped when read. What takes less time to build than to keep stays in memory. The store also
-keeps account of what work an evaluation needs and what it costs, whether done now or found done. It knows nothing of
-what the arrays mean.
+seen; large arrays are memory-mapped when read. What takes less time to build than to keep stays in memory. The store
+also keeps account of what work an evaluation needs and what it costs, whether done now or found done. It knows nothing
+of what the arrays mean.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import orjson
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from retrievers.base import Arrays, Key
 
@@ -31,8 +31,20 @@ T = TypeVar("T")
 WORTH_KEEPING_S = 0.05
 """What is built faster than this is not written to disk."""
 
-MEMORY_ENTRIES = 256
-"""How many entries and live objects are kept in memory, the least recently used going first."""
+LIVE_OBJECTS = 256
+"""How many live objects are kept in memory, the least recently used going first."""
+
+MEMORY_BYTES = 512 << 20
+"""How many bytes of arrays are kept in memory, the least recently used going first."""
+
+MAPPED_BYTES = 8 << 20
+"""Files from this size are mapped, not read. Each mapping holds a file open, of which a process may have few."""
+
+TOLD_EVERY_S = 5.0
+"""How often it is said that another process is waited for."""
+
+LEFTOVER_S = 24 * 3600
+"""How old a half-made entry is when whoever made it must be gone."""
 
 log = logging.getLogger("runner.store")
 
@@ -50,12 +62,35 @@ Costs = Mapping[str, Cost]
 """Pieces of work by digest, so that what two things share is counted once."""
 
 
+class _Memory:
+    """What was used last, as much as `most` says; the newest stays whatever it weighs."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._total = most, 0
+        self._kept: OrderedDict[str, tuple[Any, Costs, int]] = OrderedDict()
+
+    def find(self, digest: str) -> tuple[Any, Costs] | None:
+        if digest not in self._kept:
+            return None
+        self._kept.move_to_end(digest)
+        value, costs, _ = self._kept[digest]
+        return value, costs
+
+    def keep(self, digest: str, value: Any, costs: Costs, weight: int) -> None:  # noqa: ANN401 (any value)
+        self._kept[digest] = (value, costs, weight)
+        self._total += weight
+        while self._total > self._most and len(self._kept) > 1:
+            _, (_, _, gone) = self._kept.popitem(last=False)
+            self._total -= gone
+
+
 class DiskStore:
     """A store in a folder, which may be shared by processes, with a memory of what was used last."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._memory: OrderedDict[str, tuple[Any, Costs]] = OrderedDict()
+        self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
+        self._tidied: set[Path] = set()
         self._open: list[dict[str, Cost]] = []  # the work under way, outermost first
         self._nested_s = [0.0]  # the time that each spent in works within
 
@@ -70,23 +105,23 @@ class DiskStore:
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         """Return the arrays kept under a key, from memory, from disk, or built now."""
-        return self._remember(key, lambda: self._from_disk(key, build))  # type: ignore[no-any-return]
+        return self._remember(self._arrays, _bytes, key, lambda: self._from_disk(key, build))  # type: ignore[no-any-return]
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the live object kept under a key, made once in this process."""
-        return self._remember(key, lambda: self._measure(key, make))  # type: ignore[no-any-return]
+        return self._remember(self._live, lambda _: 1, key, lambda: self._measure(key, make))  # type: ignore[no-any-return]
 
-    def _remember(self, key: Key, find: Callable[[], tuple[Any, Costs]]) -> Any:  # noqa: ANN401 (any value)
+    def _remember(
+        self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]
+    ) -> Any:  # noqa: ANN401 (any value)
         start = time.perf_counter()
-        if key.digest in self._memory:
-            self._memory.move_to_end(key.digest)
-            value, costs = self._memory[key.digest]
+        if (kept := memory.find(key.digest)) is not None:
+            value, costs = kept
         else:
             value, costs = find()
-            kept = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
-            self._memory[key.digest] = (value, kept)
-            if len(self._memory) > MEMORY_ENTRIES:
-                self._memory.popitem(last=False)
+            if (weight := weigh(value)) is not None:
+                done = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
+                memory.keep(key.digest, value, done, weight)
         if self._open:
             for digest, cost in costs.items():  # work done here is not "reused" because a later part finds it
                 self._open[-1].setdefault(digest, cost)
@@ -109,14 +144,15 @@ class DiskStore:
         entry = self.folder / key.kind.replace(" ", "_") / key.digest
         if (kept := _read(entry)) is not None:
             return kept
-        start = time.perf_counter()
-        with self._only_one(entry):
+        with self._only_one(entry, key.kind):
             if (kept := _read(entry)) is not None:
                 return kept
+            start = time.perf_counter()
             arrays, costs = self._measure(key, build)
             if time.perf_counter() - start < WORTH_KEEPING_S:
                 return arrays, costs
             try:
+                self._tidy(entry.parent)
                 _write(entry, key, arrays, costs)
             except OSError as error:
                 log.warning("%s is not kept in %s: %s", key.kind, self.folder, error.strerror or error)
@@ -125,32 +161,63 @@ class DiskStore:
         return (kept[0], costs) if kept is not None else (arrays, costs)
 
     @contextmanager
-    def _only_one(self, entry: Path) -> Iterator[None]:
+    def _only_one(self, entry: Path, kind: str) -> Iterator[None]:
         """Let one process build an entry while others that want it wait; without a writable folder, build alone."""
         lock = entry.with_suffix(".lock")
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
-            guard = FileLock(lock)
-            guard.acquire()
+            guard = _acquired(lock, kind)
         except OSError:
             yield
             return
         try:
             yield
         finally:
+            with suppress(OSError):
+                lock.unlink()  # while it is held: who waits for it sees that it is gone, and makes a new one
             guard.release()
+
+    def _tidy(self, folder: Path) -> None:
+        """Remove, once for each folder, what killed processes left in it."""
+        if folder not in self._tidied:
+            self._tidied.add(folder)
+            for aside in folder.glob(".*"):
+                with suppress(OSError):
+                    if time.time() - aside.stat().st_mtime > LEFTOVER_S:
+                        shutil.rmtree(aside)
+
+
+def _acquired(lock: Path, kind: str) -> FileLock:
+    guard = FileLock(lock)
+    while True:
+        try:
+            guard.acquire(timeout=TOLD_EVERY_S)
+        except Timeout:
+            log.info("waiting for %s, which another process makes", kind)
+        else:
+            return guard
+
+
+def _bytes(arrays: Arrays) -> int | None:
+    """Return what arrays take in memory; None where one is mapped, which is made anew in no time."""
+    if any(isinstance(array.base, np.memmap) for array in arrays.values()):
+        return None
+    return sum(array.nbytes for array in arrays.values())
 
 
 def _read(entry: Path) -> tuple[Arrays, Costs] | None:
-    """Return an entry, or None where there is none or it is damaged (then it is removed)."""
+    """Return an entry, or None where there is none, it can't be read, or it is damaged (then it is removed)."""
     try:
         manifest = orjson.loads((entry / "manifest.json").read_bytes())
         arrays = {name: _map(entry / f"{name}.npy", size) for name, size in manifest["arrays"].items()}
         costs = {digest: Cost(kind, seconds, reused=True) for digest, (kind, seconds) in manifest["costs"].items()}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if not entry.exists():
             return None
-    except (OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        log.warning("%s can't be read, and its work is done again: %s", entry, error.strerror or error)
+        return None
+    except (ValueError, KeyError) as error:
         log.warning("%s is damaged and is built again (%s)", entry, error)
     else:
         return arrays, costs
@@ -161,8 +228,8 @@ def _read(entry: Path) -> tuple[Arrays, Costs] | None:
 def _map(file: Path, size: int) -> np.ndarray[Any, Any]:
     if file.stat().st_size != size:
         raise ValueError(f"{file.name} has {file.stat().st_size} bytes instead of {size}")
-    small = size < 65536  # a mapping would cost more than it spares, and an empty array can't be mapped
-    array: np.ndarray[Any, Any] = np.load(file, mmap_mode=None if small else "r", allow_pickle=False)
+    array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r" if size >= MAPPED_BYTES else None, allow_pickle=False)
+    array.flags.writeable = False
     return array.view(np.ndarray)
 
 

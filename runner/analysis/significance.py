@@ -25,46 +25,20 @@ _BLOCK = 1 << 20
 class Comparison:
     """Systems (m) against one of them, the reference, by the same queries.
 
-    `means` and their `intervals` (m x 2), the mean paired `differences` to the reference and theirs, the p-value of
-    each difference, the same `corrected` for the number of systems (Holm 1979), and how many queries each system wins,
-    ties and loses against the reference.
+    The mean paired `differences` to the reference, the `p_values` of these, corrected for the number of systems (Holm
+    1979), and how many queries each system wins, ties and loses against the reference.
     """
 
-    reference: int
-    means: Floats
-    intervals: Floats
     differences: Floats
-    difference_intervals: Floats
     p_values: Floats
-    corrected: Floats
     significant: NDArray[np.bool_]
     wins: NDArray[np.int64]
     ties: NDArray[np.int64]
     losses: NDArray[np.int64]
 
 
-def compare_to_best(
-    scores: Floats,
-    confidence: float = 0.95,
-    alpha: float = 0.05,
-    resamples: int = 2000,
-    permutations: int = 10000,
-    seed: int = 0,
-) -> Comparison:
-    """Compare systems (m x queries) to the one of the highest mean, the first of equals."""
-    means = _means(scores)
-    best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))
-    return compare_to(best, scores, confidence, alpha, resamples, permutations, seed)
-
-
 def compare_to(
-    reference: int,
-    scores: Floats,
-    confidence: float = 0.95,
-    alpha: float = 0.05,
-    resamples: int = 2000,
-    permutations: int = 10000,
-    seed: int = 0,
+    reference: int, scores: Floats, alpha: float = 0.05, permutations: int = 10000, seed: int = 0
 ) -> Comparison:
     """Compare systems (m x queries) to one of them. The reference itself has p = 1 and is not corrected for."""
     differences = scores - scores[reference]
@@ -74,13 +48,8 @@ def compare_to(
     corrected[others] = holm(p_values[others])
     signs = np.sign(np.where(np.abs(differences) < 1e-12, 0, differences))
     return Comparison(
-        reference=reference,
-        means=_means(scores),
-        intervals=bootstrap_interval(scores, confidence, resamples, seed),
         differences=_means(differences),
-        difference_intervals=bootstrap_interval(differences, confidence, resamples, seed),
-        p_values=p_values,
-        corrected=corrected,
+        p_values=corrected,
         significant=corrected < alpha,
         wins=np.count_nonzero(signs == 1, axis=1),
         ties=np.count_nonzero(signs == 0, axis=1),

@@ -53,7 +53,7 @@ def show_result(result: Result, hardest: int = 3) -> None:
     low_high = numbers.interval(result.intervals.get(result.primary))
     out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
     mean = numbers.score(result.means.get(result.primary))
-    out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  (95% interval)"))
+    out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
     _show(out, tables.measures_table(result))
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
@@ -82,7 +82,7 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
 
 
 class Progress:
-    """Shows how far a sweep is, and what the retrievers log, on standard error.
+    """Shows how far a sweep is, and what the retrievers and the store log, on standard error.
 
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager; `advance` and `note` are
     called inside.
@@ -94,7 +94,7 @@ class Progress:
         self._best = self._stage = ""
         self._finished = deque([self._start], maxlen=RECENT + 1)
         self._screen = _Screen(self._draw, self._plain, every, clock)
-        self._notes = _Notes(self.note)
+        self._notes = _Notes(self.note, self._screen.say)
 
     def __enter__(self) -> Self:
         """Begin to show and to listen."""
@@ -153,7 +153,7 @@ class Progress:
 
 
 class Working:
-    """Shows that a piece of work goes on, and what the retrievers log of it, on standard error.
+    """Shows that a piece of work goes on, and what is logged of it, on standard error.
 
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager and leaves nothing behind.
     """
@@ -161,7 +161,7 @@ class Working:
     def __init__(self, name: str, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock, self._start, self._stage = name, clock, clock(), ""
         self._screen = _Screen(self._draw, self._plain, every, clock)
-        self._notes = _Notes(self.note)
+        self._notes = _Notes(self.note, self._screen.say)
 
     def __enter__(self) -> Self:
         """Begin to show and to listen."""
@@ -229,24 +229,26 @@ class _Screen:
 
 
 class _Notes(logging.Handler):
-    """Hands on what the retrievers log, while it is started."""
+    """Hands on what the retrievers and the store log, while it is started; warnings are to stay."""
 
-    def __init__(self, note: Callable[[str], None]) -> None:
+    def __init__(self, note: Callable[[str], None], say: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
-        self._note, self._logger = note, logging.getLogger("retrievers")
-        self._level = self._logger.level
+        self._note, self._say = note, say
+        self._levels: dict[logging.Logger, int] = {}
 
     def start(self) -> None:
-        self._level = self._logger.level
-        self._logger.addHandler(self)
-        self._logger.setLevel(logging.INFO)
+        for logger in map(logging.getLogger, ("retrievers", "runner.store")):
+            self._levels[logger] = logger.level
+            logger.addHandler(self)
+            logger.setLevel(logging.INFO)
 
     def stop(self) -> None:
-        self._logger.removeHandler(self)
-        self._logger.setLevel(self._level)
+        for logger, level in self._levels.items():
+            logger.removeHandler(self)
+            logger.setLevel(level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._note(record.getMessage())
+        (self._say if record.levelno >= logging.WARNING else self._note)(record.getMessage())
 
 
 def _indented(text: str) -> Text:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runner.analysis.significance import compare_to
+from runner.analysis.significance import bootstrap_interval, compare_to
 from runner.result import DatasetSummary, Result
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Failure:
 class Row:
     """One combination. `position` is its result's place among those that the leaderboard was made from.
 
-    `label` tells it from the others and leaves out what all share. `difference` (to the best), `p` (corrected, NaN for
-    the best), `differs` (significantly), `wins`, `ties` and `losses` (queries) are all against the best. `means` are
-    other figures, by the name of their column.
+    `label` tells it from the others and leaves out what all share. `low` and `high` are the interval of the mean.
+    `difference`, `p` (corrected), `differs` (significantly), `wins`, `ties` and `losses` (queries) are all against the
+    best, whose own difference and p are NaN. `means` are other figures, by the name of their column.
     """
 
     rank: int
@@ -63,13 +63,15 @@ class Row:
 class Leaderboard:
     """Combinations, best first (ties by name), and those that failed.
 
-    `queries` is how many enter the mean of the primary measure, `shared` what of the swept settings is the same
-    everywhere, `others` the columns of `Row.means`. `dataset` is None where everything failed.
+    `queries` is how many enter the mean of the primary measure, `confidence` that of the intervals, `shared` what of
+    the swept settings is the same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything
+    failed.
     """
 
     primary: str
     dataset: DatasetSummary | None
     queries: int
+    confidence: float
     alpha: float
     shared: Mapping[str, Any]
     others: Sequence[str]
@@ -105,9 +107,17 @@ class Leaderboard:
 
 
 def leaderboard(
-    results: Sequence[Result], primary: str, failures: Sequence[Failure] = (), alpha: float = 0.05, seed: int = 0
+    results: Sequence[Result],
+    primary: str,
+    failures: Sequence[Failure] = (),
+    *,
+    confidence: float = 0.95,
+    alpha: float = 0.05,
+    resamples: int = 2000,
+    permutations: int = 10000,
+    seed: int = 0,
 ) -> Leaderboard:
-    """Order results by the mean of a measure and test each against the best.
+    """Order results by the mean of a measure, say how sure it is, and test each against the best.
 
     Raises `ReportError` for results on different datasets, `ResultError` where the measure is missing.
     """
@@ -124,10 +134,12 @@ def leaderboard(
     if ranked:
         scores = np.stack([result.of(primary) for result in ranked])
         queries = int(np.count_nonzero(~np.isnan(scores[0])))
-        found = compare_to(0, scores, alpha=alpha, seed=seed)
+        counted = scores[:, ~np.isnan(scores).all(axis=0)]
+        intervals = bootstrap_interval(counted, confidence, resamples, seed).tolist()
+        found = compare_to(0, scores, alpha, permutations, seed)
         for i, label in enumerate(labels(ranked)):
             result = ranked[i]
-            low, high = (_number(bound) for bound in result.intervals.get(primary, found.intervals[i]))
+            low, high = intervals[i]
             rows.append(
                 Row(
                     rank=i + 1,
@@ -139,8 +151,8 @@ def leaderboard(
                     mean=_number(result.means[primary]),
                     low=low,
                     high=high,
-                    difference=float(found.differences[i]),
-                    p=float(found.corrected[i]) if i else math.nan,
+                    difference=float(found.differences[i]) if i else math.nan,
+                    p=float(found.p_values[i]) if i else math.nan,
                     differs=bool(found.significant[i]),
                     wins=int(found.wins[i]),
                     ties=int(found.ties[i]),
@@ -152,6 +164,7 @@ def leaderboard(
         primary=primary,
         dataset=ranked[0].dataset if ranked else None,
         queries=queries,
+        confidence=confidence,
         alpha=alpha,
         shared=_swept(ranked)[1],
         others=list(others),
@@ -229,16 +242,26 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
     def mean(measure: str) -> Callable[[Result], float]:
         return lambda result: _number(result.means.get(measure))
 
+    def tn_rate(threshold: float) -> Callable[[Result], float]:
+        return lambda result: _number(_by_threshold(result).get(threshold, {}).get("tn_rate"))
+
     measures = [m for m in (recall_at_most(m for r in results for m in r.measures), "RR") if m and m != primary]
     columns: dict[str, Callable[[Result], float]] = {measure: mean(measure) for measure in measures}
+    thresholds = sorted({threshold for result in results for threshold in _by_threshold(result)})
+    columns |= {f"tn_rate@{threshold:g}": tn_rate(threshold) for threshold in thresholds}
     columns |= {
-        "tn_rate": lambda result: _number((result.abstention.get("thresholds") or [{}])[0].get("tn_rate")),
         "auroc": lambda result: _number(result.abstention.get("auroc")),
         "mean_ms": lambda result: _number(result.timings.mean_ms),
         "p95_ms": lambda result: _number(result.timings.p95_ms),
         "index_s": lambda result: result.timings.index_s,
     }
     return {name: of for name, of in columns.items() if not all(math.isnan(of(result)) for result in results)}
+
+
+def _by_threshold(result: Result) -> dict[float, Mapping[str, Any]]:
+    """Return how the queries without gold went at each threshold that was set."""
+    every = result.abstention.get("thresholds") or ()
+    return {at["threshold"]: at for at in every if at["threshold"] is not None}
 
 
 def _number(value: float | None) -> float:

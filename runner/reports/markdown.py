@@ -34,7 +34,7 @@ def result_markdown(result: Result, hardest: int = 10) -> str:
                 f"- **Dataset**: {_text(tables.heading(result))}",
                 f"- **Retriever**: {_text(result.retriever)}",
                 f"- **{_text(result.primary)}**: {numbers.score(result.means.get(result.primary))}, "
-                f"95% interval {low_high}",
+                f"{tables.intervals_of(result)} {low_high}",
                 f"- **Outcome**: {_text(tables.outcomes_line(result))}",
                 f"- **Fingerprints**: dataset `{d.fingerprint}`, corpus `{d.corpus_fingerprint}`, "
                 f"config `{result.config_hash}`",
@@ -61,7 +61,7 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
     parts = [
         "# Retrieval sweep",
         _text(sweep_tables.board_heading(board)),
-        *([f"**Best**: {_text(sweep_tables.best(board))}"] if board.rows else []),
+        *([f"**Best**: {_text(sweep_tables.best(board))}"] if board.queries else []),
         _text(sweep_tables.verdict(board)),
         *(["The same everywhere:\n\n" + "\n".join(settings)] if settings else []),
         *_section("Leaderboard", sweep_tables.leaderboard_table(board)),

@@ -43,6 +43,11 @@ def interval(bounds: tuple[float, float] | None) -> str:
     return DASH if bounds is None or missing(bounds[0]) else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
 
 
+def interval_title(confidence: float) -> str:
+    """Return what an interval of the mean is called."""
+    return f"{confidence * 100:g}% interval"
+
+
 def percent(value: float | None) -> str:
     """Return a share as text."""
     return DASH if value is None or missing(value) else f"{value:.1%}"

@@ -16,6 +16,7 @@ from runner.reports.numbers import (
     gist,
     in_seconds,
     interval,
+    interval_title,
     milliseconds,
     missing,
     number,
@@ -53,6 +54,8 @@ def verdict(board: Leaderboard) -> str:
         return "Everything failed: there is nothing to rank." if failed else "There is nothing to rank."
     if n == 1:
         return "One combination: there is nothing to compare it with."
+    if not board.queries:
+        return "No query has gold: there is nothing to compare by."
     differ = sum(row.differs for row in board.rows)
     test = f"(p < {board.alpha:g}, Holm)"
     queries = f"on these {board.queries:,} queries" if board.queries != 1 else "on this one query"
@@ -76,15 +79,16 @@ def leaderboard_table(board: Leaderboard) -> Table:
     titles = {"tn_rate": "TN rate", "auroc": "AUROC", "mean_ms": "query ms", "p95_ms": "p95 ms", "index_s": "index s"}
     shows = {"mean_ms": milliseconds, "p95_ms": milliseconds, "index_s": in_seconds}
     spares = {"RR": 6, "tn_rate": 7, "auroc": 8, "mean_ms": 4, "p95_ms": 9, "index_s": 10}
-    others = [
-        Column(titles.get(name, name), shows.get(name, score), numeric=True, spare=spares.get(name, 5))
-        for name in board.others
-    ]
+    others = []
+    for column in board.others:
+        name, at, cutoff = column.partition("@")
+        title = f"{titles.get(name, name)}{at}{cutoff}"
+        others.append(Column(title, shows.get(name, score), numeric=True, spare=spares.get(name, 5)))
     columns = [
         Column("#", number, numeric=True),
         Column("combination", least=28),
         Column(board.primary, score4, numeric=True),
-        Column("95% interval", interval, numeric=True, spare=3),
+        Column(interval_title(board.confidence), interval, numeric=True, spare=3),
         Column("to best", signed, numeric=True, spare=1),
         Column("p", p_value, numeric=True, spare=2),
         Column("differs", lambda value: "yes" if value else "", spare=2),
@@ -97,7 +101,7 @@ def leaderboard_table(board: Leaderboard) -> Table:
             row.label,
             row.mean,
             (row.low, row.high),
-            row.difference if row.rank > 1 else None,
+            row.difference,
             row.p,
             row.differs,
             f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "",

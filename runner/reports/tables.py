@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.reports.leaderboard import recall_at_most
-from runner.reports.numbers import duration, gist, interval, milliseconds, missing, number, percent, score
+from runner.reports.numbers import (
+    duration,
+    gist,
+    interval,
+    interval_title,
+    milliseconds,
+    missing,
+    number,
+    percent,
+    score,
+)
 from runner.result import Result
 
 
@@ -67,6 +77,11 @@ def heading(result: Result) -> str:
     return f"{d.name} ({d.split}): {d.documents:,} documents, {d.queries:,} queries, {d.judgments:,} judgments"
 
 
+def intervals_of(result: Result) -> str:
+    """Return what the intervals of a result are called, by the confidence that its config has."""
+    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)))
+
+
 def measures_table(result: Result) -> Table:
     """Return the means of the measures that have cutoffs, by cutoff."""
     families = by_cutoff(result.measures)
@@ -98,7 +113,8 @@ def whole_measures(result: Result) -> list[str]:
 
 def whole_table(result: Result) -> Table:
     """Return the means of the measures that have no cutoff, with their intervals."""
-    columns = [Column("measure"), Column("mean", score, numeric=True), Column("95% interval", interval, numeric=True)]
+    columns = [Column("measure"), Column("mean", score, numeric=True)]
+    columns.append(Column(intervals_of(result), interval, numeric=True))
     return Table(columns, [[m, result.means.get(m), result.intervals.get(m)] for m in whole_measures(result)])
 
 

@@ -184,7 +184,16 @@ def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard
     boards: list[tuple[Leaderboard, list[Result]]] = []
     for results in groups.values() or [[]]:
         failures = outcome.failures if not boards else []  # of no dataset in particular: said once
-        board = leaderboard(results, str(metrics.primary_measure), failures, metrics.alpha, metrics.seed)
+        board = leaderboard(
+            results,
+            str(metrics.primary_measure),
+            failures,
+            confidence=metrics.confidence,
+            alpha=metrics.alpha,
+            resamples=metrics.resamples,
+            permutations=metrics.permutations,
+            seed=metrics.seed,
+        )
         boards.append((board, results))
     return boards
 

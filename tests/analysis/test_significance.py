@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runner.analysis.significance import bootstrap_interval, compare_to, compare_to_best, holm, permutation_test
+from runner.analysis.significance import bootstrap_interval, compare_to, holm, permutation_test
 
 Floats = NDArray[np.float64]
 
@@ -134,36 +134,38 @@ def test_holm_keeps_the_order_and_lies_between_none_and_bonferroni(p_values: lis
 
 
 def test_systems_are_compared_to_the_best(scores: Floats) -> None:
-    table = compare_to_best(scores)
-    assert table.reference == int(np.argmax(scores.mean(axis=1)))
-    np.testing.assert_allclose(table.means, scores.mean(axis=1))
-    np.testing.assert_allclose(table.differences, scores.mean(axis=1) - scores[table.reference].mean())
+    best = int(np.argmax(scores.mean(axis=1)))
+    table = compare_to(best, scores)
+    np.testing.assert_allclose(table.differences, scores.mean(axis=1) - scores[best].mean())
     assert table.significant.tolist() == [True, True, False, True, False]
-    assert (table.corrected >= table.p_values).all()
-    assert (table.intervals[:, 0] < table.means).all() and (table.means < table.intervals[:, 1]).all()
-    assert (table.difference_intervals[[0, 1, 3], 1] < 0).all()
+    assert (table.p_values >= permutation_test(scores - scores[best])).all()
     assert (table.wins + table.ties + table.losses == 60).all()
 
 
 def test_the_reference_ties_with_itself_and_is_not_corrected_for(scores: Floats) -> None:
     table = compare_to(1, scores)
     assert (table.wins[1], table.ties[1], table.losses[1]) == (0, 60, 0)
-    assert (table.differences[1], table.p_values[1], table.corrected[1]) == (0, 1, 1)
+    assert (table.differences[1], table.p_values[1]) == (0, 1)
     others = [0, 2, 3, 4]
-    np.testing.assert_allclose(table.corrected[others], holm(table.p_values[others]))
+    np.testing.assert_allclose(table.p_values[others], holm(permutation_test(scores[others] - scores[1])))
 
 
 def test_wins_and_losses_skip_queries_that_do_not_count() -> None:
-    table = compare_to_best(np.array([[1.0, 0.5, 0.5, np.nan], [0.5, 0.5, 0.75, 1.0], [np.nan] * 4]))
-    assert table.reference == 1
+    table = compare_to(1, np.array([[1.0, 0.5, 0.5, np.nan], [0.5, 0.5, 0.75, 1.0], [np.nan] * 4]))
     assert (table.wins[0], table.ties[0], table.losses[0]) == (1, 1, 1)
-    assert np.isnan(table.means[2])
+    assert np.isnan(table.differences[2])
     assert not table.significant.any()
 
 
 def test_one_system_alone_is_the_best() -> None:
-    table = compare_to_best(np.array([[0.5, 1.0]]))
-    assert (table.reference, table.corrected.tolist()) == (0, [1])
+    table = compare_to(0, np.array([[0.5, 1.0]]))
+    assert (table.p_values.tolist(), table.significant.tolist()) == ([1], [False])
+
+
+def test_more_permutations_are_a_finer_p_value() -> None:
+    scores = np.vstack([np.ones(50), np.zeros(50)])
+    assert compare_to(0, scores, permutations=99).p_values[1] == pytest.approx(1 / 100)
+    assert compare_to(0, scores, permutations=999).p_values[1] == pytest.approx(1 / 1000)
 
 
 def test_a_thousand_systems_are_tested_in_a_moment() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -88,6 +89,13 @@ def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "2 true negative, 2 false positive, 1 error" in out
     assert "1 x timed out" in out
     assert "index 2.5 s, search 250 ms, 1.50 ms a query (p95 3.00 ms)" in out
+
+
+def test_a_result_shows_the_confidence_of_its_interval(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.show_result(replace(result(), config={"metrics": {"confidence": 0.9}}))
+    assert "(90% interval)" in capsys.readouterr().out
 
 
 def test_failures_that_say_the_same_are_shown_once(
@@ -177,6 +185,15 @@ def test_progress_on_a_terminal_is_drawn_and_taken_away(width: pytest.MonkeyPatc
     assert "2 of 2" in out
     assert "\x1b[2K" in out  # lines were erased
     assert out.endswith("done 2 of 2 in 0 s; best: dense with 0.7\n")
+
+
+def test_the_store_is_heard_and_warnings_stay(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock, logger = Clock(), logging.getLogger("runner.store")
+    with console.Working("dense", clock=clock):
+        logger.warning("postings are not kept")
+        clock.now = 12
+        logger.info("waiting for postings")
+    assert capsys.readouterr().err == "postings are not kept\ndense, 12 s passed: waiting for postings\n"
 
 
 def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.significance import compare_to_best
+from runner.analysis.significance import bootstrap_interval, compare_to
 from runner.reports.leaderboard import Failure, ReportError, labels, leaderboard
 from runner.result import ResultError
 from tests.reports.factory import mixed, result, sweep
@@ -29,7 +29,6 @@ def test_rows_are_ordered_by_the_primary_mean_and_know_their_result() -> None:
     for row in board.rows:
         assert row.name == results[row.position].name
         assert row.mean == results[row.position].means[PRIMARY]
-        assert (row.low, row.high) == results[row.position].intervals[PRIMARY]
         assert row.means["RR"] == results[row.position].means["RR"]
         assert row.means["R@100"] == results[row.position].means["R@100"]
         assert row.means["p95_ms"] == results[row.position].timings.p95_ms
@@ -46,13 +45,37 @@ def test_equal_means_are_ordered_by_name() -> None:
 def test_significance_is_that_of_the_comparison_to_the_best() -> None:
     board = leaderboard(sweep(8), PRIMARY)
     results = sweep(8)
-    found = compare_to_best(np.stack([results[row.position].of(PRIMARY) for row in board.rows]))
-    assert found.reference == 0
+    found = compare_to(0, np.stack([results[row.position].of(PRIMARY) for row in board.rows]))
     for i, row in enumerate(board.rows[1:], start=1):
-        assert (row.difference, row.p) == (found.differences[i], found.corrected[i])
+        assert (row.difference, row.p) == (found.differences[i], found.p_values[i])
         assert row.differs == (row.p < 0.05)
         assert (row.wins, row.ties, row.losses) == (found.wins[i], found.ties[i], found.losses[i])
+
+
+def test_the_best_has_no_difference_to_itself() -> None:
+    board = leaderboard(sweep(3), PRIMARY)
+    assert math.isnan(board.rows[0].difference)
     assert math.isnan(board.rows[0].p)
+    frame = pd.read_csv(io.StringIO(board.to_csv()))
+    assert frame["difference"].isna().tolist() == frame["p"].isna().tolist() == [True, False, False]
+
+
+def test_intervals_are_those_of_each_result_alone() -> None:
+    results = sweep(4)
+    board = leaderboard(results, PRIMARY, confidence=0.8, resamples=500, seed=3)
+    assert board.confidence == 0.8
+    for row in board.rows:
+        values = results[row.position].of(PRIMARY)
+        alone = bootstrap_interval(values[~np.isnan(values)], 0.8, 500, 3)
+        np.testing.assert_allclose((row.low, row.high), alone, atol=1e-12)
+
+
+def test_the_settings_of_the_tests_are_followed() -> None:
+    results = [result("a", quality=0.9), result("b", quality=0.2)]
+    worse = leaderboard(results, PRIMARY, permutations=99).rows[1]
+    assert worse.p == pytest.approx(1 / 100)
+    assert leaderboard(results, PRIMARY, permutations=99, alpha=0.05).rows[1].differs
+    assert not leaderboard(results, PRIMARY, permutations=99, alpha=0.005).rows[1].differs
 
 
 def test_results_on_different_datasets_are_refused() -> None:
@@ -84,8 +107,21 @@ def test_means_that_a_record_holds_as_null_are_not_a_number() -> None:
 
 
 def test_columns_about_no_result_queries_are_there_only_with_such_queries() -> None:
-    assert {"tn_rate", "auroc"} <= set(leaderboard([result()], PRIMARY).others)
-    assert not {"tn_rate", "auroc"} & set(leaderboard([result(no_result=0)], PRIMARY).others)
+    assert {"tn_rate@0.5", "auroc"} <= set(leaderboard([result()], PRIMARY).others)
+    assert not {"tn_rate@0.5", "auroc"} & set(leaderboard([result(no_result=0)], PRIMARY).others)
+
+
+def test_the_rate_of_true_negatives_is_there_at_each_threshold_that_was_set() -> None:
+    found = result()
+    (without, *_) = found.abstention["thresholds"]
+    at = [{**without, "threshold": t, "tn_rate": rate} for t, rate in ((0.5, 0.25), (2.0, 0.75))]
+    tuned = replace(found, abstention={**found.abstention, "thresholds": [without, *at]})
+    plain = replace(found, abstention={**found.abstention, "thresholds": [without]})
+    means = leaderboard([tuned], PRIMARY).rows[0].means
+    assert (means["tn_rate@0.5"], means["tn_rate@2"]) == (0.25, 0.75)
+    others = leaderboard([plain], PRIMARY).others
+    assert "auroc" in others
+    assert not any(name.startswith("tn_rate") for name in others)
 
 
 def test_the_primary_measure_has_no_second_column() -> None:

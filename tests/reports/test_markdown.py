@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,18 @@ def test_a_result_of_which_every_query_failed_is_still_a_report() -> None:
     text = result_markdown(result(queries=2, no_result=0, errors={0: "down", 1: "down"}))
     assert "| down | 2 | q000, q001 |" in text
     assert "**nDCG@10**: –, 95% interval –" in text
+
+
+def test_the_confidence_of_the_config_is_that_of_the_interval() -> None:
+    found = replace(result(), config={"metrics": {"confidence": 0.9}})
+    assert "90% interval [" in result_markdown(found)
+
+
+def test_a_sweep_without_gold_has_no_best() -> None:
+    results = [result(name, queries=0) for name in "ab"]
+    text = sweep_markdown(leaderboard(results, PRIMARY), results)
+    assert "No query has gold" in text
+    assert "Best" not in text
 
 
 def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:

@@ -114,6 +114,19 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
     assert bold == [str(row.rank) for row in board.rows if not row.differs]
 
 
+def test_the_confidence_is_that_of_the_leaderboard() -> None:
+    results = sweep(3)
+    html = sweep_page(leaderboard(results, PRIMARY, confidence=0.8), results)
+    assert html.count("80% interval") == 2  # the table's and the plot's
+    assert "95% interval" not in html
+
+
+def test_none_leads_where_no_query_has_gold() -> None:
+    html = swept([result(name, queries=0) for name in "ab"])[1]
+    assert "No query has gold" in html
+    assert "leads" not in html
+
+
 def test_one_numeric_setting_is_drawn_as_a_line() -> None:
     results = [result(f"k{k}", swept={"retriever.k1": str(k)}, seed=k) for k in range(1, 5)]
     assert "<strong>The swept setting</strong>" in swept(results)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +125,25 @@ def test_the_verdict_covers_the_edges() -> None:
     assert "None of 2 differs" in sweep_tables.verdict(leaderboard([result("a"), result("b")], PRIMARY))
     two = [result("a", quality=0.8), result("b", quality=0.3)]
     assert sweep_tables.verdict(leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, Holm)."
+
+
+def test_a_dataset_without_gold_is_said_to_be_one() -> None:
+    board = leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
+    assert sweep_tables.verdict(board) == "No query has gold: there is nothing to compare by."
+
+
+def test_intervals_are_called_by_their_confidence() -> None:
+    found = result()
+    sure = replace(found, config={"metrics": {"confidence": 0.999}})
+    assert tables.intervals_of(found) == tables.whole_table(found).columns[2].title == "95% interval"
+    assert tables.intervals_of(sure) == tables.whole_table(sure).columns[2].title == "99.9% interval"
+    board = leaderboard(sweep(2), PRIMARY, confidence=0.57)
+    assert sweep_tables.leaderboard_table(board).columns[3].title == "57% interval"
+
+
+def test_columns_about_thresholds_name_them() -> None:
+    titles = [column.title for column in sweep_tables.leaderboard_table(leaderboard([result()], PRIMARY)).columns]
+    assert titles[8:] == ["R@100", "RR", "TN rate@0.5", "AUROC", "query ms", "p95 ms", "index s"]
 
 
 def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:

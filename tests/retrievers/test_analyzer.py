@@ -56,6 +56,26 @@ def test_identifiers_are_split_and_kept_whole(text: str, terms: list[str]) -> No
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
+        ("ParallelAgents", ["parallelag", "parallel", "agent"]),
+        ("running_totals", ["running_tot", "run", "total"]),
+        ("os.path.joined", ["os.path.join", "os", "path", "join"]),
+        ("inTo", []),
+    ],
+)
+def test_identifiers_are_stemmed_like_any_word(text: str, terms: list[str]) -> None:
+    assert Analyzer(identifiers=True).tokens(text) == terms
+
+
+@pytest.mark.parametrize("name", ["ParallelAgent", "HTTPServers", "loadedModels", "ÄpfelBäume"])
+@pytest.mark.parametrize("stemmer", [None, "english", "german"])
+def test_an_identifier_is_found_by_its_letters_without_the_capitals(name: str, stemmer: str | None) -> None:
+    analyzer = Analyzer(identifiers=True, stemmer=stemmer)
+    assert analyzer.tokens(name.lower()) == analyzer.tokens(name)[:1]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
         ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
         ("字", ["字"]),
         ("iPhone手机很好", ["iphone", "手机", "机很", "很好"]),

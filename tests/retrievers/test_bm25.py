@@ -151,6 +151,20 @@ def test_values_out_of_range_are_refused(setting: dict[str, object]) -> None:
         BM25(**setting)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e39, 1.1e6])
+@pytest.mark.parametrize("name", ["k1", "b", "delta"])
+def test_values_that_32_bits_do_not_hold_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        BM25(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("variant", "k1", "delta"), list(product(VARIANTS, (0.0, 1e6), (0.0, 1e6))))
+def test_the_largest_values_give_numbers(harbour: Corpus, variant: Variant, k1: float, delta: float) -> None:
+    searcher = BM25(variant=variant, k1=k1, b=1, delta=delta).index(harbour, MemoryStore())
+    found = searcher.search(["ships and ferries", "lighthouse " * 100], 6)
+    assert np.isfinite(found.scores[found.documents != NOTHING]).all()
+
+
 def test_settings_of_weights_share_the_counts(harbour: Corpus) -> None:
     store = MemoryStore()
     searchers = [BM25(k1=k1, b=b).index(harbour, store) for k1, b in product((0.5, 2.0), (0.0, 1.0))]

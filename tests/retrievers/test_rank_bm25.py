@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,28 @@ def test_settings_share_the_tokens_of_an_analyzer(harbour: Corpus) -> None:
     for variant in ("okapi", "l", "plus"):
         RankBM25(Counted(), variant=variant).index(harbour, store)
     assert len(analyzed) == len(harbour)
+
+
+@pytest.mark.parametrize("name", ["k1", "b", "epsilon", "delta"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e39])
+def test_values_that_32_bits_do_not_hold_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        RankBM25(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("variant", ["okapi", "l", "plus"])
+def test_the_largest_values_give_numbers(harbour: Corpus, variant: Any) -> None:
+    searcher = RankBM25(variant=variant, k1=1e6, epsilon=1e6, delta=1e6).index(harbour, MemoryStore())
+    found = searcher.search(["ships and ferries"], 6)
+    assert np.isfinite(found.scores[found.documents != NOTHING]).all()
+
+
+def test_who_has_a_term_is_written_down_once_for_all_settings(harbour: Corpus) -> None:
+    store = MemoryStore()
+    first, second = (RankBM25(k1=k1).index(harbour, store) for k1 in (1.0, 2.0))
+    assert first.holders is second.holders
+    for term, holders in first.holders.items():
+        assert holders == [i for i, terms in enumerate(first.model.doc_freqs) if term in terms]
 
 
 @pytest.mark.parametrize("wrong", [{"k1": 0}, {"b": 1.1}, {"epsilon": -1}, {"delta": -1}, {"variant": "lucene"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -114,6 +115,20 @@ def test_a_tokenizer_that_sqlite_lacks_is_named(harbour: Corpus) -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         SqliteFts(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["title_weight", "text_weight"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e308])
+def test_weights_that_give_no_number_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        SqliteFts(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weights", [(1e6, 1e6), (0, 1e6), (0, 0)])
+def test_the_largest_and_smallest_weights_give_numbers(harbour: Corpus, weights: tuple[float, float]) -> None:
+    searcher = SqliteFts(title_weight=weights[0], text_weight=weights[1]).index(harbour, MemoryStore())
+    rankings = searcher.search(["lighthouse ships"], 6)
+    assert np.isfinite(rankings.scores[rankings.documents >= 0]).all()
 
 
 def test_weights_and_matching_share_a_database(harbour: Corpus) -> None:
