@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Sequence
 
@@ -12,12 +13,15 @@ from runner.config import help_of
 
 USER_MISTAKE, INTERRUPTED = 2, 130
 
+TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
+"""Hydra's flags whose value is the next word."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
-    verb = words.pop(0) if words and words[0].isalpha() else "evaluate"
+    verb = _take_verb(words)
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
         return 0
@@ -38,6 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _take_verb(words: list[str]) -> str:
+    """Take the verb out of the words: the first that is neither a flag, nor the value of one, nor an override."""
+    for position, word in enumerate(words):
+        is_value = position > 0 and TAKES_A_VALUE.fullmatch(words[position - 1])
+        if not (is_value or word.startswith(("-", "~")) or "=" in word):
+            return words.pop(position)
+    return "evaluate"
+
+
 def _mistakes() -> tuple[type[ValueError], ...]:
     """Return the errors that are about what the user gave, not about this program."""
     from retrievers.base import RetrieverError
@@ -50,9 +63,10 @@ def _mistakes() -> tuple[type[ValueError], ...]:
 
 
 def _say(text: str) -> None:
+    from runner.config.values import without_secrets
     from runner.reports import console
 
-    console.error(text)
+    console.error(without_secrets(text))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings, Retriever, searched
 from runner.analysis.significance import bootstrap_interval
 from runner.config.objects import ConfigError, build
-from runner.config.values import Settled, config_hash, public
+from runner.config.values import Settled, config_hash
 from runner.datasets.base import Dataset, Source
 from runner.metrics.abstention import abstention, statuses
 from runner.metrics.scores import Grader, Scores
@@ -81,7 +81,7 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, parts["retriever"], parts["dataset"], parts["metrics"],
-        public(config), {**first, **settled.parameters}, swept,
+        settled.public, {**first, **settled.parameters}, swept,
     )  # fmt: skip
 
 

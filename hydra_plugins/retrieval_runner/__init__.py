@@ -32,6 +32,6 @@ class GridSweeper(Sweeper):
 ConfigStore.instance().store(
     group="hydra/sweeper",
     name="grid",
-    node={"_target_": "hydra_plugins.retrieval_runner.GridSweeper", "params": None},
+    node={"_target_": "hydra_plugins.retrieval_runner.GridSweeper", "_convert_": "all", "params": None},
     provider="retrieval-runner",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -16,7 +15,7 @@ def main(cfg: DictConfig) -> int:
 
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError, build
-    from runner.config.values import settle
+    from runner.config.values import settle, store_path
     from runner.evaluation import Bench, experiment_of
     from runner.reports import console
     from runner.reports.markdown import result_markdown
@@ -29,7 +28,7 @@ def main(cfg: DictConfig) -> int:
     experiment = experiment_of(settled)
     if settings_of(settled.config.get("sweep")).union:
         raise ConfigError("sweep.union: add -m to run a sweep")
-    bench = Bench(DiskStore(Path(settled.config["store"]["path"])))
+    bench = Bench(DiskStore(store_path(settled.config)))
     bench.dataset(experiment.source)
     with BackgroundTracker(build(settled.config["tracking"], "tracking")) as tracker:
         try:

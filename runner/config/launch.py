@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 import hydra
@@ -32,17 +33,34 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
 
     # Hydra then raises what goes wrong instead of printing it, so that it can be said in one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    told = [word for word in overrides if _is_override(word)]
+    told = _with_plugins_last([word for word in overrides if _is_override(word)])
     sys.argv = ["runner", *(word for word in overrides if not _is_override(word)), *told]  # Hydra wants flags first
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
     except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error, verb, told)) from error
+    except ValueError as error:
+        if not _is_hydras_own(error):
+            raise
         raise ConfigError(explain(error, verb, told)) from error
     except SystemExit as ended:  # --help and --cfg end so, and a sweep that failed
         code = ended.code if isinstance(ended.code, int) else 0
     if raised:
         raise raised[0]
     return code
+
+
+def _with_plugins_last(told: Sequence[str]) -> list[str]:
+    """Return the overrides with a last word on `plugins`, so that what a YAML file says of them never counts."""
+    named = [word.partition("=") for word in told if word.lstrip("+").startswith("plugins=")]
+    others = [word for word in told if not word.lstrip("+").startswith("plugins=")]
+    return [*others, f"++plugins={named[-1][2] if named else '[]'}"]
+
+
+def _is_hydras_own(error: ValueError) -> bool:
+    """Tell what Hydra says of its arguments in a bare ValueError from what went wrong in this program."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "hydra"
 
 
 def _is_override(word: str) -> bool:

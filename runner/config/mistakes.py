@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path, get_args_parser
+from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from hydra.types import RunMode
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
@@ -22,6 +27,11 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
         return f"{group}={choice}: no such choice; {suggestion(choice, error.options)}"
     if match := re.search(r"Could not override '([^']+)'", text):
         return _unknown_key(match[1], verb, overrides)
+    if match := re.search(r"Ambiguous value for argument '(.+)'", text):
+        key, _, values = match[1].partition("=")
+        return f"{match[1]}: several values; add -m to sweep over it, or write a list as '{key}=[{values}]'"
+    if text.startswith("Config group override must be"):
+        return _null_group(overrides)
     if match := re.search(r"Error merging override (.+)", text):
         reason = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
         return f"{match[1]}: {reason or 'is not a value that this setting takes'}"
@@ -30,30 +40,46 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     return " ".join(text.split())
 
 
+def _null_group(overrides: Sequence[str]) -> str:
+    loader, _ = _loader()
+    for o in OverridesParser.create().parse_overrides(list(overrides)):
+        if loader.repository.group_exists(o.key_or_group) and not o.is_delete() and o.value() is None:
+            return f"{o.input_line}: no such choice; {suggestion('', loader.get_group_options(o.key_or_group))}"
+    return "a choice of a group cannot be null"
+
+
 def _unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
-    parent, _, name = key.rpartition(".")
-    siblings = _keys(parent, verb, overrides)
-    if siblings is None:
-        return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
-    if name in siblings:
-        return f"{key}: has no such entry; a new one is added by +{key}.NAME=VALUE"
-    return f"{key}: no such setting; {suggestion(name, siblings)}"
-
-
-def _keys(path: str, verb: str, overrides: Sequence[str]) -> list[str] | None:
-    """Return the keys at a place of the config that the group choices alone give, or None if there is no such place."""
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
+    """Name what is known at the last place on the way to a key that does exist."""
+    loader, config_name = _loader()
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         choices = [
-            o.input_line for o in parsed if "." not in o.key_or_group.split("@")[0] and not o.is_sweep_override()
+            o.input_line or ""
+            for o in parsed
+            if loader.repository.group_exists(o.key_or_group)
+            and not o.is_sweep_override()
+            and o.get_key_element().lstrip("+~") != key
         ]
-        GlobalHydra.instance().clear()
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = compose(verb, overrides=[c for c in choices if c])
-            node = OmegaConf.select(cfg, path) if path else cfg
-    except (HydraException, OmegaConfBaseException):
-        return None
-    return [str(key) for key in node] if isinstance(node, DictConfig) else None
+        node = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
+    except (HydraException, OmegaConfBaseException, ValueError):
+        return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
+    if "@" in key and loader.repository.group_exists(key.partition("@")[0]):
+        return f"{key}: nothing is chosen there yet; add it with +{key}=..."
+    known = {*node, *(group for group in loader.list_groups("") if loader.get_group_options(group))} - {"hydra"}
+    name, *rest = key.split(".")
+    while rest and isinstance(node.get(name), DictConfig):
+        node = node[name]
+        known, (name, *rest) = set(node), rest
+    if name in known:
+        return f"{key}: no such setting; {key.removesuffix('.'.join(['', *rest]))} is set as a whole"
+    return f"{key}: no such setting; {suggestion(name, (str(k) for k in known))}"
+
+
+def _loader() -> tuple[ConfigLoaderImpl, str | None]:
+    """Return a loader of the configs that the command line's flags name, and the primary one if they name it."""
+    flags, _ = get_args_parser().parse_known_args()
+    search_path = create_config_search_path(str(CONF))
+    if flags.config_dir:
+        folder = f"file://{Path(flags.config_dir).resolve()}"
+        search_path.prepend("command-line", folder, anchor=SearchPathQuery(provider="schema"))
+    return ConfigLoaderImpl(search_path), flags.config_name

@@ -1,7 +1,8 @@
 """How a config becomes objects: `_target_` names a class, and the class's signature is the schema.
 
-Unlike Hydra's `instantiate`, it honours `_target_` only for this project's modules and the plugins that a config names,
-so that a YAML file from elsewhere cannot run arbitrary code, and it names the setting that is wrong.
+Unlike Hydra's `instantiate`, it honours `_target_` only for classes of this project's modules and of the plugins that
+the command line names, and only where something takes the object, so that a YAML file from elsewhere cannot have any
+class made; and it names the setting that is wrong.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,8 +29,12 @@ def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: AN
     `path` is the node's place in the config, for messages. Raises `ConfigError`.
     """
     if isinstance(node, Mapping):
-        values = {key: build(value, f"{path}.{key}", plugins) for key, value in node.items() if key != "_target_"}
-        return _call(_locate(str(node["_target_"]), path, plugins), values, path) if "_target_" in node else values
+        target = _locate(str(node["_target_"]), path, plugins) if "_target_" in node else None
+        given = {key: value for key, value in node.items() if key != "_target_"}
+        if target:
+            _check_names(target, given, path)  # before anything is made that nothing takes
+        values = {key: build(value, f"{path}.{key}", plugins) for key, value in given.items()}
+        return _call(target, values, path) if target else values
     if isinstance(node, (list, tuple)):
         return [build(value, f"{path}.{position}", plugins) for position, value in enumerate(node)]
     return node
@@ -43,21 +49,26 @@ def suggestion(word: str, possible: Iterable[str]) -> str:
 
 def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
     module, _, name = target.rpartition(".")
-    if module.partition(".")[0] not in OWN_MODULES and not any(f"{module}.".startswith(f"{p}.") for p in plugins):
-        raise ConfigError(
-            f"{path}._target_={target}: only this program's own classes are made from a config; "
-            f"to allow another module, name it: 'plugins=[{module.partition('.')[0]}]'"
-        )
+    _check_module(module, target, path, plugins)
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
     if not inspect.isclass(found):
         raise ConfigError(f"{path}._target_={target}: is not a class")
+    _check_module(found.__module__, target, path, plugins)  # a module may have imported it from anywhere
     return found
 
 
-def _call(target: type, values: dict[str, Any], path: str) -> Any:  # noqa: ANN401 (any configured object)
+def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -> None:
+    if not any(f"{module}.".startswith(f"{allowed}.") for allowed in (*OWN_MODULES, *plugins)):
+        raise ConfigError(
+            f"{path}._target_={target}: only this program's own classes are made from a config; to allow another "
+            f"module, name it on the command line: 'plugins=[{module.partition('.')[0]}]'"
+        )
+
+
+def _check_names(target: type, values: Mapping[str, Any], path: str) -> None:
     parameters = inspect.signature(target).parameters
     for name in values:
         if name not in parameters:
@@ -65,6 +76,9 @@ def _call(target: type, values: dict[str, Any], path: str) -> Any:  # noqa: ANN4
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in values:
             raise ConfigError(f"{path}.{name}: is required")
+
+
+def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 (any configured object)
     try:
         return target(**values)
     except ValidationError as error:
@@ -79,5 +93,8 @@ def _one_line(error: ValidationError, path: str) -> str:
     place = ".".join([path, *(str(part) for part in first["loc"] if not isinstance(part, str) or part.isidentifier())])
     message = first["msg"].removeprefix("Value error, ").replace("Input should", "should")
     value = first["input"]
-    told = f"={value}" if isinstance(value, (str, int, float, bool, list)) or value is None else ""
+    shown = value if isinstance(value, str) else json.dumps(value, default=str)
+    if first["type"] in ("tuple_type", "list_type") and value is not None:
+        message = f"should be a list, such as [{shown}]"
+    told = f"={shown}" if isinstance(value, (str, int, float, list)) or value is None else ""
     return f"{place}{told}: {message}"

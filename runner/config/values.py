@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import fingerprint
-from runner.config.objects import ConfigError
+from runner.config.objects import ConfigError, build
+
+REQUIRED = ("dataset", "retriever", "metrics", "tracking")
+"""What there is no evaluation without."""
 
 SHARED_GROUPS = ("analyzer", "encoder")
 """Groups that are chosen once and reach every part that has none of its own."""
@@ -23,8 +29,21 @@ SHARED_GROUPS = ("analyzer", "encoder")
 VOLATILE = ("tracking", "store", "sweep", "plugins")
 """What says where and how work is done, not what comes out."""
 
-_SECRET_KEY = re.compile(r"(^|_)(api_?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
-_URI_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+_HIDDEN = "***"
+_SECRET_KEY = re.compile(
+    r"^key$|(api|access|secret|private|account)key$"
+    r"|(token|secret|password|passphrase|passwd|pwd|credentials?|authorization|cookie)$"
+)
+_ASSIGNED = re.compile(r"([\w.-]+)=([\"']?)[^\s&;#,\"']+")  # in an address's query, or in a message about a setting
+_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
+_TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class StoreSettings:
+    """Where postings, embeddings and indexes are kept between runs."""
+
+    path: str = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -32,10 +51,12 @@ class Settled:
     """A composed config with nothing left open.
 
     `config` is plain and resolved, without the groups that decide nothing, and has under `choices` what was chosen of
-    each group. `parameters` are the same flattened, without secrets: choices first, each value once.
+    each group. `public` is the same without secrets, and without what came from the environment. `parameters` are the
+    public config flattened: choices first, each value once.
     """
 
     config: Mapping[str, Any]
+    public: Mapping[str, Any]
     parameters: Mapping[str, str]
 
 
@@ -46,20 +67,55 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
         raise ConfigError(
             f"experiment={choices.get('experiment')}: the first line of its file must be # @package _global_"
         )
+    assert isinstance(raw, dict)  # noqa: S101 (the root of a config is a mapping)
+    for key in REQUIRED:
+        if raw.get(key) in (None, ""):
+            raise ConfigError(f"{key}: is required; choose one with {key}=...")
+    kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _used(raw))
+    recorded = (kept | {"experiment"}) - set(VOLATILE)
+    chosen = {str(group): choice for group, choice in choices.items() if choice is not None}
+    chosen = {g: choice for g, choice in chosen.items() if g.partition("@")[0].partition("/")[0] in recorded}
+    config = {**_resolved(cfg, kept), "choices": chosen}
+    _check_plugins(config.get("plugins", []))
+    # Resolved once more without the environment, so that what only refers to such a value does not show it either.
+    bare = OmegaConf.create(_without_environment(raw)) if "oc.env" in json.dumps(raw, default=str) else cfg
+    shown = public({**_resolved(bare, kept), "choices": chosen})
+    return Settled(config, shown, _parameters(shown, raw))
+
+
+def store_path(config: Mapping[str, Any]) -> Path:
+    """Return the folder of the store that a plain config names; raises `ConfigError`."""
+    node = config.get("store")
+    if not isinstance(node, Mapping):
+        raise ConfigError(f"store={json.dumps(node)}: has a path; set it with store.path=FOLDER")
+    made = build({**node, "_target_": f"{StoreSettings.__module__}.{StoreSettings.__name__}"}, "store")
+    return Path(made.path)
+
+
+def _resolved(cfg: DictConfig, kept: Collection[Any]) -> dict[str, Any]:
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         key = error.full_key or str(error)
         raise ConfigError(f"{key}: is required; set it with {key}=...") from None
     except OmegaConfBaseException as error:
-        raise ConfigError(str(error).partition("\n")[0]) from None
-    assert isinstance(raw, dict)  # noqa: S101 (the root of a config is a mapping)
-    assert isinstance(config, dict)  # noqa: S101
-    kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _used(raw))
-    settled: dict[str, Any] = {str(key): value for key, value in config.items() if key in kept}
-    chosen = {str(group): choice for group, choice in choices.items() if choice is not None and group not in VOLATILE}
-    settled["choices"] = {g: choice for g, choice in chosen.items() if g.partition("@")[0].partition("/")[0] in settled}
-    return Settled(settled, _parameters(settled, raw))
+        raise ConfigError(f"{error.full_key}: {str(error).partition(chr(10))[0]}") from None
+    assert isinstance(config, dict)  # noqa: S101 (the root of a config is a mapping)
+    return {str(key): value for key, value in config.items() if key in kept}
+
+
+def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (whatever was given)
+    if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
+        example = plugins if isinstance(plugins, str) and plugins else "my_module"
+        raise ConfigError(f"plugins={json.dumps(plugins)}: should be a list of modules: plugins=[{example}]")
+
+
+def _without_environment(raw: Any) -> Any:  # noqa: ANN401 (any value)
+    if isinstance(raw, Mapping):
+        return {key: _without_environment(value) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_without_environment(value) for value in raw]
+    return _HIDDEN if isinstance(raw, str) and "oc.env" in raw else raw
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:
@@ -78,7 +134,7 @@ def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, 
         elif path not in found:
             found[path] = node if isinstance(node, str) else json.dumps(node, default=str)
 
-    for key, value in public(config).items():
+    for key, value in config.items():
         if key not in (*VOLATILE, "choices"):
             walk(value, raw.get(key), key)
     return found
@@ -88,20 +144,33 @@ def public(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config without its secrets: keys that name one, and passwords within addresses."""
 
     def hide(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
+        if value not in (None, "") and _is_secret(key):
+            return _HIDDEN
         if isinstance(value, Mapping):
             return {k: hide(v, str(k)) for k, v in value.items()}
         if isinstance(value, list):
-            return [hide(v, key) for v in value]
-        if value not in (None, "") and _SECRET_KEY.search(key):
-            return "***"
-        return _URI_PASSWORD.sub(r"\1:***", value) if isinstance(value, str) else value
+            return [hide(v, "") for v in value]
+        return without_secrets(value) if isinstance(value, str) else value
 
     return {key: hide(value, key) for key, value in config.items()}
 
 
+def without_secrets(text: str) -> str:
+    """Return a text without the passwords and tokens of the addresses and settings in it."""
+    text = _PASSWORD.sub(rf"\1:{_HIDDEN}", text)
+    text = _TOKEN.sub(rf"\1{_HIDDEN}", text)
+    return _ASSIGNED.sub(lambda match: f"{match[1]}={match[2]}{_HIDDEN}" if _is_secret(match[1]) else match[0], text)
+
+
+def _is_secret(key: str) -> bool:
+    """Tell a key that names a secret, in any spelling: api_key, X-Api-Key, openaiApiKey."""
+    return bool(_SECRET_KEY.search(re.sub(r"[^a-z0-9]", "", key.lower())))
+
+
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return a hash of what of a config decides the result."""
+    """Return a hash of what of a config decides the result, which the preset it came from does not."""
     deciding = {key: value for key, value in public(config).items() if key not in VOLATILE}
+    deciding["choices"] = {g: choice for g, choice in deciding.get("choices", {}).items() if g != "experiment"}
     return fingerprint(json.dumps(deciding, sort_keys=True, default=str))
 
 

@@ -12,6 +12,9 @@ from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from runner.config.mistakes import explain
+from runner.config.objects import ConfigError
+
 
 class Composer:
     """Composes combinations of one sweep on top of Hydra's own config loader."""
@@ -25,12 +28,15 @@ class Composer:
         self._bases: dict[tuple[str, ...], DictConfig] = {}
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """Return the config that Hydra composes for these overrides."""
+        """Return the config that Hydra composes for these overrides. Raises what Hydra does, or `ConfigError`."""
         parsed = [self._parse(override) for override in overrides]
         groups = tuple(o.input_line or "" for o in parsed if self._is_group(o))
         base = self._bases.get(groups)
         if base is None:
-            base = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
+            try:
+                base = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
+            except ValueError as error:  # of Hydra, for a group that is null
+                raise ConfigError(explain(error, self.verb, groups)) from error
             with open_dict(base):  # all that is wanted of Hydra's own node, which is costly to copy
                 base["hydra"] = {"runtime": {"choices": OmegaConf.to_container(base.hydra.runtime.choices)}}
             self._bases[groups] = base

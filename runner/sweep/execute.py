@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build
-from runner.config.values import settle
+from runner.config.values import settle, store_path
 from runner.evaluation import Bench, Experiment, experiment_of
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
@@ -71,13 +71,13 @@ class Outcome:
 
 def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]) -> int:
     """Run every combination, log and report; return the exit code. Raises for a user's mistake before any work."""
-    own = OmegaConf.to_container(OmegaConf.masked_copy(config, ["sweep", "tracking", "store"]), resolve=True)
-    assert isinstance(own, dict)  # noqa: S101 (the root of a config is a mapping)
-    chosen = settings_of(own["sweep"])
-    points = combinations(arguments, params, chosen.union)
+    wanted = [key for key in ("sweep", "tracking", "store") if key in config]
+    own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, wanted), resolve=True)
+    chosen = settings_of(own.get("sweep"))
+    points = combinations(arguments, params, chosen.union, loader)
     experiments = _experiments(points, loader, config)
     metrics = _common_metrics(experiments)
-    bench = Bench(DiskStore(Path(own["store"]["path"])))
+    bench = Bench(DiskStore(store_path(own)))
     for source in {repr(e.source): e.source for e in experiments}.values():
         bench.dataset(source)
     output = _made(chosen.output)
@@ -105,7 +105,7 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
 
 def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
     """Return a config's settings of a sweep; raises `ConfigError`."""
-    return build({"_target_": "runner.sweep.execute.SweepSettings", **(node or {})}, "sweep")  # type: ignore[no-any-return]
+    return build({**(node or {}), "_target_": "runner.sweep.execute.SweepSettings"}, "sweep")  # type: ignore[no-any-return]
 
 
 def _common_metrics(experiments: Sequence[Experiment]) -> MetricSettings:

@@ -6,14 +6,16 @@ It knows override syntax, and nothing of configs, retrievers or results.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 
 from runner.config.objects import ConfigError
+from runner.config.values import VOLATILE
 
 
 @dataclass(frozen=True)
@@ -34,73 +36,102 @@ class Combination:
 
 
 def combinations(
-    arguments: Sequence[str], params: Mapping[str, Any], union: Sequence[Mapping[str, Any]]
+    arguments: Sequence[str],
+    params: Mapping[str, Any],
+    union: Sequence[Mapping[str, Any]],
+    loader: ConfigLoader | None = None,
 ) -> list[Combination]:
     """Return every combination of a sweep, without repetitions, in the order in which it was written.
 
     `arguments` are overrides as on the command line, `params` axes by key, as under `hydra.sweeper.params`; both
-    multiply with each product of `union` (one product of no axes when it is empty). Raises `ConfigError`.
+    multiply with each product of `union` (one product of no axes when it is empty). `loader` knows the choices that
+    glob(...) stands for. Raises `ConfigError`.
     """
-    parser = OverridesParser.create()
+    parser = OverridesParser.create(loader)
     found: dict[tuple[str, ...], Combination] = {}
     for product in union or [{}]:
         lines = [*_lines(params), *_lines(product), *arguments]
-        axes = _axes(parser.parse_overrides(lines), varies=product.keys() if union else ())
-        for point in itertools.product(*(values for _, values, _ in axes)):
-            chosen = [(key, value) for (key, _, _), value in zip(axes, point, strict=True)]
-            overrides = tuple(key if value is None else f"{key}={value}" for key, value in chosen)
+        axes = _axes(parser.parse_overrides(lines), varies=product.keys(), given={*params, *product})
+        for point in itertools.product(*(axis.values for axis in axes)):
+            overrides = tuple(axis.override(value) for axis, value in zip(axes, point, strict=True))
             swept = {
-                key.lstrip("+~"): _bare(value)
-                for (key, _, sweeps), (_, value) in zip(axes, chosen, strict=True)
-                if sweeps
+                axis.key.lstrip("+~"): _text(Override._convert_value(value), str)
+                for axis, value in zip(axes, point, strict=True)
+                if axis.sweeps
             }
             found.setdefault(overrides, Combination(overrides, swept))
     return list(found.values())
 
 
 def _lines(axes: Mapping[str, Any]) -> list[str]:
-    """Return axes of YAML as override lines: a list is a choice between its elements."""
-    return [f"{key}={_choice(value)}" for key, value in axes.items()]
+    """Return axes of YAML as override lines: a list is a choice between its elements, a string is override text."""
+    return [f"{key}={_choice(key, value)}" for key, value in axes.items()]
 
 
-def _choice(value: Any) -> str:  # noqa: ANN401 (any YAML value)
+def _choice(key: str, value: Any) -> str:  # noqa: ANN401 (any YAML value)
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, (list, tuple)):
+        return _text(value, _quoted)
+    if not value:
+        raise ConfigError(f"{key}=[]: an axis without a value")
+    return ",".join(_text(element, _quoted) for element in value)
+
+
+def _text(value: Any, string: Callable[[str], str]) -> str:  # noqa: ANN401 (any YAML value)
+    """Return a value as text, with `string` for how the strings in it are written."""
+    if isinstance(value, str):
+        return string(value)
     if isinstance(value, (list, tuple)):
-        return ",".join(_element(element) for element in value)
-    return _element(value)
-
-
-def _element(value: Any) -> str:  # noqa: ANN401 (any YAML value)
-    if isinstance(value, (list, tuple)):
-        return f"[{','.join(_element(element) for element in value)}]"
+        return f"[{','.join(_text(element, string) for element in value)}]"
     if isinstance(value, Mapping):
-        return f"{{{','.join(f'{key}:{_element(element)}' for key, element in value.items())}}}"
+        return f"{{{','.join(f'{key}:{_text(element, string)}' for key, element in value.items())}}}"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-Axis = tuple[str, list[str | None], bool]
-"""A key with its sign (`+k`, `~k`), its values as override text, and whether it is one of those that vary."""
+def _quoted(text: str) -> str:
+    return QuotedString(text, Quote.single).with_quotes()
 
 
-def _axes(overrides: Sequence[Override], varies: Any) -> list[Axis]:  # noqa: ANN401 (a view of keys)
-    axes: dict[str, Axis] = {}
+@dataclass(frozen=True)
+class _Axis:
+    """A key with its sign (`+k`, `~k`), its values as Hydra parsed them, and whether it is one of those that vary."""
+
+    key: str
+    values: Sequence[Any]
+    sweeps: bool
+
+    def override(self, value: Any) -> str:  # noqa: ANN401 (any parsed value)
+        """Return the override that gives the key one of its values."""
+        if value is None and self.key.startswith("~"):
+            return self.key
+        return f"{self.key}={Override._get_value_element_as_str(value)}"
+
+
+def _axes(overrides: Sequence[Override], varies: Collection[str], given: Collection[str]) -> list[_Axis]:
+    """Return an axis for each key; those that `varies` has vary, be it between one value. `given` are YAML's keys."""
+    axes: dict[str, _Axis] = {}
     for override in overrides:
         key = override.get_key_element()
-        values: list[str | None]
-        if override.is_sweep_override():
-            if not override.is_discrete_sweep():
-                raise ConfigError(
-                    f"{override.input_line}: an interval is no list of values; write range(from,to,step) or choice(...)"
-                )
-            values = list(override.sweep_string_iterator())
-        else:
-            values = [
-                None if override.is_delete() and override.value() is None else override.get_value_element_as_str()
-            ]
         sweeps = override.is_sweep_override() or key in varies
+        if sweeps or key in given:
+            _refuse_what_is_shared(override)
+        if override.is_interval_sweep():
+            raise ConfigError(
+                f"{override.input_line}: an interval is no list of values; write range(from,to,step) or choice(...)"
+            )
+        values = list(override.sweep_iterator()) if override.is_sweep_override() else [override._value]
+        if not values:
+            raise ConfigError(f"{override.input_line}: an axis without a value")
         axes.pop(key, None)  # a key given twice: the last one counts, as on Hydra's command line
-        axes[key] = (key, values, sweeps)
+        axes[key] = _Axis(key, values, sweeps)
     return list(axes.values())
 
 
-def _bare(value: str | None) -> str:
-    return "null" if value is None else value.strip("'\"")
+def _refuse_what_is_shared(override: Override) -> None:
+    """Refuse an axis of what all combinations have in common, which would be ignored."""
+    root = (override.package or override.key_or_group).partition(".")[0]
+    if override.key_or_group == "experiment":
+        raise ConfigError(f"{override.input_line}: one experiment at a time")
+    if root in (*VOLATILE, "hydra"):
+        raise ConfigError(f"{override.input_line}: {root} is one for the whole sweep: set it outside the axes")

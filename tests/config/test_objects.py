@@ -36,6 +36,32 @@ def test_what_is_wrong_is_said_in_one_line(changes: dict[str, object], message: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"k_values": 10}, r"^metrics\.k_values=10: should be a list, such as \[10\]$"),
+        ({"depth": None}, r"^metrics\.depth=null: should be a valid integer$"),
+        ({"measures": ["nDCG"], "primary": "foo"}, r"^metrics: unknown measure 'foo'"),
+    ],
+)
+def test_values_are_shown_as_yaml_has_them(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build({"_target_": "runner.metrics.settings.MetricSettings"} | changes, "metrics")
+
+
+def test_nothing_is_made_that_nothing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr("runner.config.objects._call", lambda target, values, path: made.append(path))
+    with pytest.raises(ConfigError, match=r"^retriever\.extra: no such setting"):
+        build(BM25_NODE | {"extra": {"_target_": "retrievers.bm25.BM25"}}, "retriever")
+    assert made == []
+
+
+def test_a_class_that_a_module_only_imported_is_not_its_own() -> None:
+    with pytest.raises(ConfigError, match=r"_target_=runner\.store\.Path: only .* 'plugins=\[pathlib\]'"):
+        build({"_target_": "runner.store.Path"}, "x")
+
+
 def test_a_required_setting_is_asked_for() -> None:
     with pytest.raises(ConfigError, match=r"^dataset\.path: is required"):
         build({"_target_": "runner.datasets.beir.Beir"}, "dataset")

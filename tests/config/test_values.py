@@ -1,20 +1,33 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from runner.config.objects import ConfigError
-from runner.config.values import config_hash, public, settle
+from runner.config.values import config_hash, public, settle, store_path, without_secrets
 
 CONFIG = OmegaConf.create(
     {
         "analyzer": {"_target_": "A", "stemmer": "english"},
         "encoder": {"_target_": "E", "analyzer": "${analyzer}"},
+        "dataset": {"path": "p"},
         "retriever": {"_target_": "R", "k1": 0.9, "analyzer": "${analyzer}"},
         "metrics": {"k_values": [1, 10], "primary": None},
         "tracking": {"uri": "postgresql://me:hush@host/db"},
     }
 )
+
+
+def changed(**changes: Any) -> DictConfig:
+    """Return the config with something in it changed."""
+    raw = OmegaConf.to_container(CONFIG)
+    assert isinstance(raw, dict)
+    return OmegaConf.create({**raw, **changes})
+
+
 CHOICES = {"retriever": "bm25", "analyzer": "english", "encoder": "minilm", "experiment": None, "hydra/sweeper": "grid"}
 
 
@@ -26,8 +39,8 @@ def test_groups_that_the_retriever_does_not_refer_to_are_left_out() -> None:
 
 
 def test_groups_that_another_one_refers_to_are_kept() -> None:
-    dense = OmegaConf.merge(CONFIG, {"retriever": {"analyzer": None, "encoder": "${encoder}"}})
-    assert {"analyzer", "encoder"} <= settle(dense, CHOICES).config.keys()  # type: ignore[arg-type]
+    dense = changed(retriever={"encoder": "${encoder}"})
+    assert {"analyzer", "encoder"} <= settle(dense, CHOICES).config.keys()
 
 
 def test_parameters_name_every_value_once() -> None:
@@ -35,6 +48,7 @@ def test_parameters_name_every_value_once() -> None:
         "retriever": "bm25",
         "analyzer": "english",
         "analyzer.stemmer": "english",
+        "dataset.path": "p",
         "retriever.k1": "0.9",
         "metrics.k_values": "[1, 10]",
         "metrics.primary": "null",
@@ -43,7 +57,96 @@ def test_parameters_name_every_value_once() -> None:
 
 def test_what_is_missing_is_asked_for() -> None:
     with pytest.raises(ConfigError, match=r"^dataset\.path: is required; set it with dataset\.path="):
-        settle(OmegaConf.create({"dataset": {"path": "???"}}), {})
+        settle(changed(dataset={"path": "???"}), {})
+
+
+@pytest.mark.parametrize("key", ["dataset", "retriever", "metrics", "tracking"])
+def test_no_evaluation_goes_without_its_parts(key: str) -> None:
+    for config in (changed(**{key: None}), OmegaConf.masked_copy(CONFIG, [k for k in CONFIG if k != key])):
+        with pytest.raises(ConfigError, match=f"^{key}: is required"):
+            settle(config, CHOICES)
+
+
+def test_what_refers_to_nothing_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^dataset\.path: Interpolation key 'nowhere' not found$"):
+        settle(changed(dataset={"path": "${nowhere}"}), CHOICES)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "message"),
+    [("mine", r"^plugins=\"mine\": .* plugins=\[mine\]$"), (None, "^plugins=null"), ([""], "list"), ([1], "list")],
+)
+def test_plugins_are_a_list_of_modules(plugins: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        settle(changed(plugins=plugins), CHOICES)
+
+
+def test_what_came_from_the_environment_is_hidden_wherever_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSH", "s3cret")
+    config = changed(
+        dataset={"path": "x/${oc.env:HUSH}", "names": ["a", "${oc.env:HUSH}"], "copy": "see ${dataset.path}"},
+        tracking={"uri": "http://host/${.hush}", "hush": "${oc.env:HUSH}"},
+    )
+    settled = settle(config, CHOICES)
+    assert settled.config["dataset"]["copy"] == "see x/s3cret"
+    assert settled.public["dataset"] == {"path": "***", "names": ["a", "***"], "copy": "see ***"}
+    assert settled.parameters["dataset.copy"] == "see ***"
+    assert "s3cret" not in str(settled.public) + str(settled.parameters)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["Authorization", "x-api-key", "openaiApiKey", "OPENAI_API_KEY", "aws_secret_access_key", "db_password", "token"],
+)
+def test_keys_that_name_a_secret_are_known_in_any_spelling(key: str) -> None:
+    assert public({"llm": {key: "hush"}, key: {"a": "hush"}}) == {"llm": {key: "***"}, key: "***"}
+
+
+@pytest.mark.parametrize("key", ["sort_key", "k", "keys", "k1", "max_tokens", "tokenizer", "monkey", "qrel_query"])
+def test_other_keys_are_kept(key: str) -> None:
+    assert public({key: "kept"}) == {key: "kept"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:hush@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:hu/sh@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:hu@sh@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://host/db?user=u&password=hush&a=b", "postgresql://host/db?user=u&password=***&a=b"),
+        ("at https://hush@host/x, as said", "at https://***@host/x, as said"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("http://host:5000/models/x@best", "http://host:5000/models/x@best"),
+        ("llm.api_key=hush: no such setting", "llm.api_key=*** no such setting"),
+        ("password='hush' host=h", "password='***' host=h"),
+        ("retriever.k1=0.9 a@b.c", "retriever.k1=0.9 a@b.c"),
+    ],
+)
+def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ({"path": ""}, r"^store\.path=: "),
+        ({"path": None}, r"^store\.path=null: "),
+        ({}, r"^store\.path: is required"),
+        (None, r"^store=null: has a path; set it with store\.path=FOLDER"),
+        ({"path": "x", "pth": 1}, r"^store\.pth: no such setting; did you mean path\?"),
+    ],
+)
+def test_a_store_has_a_path(store: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        store_path({"store": store})
+    assert store_path({"store": {"path": "a/b"}}) == Path("a/b")
+
+
+def test_the_preset_is_recorded_but_does_not_decide() -> None:
+    settled, plain = settle(CONFIG, CHOICES | {"experiment": "tour"}), settle(CONFIG, CHOICES)
+    assert settled.config["choices"]["experiment"] == settled.parameters["experiment"] == "tour"
+    assert config_hash(settled.public) == config_hash(plain.public)
+    assert config_hash(settled.public) != config_hash(settle(CONFIG, CHOICES | {"retriever": "x"}).public)
 
 
 def test_secrets_are_hidden() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from runner.config import CONF
+from runner.config.objects import ConfigError
 from runner.sweep.compose import Composer
 
 GROUPS = st.sampled_from(
@@ -56,6 +57,11 @@ def test_it_composes_what_hydra_composes(loader: ConfigLoader, groups: list[str]
     theirs = compose("evaluate", overrides=[*groups, *values])
     own = OmegaConf.masked_copy(mine, [key for key in mine if key != "hydra"])
     assert OmegaConf.to_container(own, resolve=False) == OmegaConf.to_container(theirs, resolve=False)
+
+
+def test_a_group_that_is_null_is_said_in_one_line(loader: ConfigLoader) -> None:
+    with pytest.raises(ConfigError, match=r"^retriever=null: no such choice; there are bm25, dense"):
+        Composer(loader, "evaluate", []).compose(["metrics.depth=200", "retriever=null"])
 
 
 def test_choices_are_known(loader: ConfigLoader) -> None:

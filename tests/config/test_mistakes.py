@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import _take_verb, main
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a mistake is told in, which is one line."""
+    assert main(arguments.split()) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line.removeprefix("error: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("dataset=null", "dataset=null: no such choice; there are beir"),
+        ("-m retriever=null,bm25", "retriever=null: no such choice; there are bm25"),
+        ("~retriever", "retriever: is required"),
+        ("~metrics", "metrics: is required"),
+        ("-m retriever.k1=1,2 --cfg job", "Only one of --run, --multirun, --cfg"),
+        ("--resolve", "The --resolve flag"),
+        ("retreiver=bm25", "retreiver: no such setting; did you mean retriever?"),
+        ("metrcs.k_values=[1]", "metrcs.k_values: no such setting; did you mean metrics?"),
+        ("foo=1 bar=2", "foo: no such setting; there are analyzer, dataset, encoder, experiment"),
+        (
+            "retriever=hybrid retriever.parts.lexcal.k1=2",
+            "retriever.parts.lexcal.k1: no such setting; did you mean lexi",
+        ),
+        ("retriever.k1.x=2", "retriever.k1.x: no such setting; retriever.k1 is set as a whole"),
+        (
+            "retriever@retriever.parts.words=bm25",
+            "retriever@retriever.parts.words: nothing is chosen there yet; add it",
+        ),
+        ("retriever.k1=0.9,1.2", "retriever.k1=0.9,1.2: several values; add -m to sweep over it"),
+        ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis without a value"),
+        ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: one experiment at a time"),
+        ("-m store.path=a,b", "store.path=a,b: store is one for the whole sweep"),
+        ("plugins=mine", 'plugins="mine": should be a list of modules: plugins=[mine]'),
+        ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),
+        ("evaluat", "evaluat: no such verb; did you mean evaluate?"),
+        ("retriever.k1=1 --cfg job evaluat", "evaluat: no such verb"),
+    ],
+)
+def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(arguments, capsys).startswith(line)
+
+
+def test_choices_of_a_folder_from_elsewhere_are_known(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (elsewhere / "retriever").mkdir()
+    (elsewhere / "retriever" / "mine.yaml").write_text("_target_: mine.Mine\nmost_words: 1\n")
+    line = said("--config-dir=. retriever=mine retriever.most_wrds=2", capsys)
+    assert line.startswith("retriever.most_wrds: no such setting; did you mean most_words?")
+
+
+PLUGINS = "plugins: [fractions]\n"
+PARAMS = "hydra: {mode: MULTIRUN, sweeper: {params: {metrics.depth: '100,200'}}}\n"
+INJECTED = PARAMS.replace("{mode", "{overrides: {task: ['++plugins=[fractions]']}, mode")
+
+
+@pytest.mark.parametrize("preset", [PLUGINS, PLUGINS + PARAMS, INJECTED])
+@pytest.mark.parametrize("sweeper", ["", " -m hydra/sweeper=basic"])
+def test_a_file_cannot_name_plugins(
+    preset: str, sweeper: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for group, text in (
+        ("retriever", "_target_: fractions.Fraction\n"),
+        ("experiment", f"# @package _global_\n{preset}"),
+    ):
+        (elsewhere / group).mkdir()
+        (elsewhere / group / "mine.yaml").write_text(text)
+    arguments = f"--config-dir=. experiment=mine retriever=mine{sweeper}"
+    assert "only this program's own classes are made" in said(arguments, capsys)
+    assert said(f"{arguments} plugins=[fractions]", capsys).startswith("retriever: Fraction is not a Retriever")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verb", "rest"),
+    [
+        ("", "evaluate", ""),
+        ("-m evaluate retriever.k1=1,2", "evaluate", "-m retriever.k1=1,2"),
+        ("retriever=bm25 ~x +y=1 ui", "ui", "retriever=bm25 ~x +y=1"),
+        ("--cfg job ui", "ui", "--cfg job"),
+        ("--cfg job -cn ui --package x", "evaluate", "--cfg job -cn ui --package x"),
+    ],
+)
+def test_the_verb_may_stand_anywhere(arguments: str, verb: str, rest: str) -> None:
+    words = arguments.split()
+    assert _take_verb(words) == verb
+    assert words == rest.split()
