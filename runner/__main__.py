@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from runner import commands
 from runner.config import help_of
 
-USER_MISTAKE, INTERRUPTED = 2, 130
+USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
 """Hydra's flags whose value is the next word."""
@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         _say(str(error))
         return USER_MISTAKE
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = None  # or its closing would complain
+        return PIPE_CLOSED
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED

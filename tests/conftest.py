@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from retrievers.base import Corpus
@@ -15,6 +16,10 @@ from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+hypothesis.settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared machine")
 
 DATA = Path(os.environ.get("RETRIEVAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

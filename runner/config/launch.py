@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -43,6 +44,8 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
         if not _is_hydras_own(error):
             raise
         raise ConfigError(explain(error, verb, told)) from error
+    except OSError as error:
+        raise _said(error) from error
     except SystemExit as ended:  # --help and --cfg end so, and a sweep that failed
         code = ended.code if isinstance(ended.code, int) else 0
     if raised:
@@ -55,6 +58,13 @@ def _with_plugins_last(told: Sequence[str]) -> list[str]:
     named = [word.partition("=") for word in told if word.lstrip("+").startswith("plugins=")]
     others = [word for word in told if not word.lstrip("+").startswith("plugins=")]
     return [*others, f"++plugins={named[-1][2] if named else '[]'}"]
+
+
+def _said(error: OSError) -> Exception:
+    """Return what to raise for a folder that Hydra cannot make; what is not about that stays as it is."""
+    if error.errno not in (errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST):
+        return error
+    return ConfigError(f"{error.filename}: cannot be written ({error.strerror}); run in a folder of your own")
 
 
 def _is_hydras_own(error: ValueError) -> bool:

@@ -145,30 +145,42 @@ def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: Di
 
 
 def _run_all(experiments: Sequence[Experiment], bench: Bench, tracker: BackgroundTracker, fail_fast: bool) -> Outcome:
-    outcome, best = Outcome([], []), -math.inf
+    outcome = Outcome([], [])
     with console.Progress(len(experiments)) as progress:
-        for experiment in experiments:
-            parameters = {**axes_of(experiment.swept), **experiment.parameters}
-            try:
-                result = bench.evaluate(experiment)
-            except KeyboardInterrupt:
-                outcome.interrupted = True
-                break
-            except Exception as error:  # whatever a retriever raises costs its own combination only
-                failure = _failure(experiment, error)
-                tracker.log_failure(failure.name, parameters, failure.error, failure.traceback)
-                outcome.failures.append(failure)
-                progress.advance(failed=True)
-                if fail_fast:
-                    break
-                continue
-            tracker.log_result(result, parameters, {})
-            outcome.results.append(result.light())
-            mean = result.means[result.primary]
-            leads = mean > best
-            best = max(best, mean) if mean == mean else best
-            progress.advance(best=f"{result.primary} {mean:.4f} by {result.name}" if leads else None)
+        try:
+            _run_each(experiments, bench, tracker, fail_fast, outcome, progress)
+        except KeyboardInterrupt:
+            outcome.interrupted = True
     return outcome
+
+
+def _run_each(
+    experiments: Sequence[Experiment],
+    bench: Bench,
+    tracker: BackgroundTracker,
+    fail_fast: bool,
+    outcome: Outcome,
+    progress: console.Progress,
+) -> None:
+    best = -math.inf
+    for experiment in experiments:
+        parameters = {**axes_of(experiment.swept), **experiment.parameters}
+        try:
+            result = bench.evaluate(experiment)
+        except Exception as error:  # whatever a retriever raises costs its own combination only
+            failure = _failure(experiment, error)
+            outcome.failures.append(failure)
+            tracker.log_failure(failure.name, parameters, failure.error, failure.traceback)
+            progress.advance(failed=True)
+            if fail_fast:
+                return
+            continue
+        outcome.results.append(result.light())
+        tracker.log_result(result, parameters, {})
+        mean = result.means[result.primary]
+        leads = mean > best
+        best = max(best, mean) if mean == mean else best
+        progress.advance(best=f"{result.primary} {mean:.4f} by {result.name}" if leads else None)
 
 
 def _failure(experiment: Experiment, error: Exception) -> Failure:

@@ -7,11 +7,14 @@ that follow it are not tried.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,11 +35,10 @@ class BackgroundTracker:
         self._executor: Executor = _Inline()
         # A process that a launcher made logs by itself: not every kind of it can make another.
         if tracking.background and multiprocessing.current_process().name == "MainProcess":
-            self._executor = ProcessPoolExecutor(
-                1, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
-            )
+            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_belong_to_parent)
         self._waiting: deque[Future[Any]] = deque()
-        opened = self._submit("open")
+        with _interrupts_ignored():  # the process starts here, and inherits this
+            opened = self._submit("open")
         if not tracking.uri.startswith("sqlite:"):  # it may be out of reach, which is better said before any work
             try:
                 opened.result()
@@ -77,13 +79,13 @@ class BackgroundTracker:
             way_out = "is there memory for it? tracking.background=false logs without one"
             raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
         finally:
-            self._executor.shutdown(cancel_futures=kind is not None)
+            self._executor.shutdown()  # what was handed over is written, whatever happened here
 
     def _submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
-        while self._waiting and (self._waiting[0].done() or len(self._waiting) >= MOST_WAITING):
-            self._waiting.popleft().result()
         future = self._executor.submit(_call, self._tracking, method, arguments)
         self._waiting.append(future)
+        while self._waiting[0] is not future and (self._waiting[0].done() or len(self._waiting) > MOST_WAITING):
+            self._waiting.popleft().result()
         return future
 
 
@@ -115,6 +117,26 @@ def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  
         raise
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that has the terminal, which then ends this one in order."""
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only that one hears of them
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _belong_to_parent() -> None:
+    """Leave Ctrl-C to the process that has the terminal and ends this one in order; end when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
