@@ -1,16 +1,14 @@
 """The store on disk: named arrays under the hash of what they depend on, shared by all runs and processes.
 
-An entry is a folder of .npy files and a manifest, made aside and renamed into place, so a half-written one is never
-seen; large arrays are memory-mapped when read. What takes less time to build than to keep stays in memory. The store
-also keeps account of what work an evaluation needs and what it costs, whether done now or found done. It knows nothing
-of what the arrays mean.
+What is wanted by several processes at a time is built by one of them. What takes less time to build than to keep stays
+in memory. What cannot be kept, or read, is built, so that a full disk or a bad one costs time and nothing else. The
+store also keeps account of what work an evaluation needs and what it costs, whether done now or found done. It knows
+nothing of what the arrays mean.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import time
 import uuid
 from collections import OrderedDict
@@ -21,10 +19,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import orjson
-from filelock import FileLock, Timeout
 
 from retrievers.base import Arrays, Key
+from runner.store import entries
+from runner.store.lock import alone
 
 T = TypeVar("T")
 
@@ -36,15 +34,6 @@ LIVE_OBJECTS = 256
 
 MEMORY_BYTES = 512 << 20
 """How many bytes of arrays are kept in memory, the least recently used going first."""
-
-MAPPED_BYTES = 8 << 20
-"""Files from this size are mapped, not read. Each mapping holds a file open, of which a process may have few."""
-
-TOLD_EVERY_S = 5.0
-"""How often it is said that another process is waited for."""
-
-LEFTOVER_S = 24 * 3600
-"""How old a half-made entry is when whoever made it must be gone."""
 
 log = logging.getLogger("runner.store")
 
@@ -90,9 +79,16 @@ class DiskStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
+        self._kept: dict[str, set[str]] = {}  # what was seen on disk, and for which datasets that was noted
+        self._notes = uuid.uuid4().hex
         self._tidied: set[Path] = set()
+        self._told: set[str] = set()
         self._open: list[dict[str, Cost]] = []  # the work under way, outermost first
         self._nested_s = [0.0]  # the time that each spent in works within
+
+    def __reduce__(self) -> tuple[type[DiskStore], tuple[Path]]:
+        """Return the store as another process takes it: the same folder, with a memory of its own."""
+        return DiskStore, (self.folder,)
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Cost]]:
@@ -110,6 +106,18 @@ class DiskStore:
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the live object kept under a key, made once in this process."""
         return self._remember(self._live, lambda _: 1, key, lambda: self._measure(key, make))  # type: ignore[no-any-return]
+
+    def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
+        """Note on disk what a run on a dataset used of what is kept there, once a process and dataset.
+
+        `costs` are an account; `fingerprint` is the dataset's.
+        """
+        fresh = [digest for digest in costs if fingerprint not in self._kept.get(digest, (fingerprint,))]
+        if fresh:
+            for digest in fresh:
+                self._kept[digest].add(fingerprint)
+            with suppress(OSError):
+                entries.note(self.folder, self._notes, entries.Use(time.time(), dataset, fingerprint, run), fresh)
 
     def _remember(
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]
@@ -141,61 +149,56 @@ class DiskStore:
         return value, {key.digest: Cost(key.kind, own), **costs}
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays]) -> tuple[Arrays, Costs]:
-        entry = self.folder / key.kind.replace(" ", "_") / key.digest
-        if (kept := _read(entry)) is not None:
-            return kept
-        with self._only_one(entry, key.kind):
-            if (kept := _read(entry)) is not None:
-                return kept
+        folder = entries.folder_of(self.folder, key)
+        with suppress(OSError, entries.Damaged):
+            return self._read(folder)
+        with alone(folder.with_suffix(".lock"), key.kind):
+            if (found := self._found(folder)) is not None:  # made by another meanwhile
+                return found
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
             if time.perf_counter() - start < WORTH_KEEPING_S:
                 return arrays, costs
-            try:
-                self._tidy(entry.parent)
-                _write(entry, key, arrays, costs)
-            except OSError as error:
-                log.warning("%s is not kept in %s: %s", key.kind, self.folder, error.strerror or error)
-                return arrays, costs
-        kept = _read(entry)
-        return (kept[0], costs) if kept is not None else (arrays, costs)
+            self._keep(folder, key, arrays, costs)
+        with suppress(OSError, entries.Damaged):  # large arrays are mapped now
+            arrays, _ = self._read(folder)
+        return arrays, costs
 
-    @contextmanager
-    def _only_one(self, entry: Path, kind: str) -> Iterator[None]:
-        """Let one process build an entry while others that want it wait; without a writable folder, build alone."""
-        lock = entry.with_suffix(".lock")
+    def _read(self, folder: Path) -> tuple[Arrays, Costs]:
+        arrays, manifest = entries.read(folder, trusted=folder.name in self._kept)
+        self._kept.setdefault(folder.name, set())
+        return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
+
+    def _found(self, folder: Path) -> tuple[Arrays, Costs] | None:
+        """Return an entry if there is one to be read, and remove a damaged one."""
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            guard = _acquired(lock, kind)
-        except OSError:
-            yield
-            return
+            return self._read(folder)
+        except FileNotFoundError:
+            return None
+        except entries.Damaged:
+            self._kept.pop(folder.name, None)
+        except OSError as error:
+            log.warning("%s can't be read, and its work is done again: %s", folder, error.strerror or error)
+            return None
         try:
-            yield
-        finally:
-            with suppress(OSError):
-                lock.unlink()  # while it is held: who waits for it sees that it is gone, and makes a new one
-            guard.release()
+            if wrong := entries.remove_damaged(folder):
+                log.warning("%s is damaged and is built again: %s", folder, wrong)
+        except OSError as error:
+            log.warning("%s is damaged and can't be removed: %s", folder, error.strerror or error)
+        return None
 
-    def _tidy(self, folder: Path) -> None:
-        """Remove, once for each folder, what killed processes left in it."""
-        if folder not in self._tidied:
-            self._tidied.add(folder)
-            for aside in folder.glob(".*"):
-                with suppress(OSError):
-                    if time.time() - aside.stat().st_mtime > LEFTOVER_S:
-                        shutil.rmtree(aside)
-
-
-def _acquired(lock: Path, kind: str) -> FileLock:
-    guard = FileLock(lock)
-    while True:
+    def _keep(self, folder: Path, key: Key, arrays: Arrays, costs: Costs) -> None:
+        """Write an entry, if that can be done."""
         try:
-            guard.acquire(timeout=TOLD_EVERY_S)
-        except Timeout:
-            log.info("waiting for %s, which another process makes", kind)
-        else:
-            return guard
+            if folder.parent not in self._tidied:
+                self._tidied.add(folder.parent)
+                entries.tidy(folder.parent)
+            entries.write(folder, key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
+        except OSError as error:
+            why = error.strerror or str(error)
+            if why not in self._told:  # a full disk is no news the second time
+                self._told.add(why)
+                log.warning("%s, and what comes after it, is not kept in %s: %s", key.kind, self.folder, why)
 
 
 def _bytes(arrays: Arrays) -> int | None:
@@ -203,50 +206,3 @@ def _bytes(arrays: Arrays) -> int | None:
     if any(isinstance(array.base, np.memmap) for array in arrays.values()):
         return None
     return sum(array.nbytes for array in arrays.values())
-
-
-def _read(entry: Path) -> tuple[Arrays, Costs] | None:
-    """Return an entry, or None where there is none, it can't be read, or it is damaged (then it is removed)."""
-    try:
-        manifest = orjson.loads((entry / "manifest.json").read_bytes())
-        arrays = {name: _map(entry / f"{name}.npy", size) for name, size in manifest["arrays"].items()}
-        costs = {digest: Cost(kind, seconds, reused=True) for digest, (kind, seconds) in manifest["costs"].items()}
-    except (FileNotFoundError, NotADirectoryError):
-        if not entry.exists():
-            return None
-    except OSError as error:
-        log.warning("%s can't be read, and its work is done again: %s", entry, error.strerror or error)
-        return None
-    except (ValueError, KeyError) as error:
-        log.warning("%s is damaged and is built again (%s)", entry, error)
-    else:
-        return arrays, costs
-    shutil.rmtree(entry, ignore_errors=True)
-    return None
-
-
-def _map(file: Path, size: int) -> np.ndarray[Any, Any]:
-    if file.stat().st_size != size:
-        raise ValueError(f"{file.name} has {file.stat().st_size} bytes instead of {size}")
-    array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r" if size >= MAPPED_BYTES else None, allow_pickle=False)
-    array.flags.writeable = False
-    return array.view(np.ndarray)
-
-
-def _write(entry: Path, key: Key, arrays: Arrays, costs: Costs) -> None:
-    """Make an entry aside, its manifest last, and rename it into place."""
-    aside = entry.with_name(f".{entry.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
-    try:
-        aside.mkdir(parents=True)
-        for name, array in arrays.items():
-            np.save(aside / f"{name}.npy", array, allow_pickle=False)
-        manifest = {
-            "kind": key.kind,
-            "parts": dict(key.parts),
-            "arrays": {name: (aside / f"{name}.npy").stat().st_size for name in arrays},
-            "costs": {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()},
-        }
-        (aside / "manifest.json").write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        aside.rename(entry)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

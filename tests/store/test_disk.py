@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import errno
+import logging
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Arrays, Corpus, Key, NoStore, Rankings, Store, no_rankings, searched
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid
+from runner.store import disk as stores
+from runner.store import entries, lock
+from runner.store.disk import WORTH_KEEPING_S, DiskStore
+
+SPAWN = multiprocessing.get_context("forkserver")
+SPAWN.set_forkserver_preload([__name__])  # so that a process begins at once
+KEY = Key.of("things", ["retrievers.base"], name="ünïcode / key")
+
+
+def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
+    def build() -> Arrays:
+        calls.append(name)
+        time.sleep(WORTH_KEEPING_S * 1.5)
+        return {"a": np.arange(20000, dtype=np.int32), "empty": np.zeros((0, 3)), "scalar": np.float32(2.5)}
+
+    return build
+
+
+@pytest.mark.parametrize("mapped_from", [1000, 10**9])
+def test_what_one_process_built_another_finds_read_or_mapped(
+    tmp_path: Path, mapped_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "MAPPED_BYTES", mapped_from)
+    calls: list[str] = []
+    first = DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    second = DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    assert calls == ["built"]
+    assert {name: array.tolist() for name, array in first.items()} == {n: a.tolist() for n, a in second.items()}
+    assert isinstance(second["a"].base, np.memmap) == (mapped_from == 1000)
+    assert not any(array.flags.writeable for array in second.values())
+
+
+def test_what_is_quick_to_build_is_not_written(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path)
+    value = store.arrays(KEY, lambda: {"a": np.ones(3)})
+    assert store.arrays(KEY, lambda: {"a": np.zeros(3)}) is value
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "flip", "manifest", "no manifest"])
+def test_a_damaged_entry_is_built_again_and_that_is_said(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+    DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    (array,) = tmp_path.rglob("a.npy")
+    if damage == "truncate":
+        array.write_bytes(array.read_bytes()[:100])
+    elif damage == "remove":
+        array.unlink()
+    elif damage == "garble":
+        array.write_bytes(b"x" * array.stat().st_size)
+    elif damage == "flip":
+        content = bytearray(array.read_bytes())
+        content[50_000] ^= 16
+        array.write_bytes(content)
+    elif damage == "manifest":
+        (array.parent / "manifest.json").write_text("{")
+    else:
+        (array.parent / "manifest.json").unlink()
+    again = DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
+    assert calls == ["built", "again"]
+    assert again["a"].tolist() == list(range(20000))
+    assert caplog.text.count("is damaged and is built again") == 1
+    DiskStore(tmp_path).arrays(KEY, slowly(calls, "third"))
+    assert calls == ["built", "again"]
+
+
+def test_a_damaged_entry_that_cannot_be_removed_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+    DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    (array,) = tmp_path.rglob("a.npy")
+    array.write_bytes(b"x" * array.stat().st_size)
+    read_only(monkeypatch)
+    again = DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
+    assert calls == ["built", "again"]
+    assert again["a"].tolist() == list(range(20000))
+    assert "is damaged and can't be removed: Read-only file system" in caplog.text
+
+
+def test_a_build_that_raises_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> Arrays:
+        raise RuntimeError("no")
+
+    store = DiskStore(tmp_path)
+    with pytest.raises(RuntimeError, match="no"):
+        store.arrays(KEY, fail)
+    calls: list[str] = []
+    store.arrays(KEY, slowly(calls))
+    assert calls == ["built"]
+
+
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be made or renamed from now on, as in a folder on a read-only file system."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for name in ("mkdir", "rename", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+
+
+def test_a_read_only_folder_is_read_and_costs_only_the_keeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+    DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    read_only(monkeypatch)
+    store = DiskStore(tmp_path)
+    with store.account() as costs:
+        assert store.arrays(KEY, slowly(calls))["a"].sum() > 0
+        assert store.arrays(numbered(1), slowly(calls, "another"))["a"].sum() > 0
+    store.note_use(costs, "scifact", "f", "bm25")
+    assert calls == ["built", "another"]
+    assert len(caplog.records) == 1
+    assert "is not kept" in caplog.text
+
+
+def test_on_a_full_disk_what_was_built_is_returned_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+    written = entries._Summed.write
+
+    def write(file: entries._Summed, data: bytes) -> int:
+        if file.size > 1000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written(file, data)
+
+    store = DiskStore(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(entries._Summed, "write", write)
+        patched.setattr(np, "save", in_pieces)
+        for n in range(3):
+            assert store.arrays(numbered(n), slowly(calls, str(n)))["a"].tolist() == list(range(20000))
+    assert calls == ["0", "1", "2"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"things, and what comes after it, is not kept in {tmp_path}: No space left on device"
+    ]
+    assert not list((tmp_path / "things").iterdir())
+    DiskStore(tmp_path).arrays(numbered(0), slowly(calls, "with room"))
+    DiskStore(tmp_path).arrays(numbered(0), slowly(calls, "not again"))
+    assert calls == ["0", "1", "2", "with room"]
+
+
+def in_pieces(file: entries._Summed, array: np.ndarray[Any, Any], **_: object) -> None:
+    for piece in np.array_split(array.ravel(), 10):
+        file.write(piece.tobytes())
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    calls: list[str] = []
+    assert DiskStore(blocked).arrays(KEY, slowly(calls))["a"].sum() > 0
+    assert calls == ["built"]
+
+
+def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path) -> None:
+    inner = Key.of("inner", ["retrievers.base"], n=1)
+    outer = [Key.of("outer", ["retrievers.base"], n=n) for n in (1, 2)]
+    store = DiskStore(tmp_path)
+
+    def build(key: Key) -> Callable[[], Arrays]:
+        def work() -> Arrays:
+            store.arrays(inner, slowly([]))
+            time.sleep(WORTH_KEEPING_S * 1.2)
+            return {"a": np.ones(1)}
+
+        return work
+
+    for reused, place in ((False, store), (True, store), (True, DiskStore(tmp_path))):
+        store = place
+        with store.account() as costs:
+            for key in outer:
+                store.arrays(key, build(key))
+        assert sorted(cost.kind for cost in costs.values()) == ["inner", "outer", "outer"]
+        assert all(cost.reused == reused for cost in costs.values())
+        outers = [cost.seconds for cost in costs.values() if cost.kind == "outer"]
+        assert all(WORTH_KEEPING_S < seconds < 2 * WORTH_KEEPING_S for seconds in outers)
+
+
+def numbered(n: int) -> Key:
+    return Key.of("things", ["retrievers.base"], n=n)
+
+
+def test_arrays_in_memory_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "MEMORY_BYTES", 10_000)
+    store = DiskStore(tmp_path)
+    kept = [store.arrays(numbered(n), lambda: {"a": np.zeros(500)}) for n in range(4)]  # of 4,000 bytes each
+    assert store.arrays(numbered(3), dict) is kept[3]
+    assert store.arrays(numbered(2), dict) is kept[2]
+    assert store.arrays(numbered(0), lambda: {"a": np.zeros(5000)}) is not kept[0]  # more than all that is allowed
+    assert len(store.arrays(numbered(0), dict)["a"]) == 5000
+    assert store.arrays(numbered(2), dict) == {}
+
+
+def test_many_arrays_drive_no_live_object_out(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path)
+    thing = store.share(KEY, object)
+    for n in range(2 * stores.LIVE_OBJECTS):
+        store.arrays(numbered(n), lambda: {"a": np.zeros(1)})
+    assert store.share(KEY, object) is thing
+    for n in range(stores.LIVE_OBJECTS):
+        store.share(numbered(n), object)
+    assert store.share(KEY, object) is not thing
+
+
+def test_mapped_arrays_are_not_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "MAPPED_BYTES", 1000)
+    store = DiskStore(tmp_path)
+    first, second = (store.arrays(KEY, slowly([])) for _ in range(2))
+    assert first is not second
+    assert first["a"].tolist() == second["a"].tolist()
+
+
+def test_what_is_read_from_disk_is_kept_in_memory(tmp_path: Path) -> None:
+    DiskStore(tmp_path).arrays(KEY, slowly([]))
+    store = DiskStore(tmp_path)
+    assert store.arrays(KEY, slowly([])) is store.arrays(KEY, slowly([]))
+
+
+def test_an_entry_that_cannot_be_read_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def load(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    calls: list[str] = []
+    DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "load", load)
+        DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
+    assert "can't be read, and its work is done again: Too many open files" in caplog.text
+    DiskStore(tmp_path).arrays(KEY, slowly(calls, "third"))
+    assert calls == ["built", "again"]
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: {"a": np.ones(3)}, slowly([]), lambda: 1 / 0], ids=["quick", "slow", "fails"]
+)
+def test_no_lock_is_left_behind(tmp_path: Path, build: Callable[[], Arrays]) -> None:
+    with suppress(ZeroDivisionError):
+        DiskStore(tmp_path).arrays(KEY, build)
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_one_builds_at_a_time_though_locks_come_and_go(tmp_path: Path) -> None:
+    spans: list[tuple[float, float]] = []
+
+    def build() -> Arrays:  # too quick to be kept, so that each builds in its turn
+        start = time.monotonic()
+        time.sleep(WORTH_KEEPING_S / 5)
+        spans.append((start, time.monotonic()))
+        return {"a": np.ones(1)}
+
+    threads = [threading.Thread(target=lambda: DiskStore(tmp_path).arrays(KEY, build)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(spans) == 8
+    assert all(one[1] <= next_one[0] for one, next_one in pairwise(sorted(spans)))
+
+
+def test_who_waits_for_another_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lock, "TOLD_EVERY_S", 0.05)
+    caplog.set_level(logging.INFO, "runner.store")
+    begun = threading.Event()
+
+    def build() -> Arrays:
+        begun.set()
+        time.sleep(0.5)
+        return {"a": np.ones(1)}
+
+    first = threading.Thread(target=lambda: DiskStore(tmp_path).arrays(KEY, build))
+    first.start()
+    begun.wait()
+    assert DiskStore(tmp_path).arrays(KEY, dict)["a"].tolist() == [1]
+    first.join()
+    assert set(caplog.messages) == {"waiting for things, which another process makes"}
+
+
+def test_what_killed_processes_left_goes_with_the_next_entry_of_the_kind(tmp_path: Path) -> None:
+    with SPAWN.Manager() as manager:
+        begun = manager.Event()
+        process = SPAWN.Process(target=stop_while_writing, args=(tmp_path, begun))
+        process.start()
+        begun.wait()
+        process.kill()
+        process.join()
+    assert len(list((tmp_path / "things").iterdir())) == 2  # a half-made entry and a lock
+    calls: list[str] = []
+    DiskStore(tmp_path).arrays(numbered(1), slowly(calls))
+    DiskStore(tmp_path).arrays(KEY, slowly(calls))
+    assert len(calls) == 2
+    assert sorted(path.name for path in (tmp_path / "things").iterdir()) == sorted([KEY.digest, numbered(1).digest])
+
+
+def stop_while_writing(folder: Path, begun: Any) -> None:
+    save = np.save
+
+    def stop(*arguments: Any, **named: Any) -> None:
+        save(*arguments, **named)
+        begun.set()
+        time.sleep(60)
+
+    np.save = stop
+    DiskStore(folder).arrays(KEY, slowly([]))
+
+
+KEYS = 6
+"""How many entries the processes below quarrel about."""
+
+
+def expected(n: int) -> np.ndarray[Any, Any]:
+    return np.arange(n * 1000, n * 1000 + 3000)
+
+
+def quarrel(folder: Path, seed: int, wrong: Path) -> None:
+    """Read, build and remove the same few entries for ever, and leave a file if one is not as it was built."""
+    stores.WORTH_KEEPING_S, entries.MAPPED_BYTES, lock.STALE_S = 0, 4000, 1.0
+    chance = random.Random(seed)
+    while True:
+        key = numbered(n := chance.randrange(KEYS))
+        stamp = np.full(2000, chance.getrandbits(32))  # of this build, so that a mixture of two is seen
+        store = DiskStore(folder)
+        with store.account() as costs:
+            found = store.arrays(key, lambda n=n, stamp=stamp: {"a": expected(n), "b": stamp, "c": stamp[:10]})  # type: ignore[misc]
+        store.note_use(costs, "quarrel", "f", f"run {n}")
+        if not (np.array_equal(found["a"], expected(n)) and len(found["b"]) == 2000):
+            wrong.write_text(f"{n}: {found}")
+        if len({*found["b"].tolist(), *found["c"].tolist()}) > 1:
+            wrong.write_text(f"{n} is a mixture: {found}")
+        if chance.random() < 0.4:
+            (entries.remove if chance.random() < 0.5 else entries.remove_damaged)(entries.folder_of(folder, key))
+
+
+def kill_now_and_then(folder: Path, wrong: Path, kills: int) -> None:
+    """Let three processes quarrel, and replace one of them again and again, killed at any moment."""
+    chance = random.Random(1)
+
+    def begin(seed: int) -> int:
+        if process := os.fork():
+            return process
+        try:
+            quarrel(folder, seed, wrong)
+        except Exception:
+            wrong.write_text(traceback.format_exc())
+        os._exit(1)
+
+    processes = [begin(seed) for seed in range(3)]
+    for seed in range(3, 3 + kills):
+        time.sleep(chance.uniform(0.01, 0.06))
+        process = processes.pop(chance.randrange(3))
+        os.kill(process, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL  # it did not end with an error
+        processes.append(begin(seed))
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> None:
+    folder, wrong = tmp_path / "store", tmp_path / "wrong"
+    together([SPAWN.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
+    assert not wrong.exists(), wrong.read_text()
+    left = [entry.folder for entry in entries.listed(folder)]
+    assert left
+    assert [entries.damage(entry) for entry in left] == [None] * len(left)
+    assert any(entry.uses for entry in entries.listed(folder))
+    entries.tidy(folder / "things")
+    there = sorted((folder / "things").iterdir())
+    assert [path for path in there if path.suffix != ".lock" or path.read_text()] == sorted(left)  # unsigned ones wait
+
+
+def build_each(folder: Path, begin: Any, built: Path, machine: str) -> None:
+    if machine:
+        lock._place = lambda: machine  # type: ignore[assignment]
+    begin.wait()
+    for n in range(12):
+
+        def work(n: int = n) -> Arrays:
+            with built.open("a") as file:
+                file.write(f"{n}\n")
+            time.sleep(WORTH_KEEPING_S * 1.2)
+            return {"a": expected(n)}
+
+        assert np.array_equal(DiskStore(folder).arrays(numbered(n), work)["a"], expected(n))
+
+
+@pytest.mark.parametrize("machines", [["", "", "", ""], ["one", "one", "another", "a third"]], ids=["one", "several"])
+def test_what_several_processes_want_is_built_once_by_whatever_machine(tmp_path: Path, machines: list[str]) -> None:
+    begin, built = SPAWN.Barrier(4), tmp_path / "built"
+    together(SPAWN.Process(target=build_each, args=(tmp_path / "store", begin, built, where)) for where in machines)
+    assert sorted(map(int, built.read_text().split())) == list(range(12))
+    assert len(entries.listed(tmp_path / "store")) == 12
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def together(processes: Iterable[Any]) -> None:
+    started = list(processes)
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    assert [process.exitcode for process in started] == [0] * len(started)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A retriever that takes its time, and leaves a line in a file whenever it searches."""
+
+    searches: Path
+
+    def index(self, corpus: Corpus, store: Store) -> Slow:
+        return self
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        with self.searches.open("a") as file:
+            file.write("searched\n")
+        time.sleep(WORTH_KEEPING_S * 4)
+        found = no_rankings(len(queries), k)
+        found.documents[:, 0], found.scores[:, 0] = 0, 1.0
+        return replace(found, seconds=np.zeros(len(queries), dtype=np.float32))
+
+
+def search_hybrid(folder: Path, begin: Any, searches: Path, alpha: float) -> None:
+    corpus = Corpus(["a", "b"], ["red boat", "blue boat"])
+    begin.wait()
+    hybrid = Hybrid(parts={"slow": Slow(searches), "lexical": BM25(analyzer=Analyzer())}, alpha=alpha)
+    assert searched(hybrid, corpus, ["red"], 2, DiskStore(folder)).documents[0, 0] == 0
+
+
+def test_a_part_that_hybrids_of_several_processes_share_is_searched_once(tmp_path: Path) -> None:
+    begin, searches = SPAWN.Barrier(2), tmp_path / "searches"
+    together(
+        SPAWN.Process(target=search_hybrid, args=(tmp_path / "store", begin, searches, alpha)) for alpha in (0.3, 0.6)
+    )
+    assert searches.read_text() == "searched\n"
+
+
+def test_a_store_goes_to_another_process_as_its_folder(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path)
+    thing = store.share(KEY, lambda: threading.Lock())  # what can't be pickled stays here
+    other = pickle.loads(pickle.dumps(store))
+    assert other.folder == tmp_path
+    assert other.share(KEY, object) is not thing
+
+
+def test_uses_are_noted_once_a_dataset(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path)
+    for dataset, run in (("scifact", "k1=1"), ("scifact", "k1=2"), ("medquad", "k1=3")):
+        with store.account() as costs:
+            store.arrays(KEY, slowly([]))
+            store.arrays(numbered(1), lambda: {"a": np.ones(1)})  # not kept on disk
+        store.note_use(costs, dataset, f"fingerprint of {dataset}", run)
+    again = DiskStore(tmp_path)
+    with again.account() as costs:
+        again.arrays(KEY, slowly([]))
+    again.note_use(costs, "scifact", "fingerprint of scifact", "k1=4")
+    (entry,) = entries.listed(tmp_path)
+    assert [(use.dataset, use.run) for use in sorted(entry.uses, key=lambda use: use.at)] == [
+        ("scifact", "k1=1"),
+        ("medquad", "k1=3"),
+        ("scifact", "k1=4"),
+    ]
+    assert {use.fingerprint for use in entry.uses} == {"fingerprint of scifact", "fingerprint of medquad"}
+
+
+def test_live_objects_stay_in_the_process(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path)
+    thing = store.share(KEY, object)
+    assert store.share(KEY, object) is thing
+    assert not list(tmp_path.rglob("*"))

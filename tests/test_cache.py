@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Corpus, Key, searched
+from retrievers.bm25 import BM25
+from runner.__main__ import main
+from runner.commands.cache import CacheSettings, chosen
+from runner.store import disk as stores
+from runner.store.disk import DiskStore
+from runner.store.entries import Entry, Use, folder_of, listed, note, read, write
+
+DAY = 86400.0
+SCIFACT, MEDQUAD = "5c1fac7" + "0" * 25, "3ed00ad" + "0" * 25
+
+Lines = Callable[..., list[str]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path / "mlruns" / "cache"
+
+
+@pytest.fixture
+def out(here: Path, capsys: pytest.CaptureFixture[str]) -> Lines:
+    """Return a function that runs the verb and returns the lines that it prints."""
+
+    def run(*arguments: str, code: int = 0) -> list[str]:
+        assert main(["cache", *arguments]) == code
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def keep(store: Path, kind: str, days: float, size: int = 1000, **parts: object) -> Path:
+    """Make an entry some days ago, with about so many bytes."""
+    key = Key.of(kind, [], days=days, **parts)
+    folder = folder_of(store, key)
+    write(folder, key, {"a": np.zeros(size, dtype=np.uint8)}, {key.digest: (kind, 2.0)})
+    os.utime(folder / "manifest.json", (time.time() - days * DAY,) * 2)
+    return folder
+
+
+@pytest.fixture
+def kept(here: Path) -> dict[str, Path]:
+    """Return a store's entries by name: two of scifact, one of medquad, one that nobody noted the use of."""
+    found = {
+        "postings": keep(here, "postings", 100, corpus=SCIFACT, analyzer=Analyzer()),
+        "rankings": keep(here, "rankings", 40, 5_000_000, corpus=SCIFACT, retriever=BM25(analyzer=Analyzer())),
+        "medquad": keep(here, "rankings", 10, corpus=MEDQUAD, retriever=BM25(analyzer=Analyzer(), k1=2)),
+        "vectors": keep(here, "document vectors", 50, texts="0" * 32, model="minilm"),
+    }
+    use = Use(time.time() - 20 * DAY, "scifact", "f" * 32, "bm25 k1=0.9")
+    note(here, "one", use, [found["postings"].name, found["rankings"].name])
+    note(here, "two", Use(time.time() - 1 * DAY, "medquad", MEDQUAD, "k1=2"), [found["medquad"].name])
+    return found
+
+
+def left(kept: dict[str, Path]) -> set[str]:
+    return {name for name, folder in kept.items() if folder.exists()}
+
+
+def test_an_empty_store_is_said_to_be_empty(here: Path, out: Lines) -> None:
+    assert out() == ["mlruns/cache: nothing is kept there"]
+    here.mkdir(parents=True)
+    assert out("cache.verify=true") == ["0 entries, 0 bytes: none damaged"]
+    assert out("store.path=elsewhere", "cache.older_than=1d", "cache.remove=true") == [
+        "elsewhere: nothing is kept there"
+    ]
+
+
+def test_what_is_kept_is_listed_by_kind_dataset_and_settings(kept: dict[str, Path], out: Lines) -> None:
+    first, _, head, _, *rows = out()
+    assert first == "mlruns/cache: 4 entries, 5.0 MB"
+    assert head.split("  ")[0] == "kind"
+    assert sorted(row.split()[0] for row in rows if row[0] != " ") == ["document", "postings", "rankings", "rankings"]
+    assert "scifact" in rows[0]  # the largest first
+    (scifact,) = (row for row in rows if row.startswith("rankings") and "scifact" in row)
+    for word in ("5.0 MB", "BM25(", "2.0 s", "40 d", "20 d ago", "bm25"):
+        assert word in scifact
+    (vectors,) = (row for row in rows if row.startswith("document vectors"))
+    for word in ("model=minilm", "50 d", "50 d ago", "\N{EN DASH}"):
+        assert word in vectors
+
+
+def test_entries_that_differ_in_their_settings_are_counted(here: Path, out: Lines) -> None:
+    for k1 in (0.6, 0.9, 1.2):
+        keep(here, "rankings", 1, corpus=SCIFACT, queries="1" * 32, retriever=BM25(analyzer=Analyzer(), k1=k1))
+    (row,) = out()[4:]
+    assert " 3 of BM25 " in row
+    assert "corpus 5c1fac70" in row
+
+
+@pytest.mark.parametrize("width", [40, 60, 90, 200])
+def test_a_table_fits_the_terminal(
+    kept: dict[str, Path], out: Lines, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert all(len(line) <= width for line in out()[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "goes"),
+    [
+        (["cache.older_than=30d"], "vectors"),  # what was used lately is not old
+        (["cache.older_than=2w"], "vectors postings rankings"),
+        (["cache.older_than=0d"], "vectors postings rankings medquad"),
+        (["cache.older_than=23h", "cache.kind=rankings"], "rankings medquad"),
+        (["cache.kind=document vectors"], "vectors"),
+        (["cache.dataset=scifact"], "postings rankings"),
+        (["cache.dataset=5c1fac7"], "postings rankings"),  # the corpus's
+        (["cache.dataset=ffffff"], "postings rankings"),  # the dataset's
+        (["cache.dataset=5c1f"], ""),  # too short to be sure
+        (["cache.dataset=minilm"], ""),  # no fingerprint
+        (["cache.max_size=1MB"], "vectors postings rankings"),
+        (["cache.max_size=5.01 MB"], ""),
+        (["cache.max_size=0B"], "vectors postings rankings medquad"),
+        (["cache.dataset=scifact", "cache.max_size=5001 kB"], "postings"),
+    ],
+)
+def test_what_is_meant_is_shown_and_goes_only_when_told_so(
+    kept: dict[str, Path], out: Lines, arguments: list[str], goes: str
+) -> None:
+    shown = out(*arguments)
+    assert left(kept) == set(kept)
+    assert ("cache.remove=true removes them" in shown[0]) == bool(goes)
+    done = out(*arguments, "cache.remove=true")
+    assert left(kept) == set(kept) - set(goes.split())
+    assert (" removed, of 4 entries" in done[0]) == bool(goes)
+    assert done[1:] == shown[1:]
+
+
+def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
+    kept: dict[str, Path], here: Path, out: Lines
+) -> None:
+    half = kept["postings"].with_name(f".{kept['postings'].name}.elsewhere.1.01234567")
+    half.mkdir()
+    os.utime(half, (0, 0))
+    out("cache.older_than=0d", "cache.remove=true")
+    assert [path for path in here.rglob("*") if path.is_file()] == []
+    assert not half.exists()
+    assert out() == ["mlruns/cache: nothing is kept there"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cache.kind=ranking"], "fits cache.kind=ranking; did you mean rankings?"),
+        (["cache.dataset=scifcat"], "fits cache.dataset=scifcat; did you mean scifact?"),
+        (["cache.dataset=scifact", "cache.kind=document vectors"], "none of which fits"),
+    ],
+)
+def test_where_nothing_fits_that_is_said_and_is_no_mistake(
+    kept: dict[str, Path], out: Lines, arguments: list[str], said: str
+) -> None:
+    for more in ([], ["cache.remove=true"]):
+        (line,) = out(*arguments, *more)
+        assert said in line
+    assert left(kept) == set(kept)
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("cache.remove=true", "cache.remove=true: say what is to go: cache.older_than=30d"),
+        ("cache.older_than=30", "cache.older_than=30: should be a number and one of s, min, h, d, w, such as 30d"),
+        ("cache.older_than=-1d", "cache.older_than=-1d: should be a number"),
+        ("cache.older_than=3 months", "cache.older_than=3 months: should be a number"),
+        ("cache.max_size=much", "cache.max_size=much: should be a number and one of B, kB, MB, GB, TB, such as 2GB"),
+        ("cache.verify=maybe", "cache.verify=maybe: should be a valid boolean"),
+        ("cache.older=30d", "cache.older: no such setting; did you mean older_than?"),
+        ("cash.verify=true", "cash.verify: no such setting"),
+        ("store.path=null", "store.path"),
+    ],
+)
+def test_a_mistake_is_one_line_and_removes_nothing(
+    kept: dict[str, Path], argument: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = [] if "remove" in argument else ["cache.kind=rankings", "cache.remove=true"]
+    assert main(["cache", argument, *choice]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert left(kept) == set(kept)
+
+
+def test_verify_finds_what_is_damaged_and_removes_only_that(kept: dict[str, Path], out: Lines) -> None:
+    assert out("cache.verify=true") == ["4 entries, 5.0 MB: none damaged"]
+    array = kept["rankings"] / "a.npy"
+    content = bytearray(array.read_bytes())
+    content[4_000_000] ^= 1
+    array.write_bytes(content)
+    (kept["vectors"] / "manifest.json").unlink()
+    first, *table = out("cache.verify=true", code=1)
+    assert first == "4 entries, 5.0 MB: 2 damaged; cache.remove=true removes them"
+    assert any("a.npy has changed since it was written" in line for line in table)
+    assert any("manifest.json is missing" in line for line in table)
+    assert out("cache.verify=true", "cache.kind=postings")[0].endswith("none damaged")
+    assert left(kept) == set(kept)
+    assert out("cache.verify=true", "cache.remove=true", code=1)[0].endswith("2 damaged, 2 removed")
+    assert left(kept) == {"postings", "medquad"}
+    assert out("cache.verify=true", "cache.remove=true")[0].endswith("none damaged, 0 removed")
+
+
+def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
+    kept: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self == Path("mlruns/cache") / kept["postings"].relative_to(kept["postings"].parents[1]):
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    assert main(["cache", "cache.older_than=0d", "cache.remove=true"]) == 1
+    told = capsys.readouterr()
+    assert "3 entries, 5.0 MB removed, of 4 entries" in told.out
+    assert f"postings/{kept['postings'].name}: can't be removed (Permission denied)" in told.err
+    assert left(kept) == {"postings"}
+
+
+def test_a_machine_is_told_everything(kept: dict[str, Path], out: Lines) -> None:
+    told = orjson.loads("\n".join(out("cache.json=true")))
+    assert (told["store"], len(told["entries"])) == ("mlruns/cache", 4)
+    assert told["bytes"] == sum(entry["bytes"] for entry in told["entries"])
+    by_digest = {entry["digest"]: entry for entry in told["entries"]}
+    postings = by_digest[kept["postings"].name]
+    assert (postings["kind"], postings["parts"]["corpus"], postings["seconds"]) == ("postings", SCIFACT, 2.0)
+    assert [(use["dataset"], use["run"]) for use in postings["uses"]] == [("scifact", "bm25 k1=0.9")]
+    assert postings["used"] == postings["uses"][0]["at"] > postings["made"]
+    assert not any(entry["removed"] or "damage" in entry for entry in told["entries"])
+
+
+def test_a_machine_is_told_what_is_damaged_and_what_went(kept: dict[str, Path], out: Lines) -> None:
+    (kept["vectors"] / "a.npy").unlink()
+    told = orjson.loads("\n".join(out("cache.json=true", "cache.verify=true", "cache.remove=true", code=1)))
+    by_digest = {entry["digest"]: (entry["damage"], entry["removed"]) for entry in told["entries"]}
+    assert by_digest.pop(kept["vectors"].name) == ("a.npy is missing", True)
+    assert set(by_digest.values()) == {(None, False)}
+
+
+def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "WORTH_KEEPING_S", 0)
+    corpus = Corpus(["a", "b"], ["red boat", "blue boat"])
+
+    def search(store: DiskStore, k1: float) -> Any:
+        with store.account() as costs:
+            found = searched(BM25(analyzer=Analyzer(), k1=k1), corpus, ["red"], 2, store).documents.tolist()
+        store.note_use(costs, "boats", "b" * 32, f"k1={k1}")
+        return found
+
+    first, second = DiskStore(here), DiskStore(here)
+    before = search(first, 1.0)
+    assert search(second, 1.0) == before
+    assert "boats" in "\n".join(out("cache.dataset=boats", "cache.remove=true"))
+    assert listed(here) == []
+    assert search(first, 1.0) == search(first, 2.0) == search(second, 2.0) == search(DiskStore(here), 1.0) == before
+    assert {use.run for entry in listed(here) for use in entry.uses} >= {"k1=2.0"}
+    for entry in listed(here):
+        read(entry.folder)
+
+
+SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20)
+
+
+@given(SIZES, st.integers(0, 600))
+def test_what_stays_within_a_size_fits_and_is_what_was_used_last(sizes: list[tuple[int, int]], most: int) -> None:
+    kept = [Entry(Path(str(n)), "k", {}, size, 0.0, float(used), ()) for n, (size, used) in enumerate(sizes)]
+    kept.sort(key=lambda entry: entry.used)
+    goes = chosen(kept, CacheSettings(max_size=f"{most}B"), 100.0)  # type: ignore[arg-type]
+    stays = [entry for entry in kept if entry not in goes]
+    assert sum(entry.bytes for entry in stays) <= most
+    assert not goes or sum(entry.bytes for entry in stays) + goes[-1].bytes > most
+    assert all(gone.used <= entry.used for gone in goes for entry in stays)
+
+
+def test_help_explains_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "--help"]) == 0
+    told = capsys.readouterr().out
+    for name in CacheSettings.__dataclass_fields__:
+        assert f"cache.{name}=" in told
