@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     verb = _take_verb(words)
+    words = [f"{verb}.json=true" if word == "--json" else word for word in words]
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
         return 0

@@ -28,7 +28,7 @@ from runner.metrics.abstention import abstention, statuses
 from runner.metrics.scores import Grader, Scores
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Found, QueryTable, Result, Stage, Timings
-from runner.store import Cost, DiskStore
+from runner.store.disk import Cost, DiskStore
 
 SEARCH_STAGES = frozenset({"rankings", "query vectors"})
 """The kinds of work that belong to answering queries. All other is indexing, but for what comes next."""
@@ -107,6 +107,7 @@ class Bench:
         with self.store.account() as costs:
             depth = min(settings.depth, len(dataset.corpus))
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
+        self.store.note_use(costs, dataset.name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
         scores = grader.score(rankings, settings.expanded)
         result = _result(experiment, dataset, grader, rankings, scores)

@@ -172,8 +172,8 @@ def save(result: Result, folder: Path) -> None:
     (folder / "result.json").write_bytes(orjson.dumps(head, option=options, default=str))
 
 
-def load(path: Path) -> Result:
-    """Read a record back, by its folder or its `result.json`; raises `ResultError`."""
+def load(path: Path, rankings: bool = True) -> Result:
+    """Read a record back, by its folder or its `result.json`, with its rankings or without; raises `ResultError`."""
     import pyarrow.parquet as pq
 
     file = path / "result.json" if path.is_dir() else path
@@ -193,12 +193,12 @@ def load(path: Path) -> Result:
     stages = [Stage(**stage) for stage in timings.pop("stages")]
     head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
     scores = np.array([table[m] for m in head["measures"]], dtype=np.float64).reshape(-1, len(queries.ids))
-    rankings = file.parent / "rankings.parquet"
+    found = file.parent / "rankings.parquet"
     return Result(
         **head | {"dataset": DatasetSummary(**head["dataset"]), "timings": Timings(stages=stages, **timings)},
         queries=queries,
         scores=scores,
-        found=_found(pq.read_table(rankings), queries.ids) if rankings.is_file() else None,
+        found=_found(pq.read_table(found), queries.ids) if rankings and found.is_file() else None,
     )
 
 

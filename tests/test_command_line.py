@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,7 +78,8 @@ def test_a_sweep_is_one_parent_and_its_combinations(
         "k1=0.9, b=0.5",
     ]
     assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
-    assert parent.data.params == {"Axis/retriever.k1": "0.6, 0.9", "Axis/retriever.b": "0.0, 0.5"}
+    axes = {key: value for key, value in parent.data.tags.items() if key.startswith("Axis/")}
+    assert axes == {"Axis/retriever.k1": "0.6, 0.9", "Axis/retriever.b": "0.0, 0.5"}
     assert len({run.data.tags["config_hash"] for run in children}) == 4
     assert "4 combinations" in capsys.readouterr().out
 
@@ -117,8 +119,11 @@ def test_fail_fast_stops_at_the_first_failure(broken: list[str], runs: Callable[
     assert "when=search" not in {run.info.run_name for run in runs()}
 
 
-def test_an_interrupted_sweep_keeps_what_was_finished(broken: list[str], runs: Callable[[], list[Run]]) -> None:
+def test_an_interrupted_sweep_keeps_what_was_finished(
+    broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["-m", "retriever.when=never,interrupt,search", *broken]) == 130
+    assert "stopped after 1 of 3: the same command goes on" in capsys.readouterr().out
     assert sorted(run.info.status for run in runs()) == ["FINISHED", "KILLED"]
 
 
@@ -255,3 +260,16 @@ def test_help_explains_the_groups_with_examples(here: Path) -> None:
     )
     for word in ("Verbs", "retriever   bm25, dense", "Five examples", "experiment=hybrid_weights"):
         assert word in done.stdout
+
+
+def test_hydras_own_sweeper_and_a_launcher_log_a_run_for_each_job(here: Path, runs: Callable[[], list[Run]]) -> None:
+    """In a process of its own: the launcher leaves threads behind."""
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'retrieval-runner[slurm]'")
+    launcher = ["hydra/sweeper=basic", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]
+    command = [sys.executable, "-m", "runner", "-m", *launcher, "retriever=bm25", "retriever.k1=0.6,0.9", *DATA]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, timeout=300)
+    found = {run.info.run_name: run.info.status for run in runs()}
+    assert len(found) == 2
+    assert set(found.values()) == {"FINISHED"}
+    assert all("retriever.k1" in str(name) for name in found)

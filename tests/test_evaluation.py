@@ -19,7 +19,7 @@ from runner.datasets.base import Queries, Raw, Source
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
 from runner.result import load, save
-from runner.store import WORTH_KEEPING_S, DiskStore
+from runner.store.disk import WORTH_KEEPING_S, DiskStore
 
 METRICS = MetricSettings(k_values=(1, 2), depth=10)
 

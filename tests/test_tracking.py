@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from runner.config.objects import ConfigError
 from runner.result import load
-from runner.tracking.record import metric_name
+from runner.tracking.record import Failed, Finished, metric_name
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import Tracker
+from runner.tracking.tracker import State, Sweep, Tracker, sqlite_state, this_process
 from tests.reports.factory import result as make_result
 
 
@@ -38,7 +41,7 @@ def test_measures_have_one_spelling_in_mlflow(measure: str, name: str) -> None:
 def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
     result = make_result()
     tracker = Tracker(tracking)
-    logged = tracker.log_result(result, {"retriever": "bm25", "retriever.k1": "0.9"}, {"report.md": "# report"})
+    (logged,) = tracker.log([Finished(result, {"retriever": "bm25", "retriever.k1": "0.9"}, {"report.md": "# report"})])
     run_id = logged.id
     client = MlflowClient(tracking.uri)
     run = client.get_run(run_id)
@@ -69,12 +72,16 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
 
 def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
-    tracker.start_sweep("a sweep", {"k1": "1, 2"}, 2)
-    child = tracker.log_result(make_result(), {"k1": "1"}, {}).id
-    failed = tracker.log_failure("k1=2", {"k1": "2"}, "RuntimeError: no luck", "the traceback").id
+    tracker.start_sweep(Sweep("abc", "a sweep", {"k1": "1, 2"}, 2, this_process()))
+    entries = (
+        Finished(make_result(), {"k1": "1"}, trec=False),
+        Failed("k1=2", {"k1": "2"}, "RuntimeError: no luck", "tr"),
+    )
+    child, failed = (run.id for run in tracker.log(entries))
     parent = tracker.finish_sweep(make_result(), {"report.md": "x"}, "FAILED").id
     client = MlflowClient(tracking.uri)
     assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
+    assert client.get_run(child).data.tags["sweep_id"] == "abc"
     assert "rankings.trec.gz" not in {item.path for item in client.list_artifacts(child)}
     assert client.get_run(failed).info.status == "FAILED"
     assert client.get_run(failed).data.tags["error"] == "RuntimeError: no luck"
@@ -92,7 +99,7 @@ def test_a_store_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> No
 
 def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None:
     parameters = {f"p{i}": "x" * (7000 if i == 0 else 1) for i in range(250)}
-    run_id = Tracker(tracking).log_result(make_result(), parameters, {}).id
+    ((run_id, _),) = map(astuple, Tracker(tracking).log([Finished(make_result(), parameters)]))
     logged = MlflowClient(tracking.uri).get_run(run_id).data.params
     assert len(logged) == 250
     assert len(logged["p0"]) == 6000
@@ -100,8 +107,79 @@ def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None
 
 def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
     result = make_result(types=("multi item", "multi-item", "один", "два"))
-    run_id = Tracker(tracking).log_result(result, {}, {}).id
+    ((run_id, _),) = map(astuple, Tracker(tracking).log([Finished(result, {})]))
     logged = MlflowClient(tracking.uri).get_run(run_id).data.metrics
     primary = metric_name(result.primary)
     places = {key.split("/")[1] for key in logged if key.startswith("by_type/") and key.endswith(primary)}
     assert places == {"multi_item", "multi_item_2", "один", "два"}
+
+
+def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking) -> None:
+    """Every table, every column, but for ids and moments: what a new MLflow changes is seen here."""
+    tracker, entry = Tracker(tracking), Finished(make_result(), {"k1": "1", "long": "x" * 7000})
+    record = tracker._of_sweep(entry.record)
+    ours, theirs = tracker.log([entry])[0].id, tracker._through_client(record).id
+    MlflowClient(tracking.uri).delete_tag(theirs, "process")
+    database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))
+    tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+
+    def rows(run_id: str) -> dict[str, list[dict[str, object]]]:
+        found: dict[str, list[dict[str, object]]] = {}
+        for table in tables:
+            asked = database.execute(f"select * from {table}")
+            columns = [column[0] for column in asked.description]
+            every = [dict(zip(columns, row, strict=True)) for row in asked]
+            mine = [row for row in every if run_id in row.values() or row.get("input_uuid") in links(run_id)]
+            changing = {"timestamp", "start_time", "end_time", "artifact_uri", "input_uuid"}
+            shown = [{k: "" if k in changing or v == run_id else v for k, v in row.items()} for row in mine]
+            found[table] = sorted(shown, key=repr)
+        return found
+
+    def links(run_id: str) -> set[str]:
+        return {i for (i,) in database.execute("select input_uuid from inputs where destination_id = ?", (run_id,))}
+
+    assert rows(ours) == rows(theirs)
+    assert {table for table, found in rows(ours).items() if found} == {
+        "runs", "tags", "params", "metrics", "latest_metrics", "inputs", "input_tags",
+    }  # fmt: skip
+    artifacts = {MlflowClient(tracking.uri).get_run(run).info.artifact_uri.replace(run, "") for run in (ours, theirs)}
+    assert len(artifacts) == 1
+
+
+def test_runs_of_one_call_are_there_together_or_not_at_all(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = Tracker(tracking)
+    entries = [Finished(make_result(), {"k1": "1"}), Finished(make_result(), {"k1": "2"})]
+    monkeypatch.setattr("runner.tracking.database._insert_datasets", lambda *_: 1 / 0)
+    with pytest.raises(MlflowException, match="division by zero"):
+        tracker.log(entries)
+    assert MlflowClient(tracking.uri).search_runs([tracker.experiment]) == []
+
+
+def test_a_sweep_is_found_again_with_what_is_finished(tracking: Tracking) -> None:
+    tracker = Tracker(tracking)
+    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State()
+    sweep = tracker.start_sweep(Sweep("abc", "a sweep", {}, 2, this_process()))
+    done = Finished(make_result(), {}, tags={"combination": "1"})
+    run, _ = tracker.log([done, Failed("k1=2", {}, "no luck", "", {"combination": "2"})])
+    tracker.finish_sweep(None, {}, "FAILED")
+    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State(sweep.run, "FAILED", {"1": run})
+    assert tracker.state("another") == State()
+    tracker.start_sweep(sweep)
+    assert tracker.log([done], again=True) == []
+    MlflowClient(tracking.uri).delete_run(run.id)
+    assert tracker.state("abc").finished == {}
+
+
+def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> None:
+    tracker = Tracker(tracking)
+    gone = this_process().rpartition(":")[0] + ":0.0"
+    left = tracker.start_sweep(Sweep("abc", "left", {}, 1, gone))
+    elsewhere = tracker.start_sweep(Sweep("def", "elsewhere", {}, 1, "another.machine:1:0.0"))
+    assert left.run is not None and elsewhere.run is not None
+    assert sqlite_state(tracking, "abc").run == left.run
+    with pytest.raises(ConfigError, match=r"under way in another\.machine:1"):
+        sqlite_state(tracking, "def")
+    assert tracker.recover() == 1
+    client = MlflowClient(tracking.uri)
+    assert client.get_run(left.run.id).info.status == "KILLED"
+    assert client.get_run(elsewhere.run.id).info.status == "RUNNING"

@@ -25,9 +25,13 @@ from runner.__main__ import main
 from runner.config.objects import ConfigError
 from runner.result import Result, load
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Sweep, Tracker, sqlite_state
+from tests.reports.factory import result as make_result
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
+SWEPT = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2)
 PASSWORD = "s3cr@t"
 PATIENCE = 60
 
@@ -147,7 +151,7 @@ def _held(uri: str) -> dict[str, Any]:
             "parameters": run.data.params,
             "metrics": {k: v for k, v in run.data.metrics.items() if not k.startswith(("time/", "latency/"))},
             "curve": [(point.step, point.value) for point in client.get_metric_history(identity, "curve/ndcg")],
-            "tags": {k: v for k, v in run.data.tags.items() if k not in ("mlflow.parentRunId", "sweep")},
+            "tags": {k: v for k, v in run.data.tags.items() if k not in ("mlflow.parentRunId", "process")},
             "datasets": [each.dataset.digest for each in run.inputs.dataset_inputs],
             "artifacts": {item.path for item in client.list_artifacts(identity)},
         }
@@ -254,23 +258,54 @@ def test_a_process_of_its_own_leaves_the_same_as_writing_in_place(here: Path, ex
 def test_a_process_that_cannot_open_its_store_says_why_to_all_who_wait(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     tracking = Tracking(uri=f"sqlite:///{tmp_path}/file/mlflow.db")
-    with pytest.raises(ConfigError, match="cannot be opened"), BackgroundTracker(tracking) as tracker:
-        tracker.finish_sweep(None, {}, "FAILED").result()
+    with BackgroundTracker(tracking) as tracker:
+        tracker.start_sweep(SWEPT)
+        with pytest.raises(ConfigError, match="cannot be opened"):
+            tracker.finish_sweep(None, {}, "FAILED")
+        with pytest.raises(ConfigError, match="cannot be opened"):
+            tracker.log(Finished(make_result(), {}))
 
 
-def test_a_process_that_is_killed_is_one_line(tracking: Tracking) -> None:
-    with pytest.raises(ConfigError, match=r"tracking\.background=false"), BackgroundTracker(tracking):
+def test_when_the_process_that_logs_is_killed_another_takes_its_place(tracking: Tracking) -> None:
+    with BackgroundTracker(tracking) as tracker:
+        tracker.start_sweep(SWEPT)
+        tracker.log(Finished(make_result(), {}, tags={"combination": "1"}))
+        tracker.flush()
         (process,) = multiprocessing.active_children()
         process.kill()
+        tracker.log(Finished(make_result(), {}, tags={"combination": "2"}))
+        tracker.finish_sweep(None, {}, "FINISHED")
+        assert tracker.trouble is None
+    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1", "2"}
+    statuses = [run.info.status for run in Tracker(tracking)._search("")]
+    assert statuses == ["FINISHED"] * 3
 
 
-def test_after_what_could_not_be_written_nothing_is_tried(tracking: Tracking) -> None:
-    with BackgroundTracker(replace(tracking, background=False)) as tracker:
-        database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"), isolation_level=None)
-        with closing(database):
-            database.execute("DROP TABLE runs")
-        with pytest.raises(ConfigError, match=r"cannot be written to \(.*no such table") as first:
-            tracker.start_sweep("a sweep", {"k1": "1, 2"}, 2)
-        with pytest.raises(ConfigError) as second:
-            tracker.finish_sweep(None, {}, "FAILED")
-        assert second.value is first.value
+def test_a_process_that_is_killed_again_and_again_is_one_line(tracking: Tracking) -> None:
+    with pytest.raises(ConfigError, match=r"tracking\.background=false"), BackgroundTracker(tracking) as tracker:
+        for _ in range(9):
+            tracker.start()
+            (process,) = multiprocessing.active_children()
+            process.kill()
+            tracker.ask("recover")
+
+
+def test_what_could_not_be_logged_is_handed_back_and_tried_again_later(tracking: Tracking) -> None:
+    moment = 0.0
+    entries = [Finished(make_result(), {}, tags={"combination": str(i)}) for i in range(4)]
+    file = tracking.uri.removeprefix("sqlite:///")
+    with BackgroundTracker(replace(tracking, background=False), clock=lambda: moment) as tracker:
+        tracker.start_sweep(SWEPT)
+        tracker.log(entries[0])
+        with closing(sqlite3.connect(file, isolation_level=None)) as database:
+            database.execute("ALTER TABLE metrics RENAME TO gone")
+            tracker.log(entries[1])
+            assert "cannot be written to" in str(tracker.trouble)
+            database.execute("ALTER TABLE gone RENAME TO metrics")
+        tracker.log(entries[2])
+        assert tracker.take_unlogged() == entries[1:3]
+        moment += 60
+        tracker.log(entries[3])
+        assert tracker.trouble is None
+        assert tracker.take_unlogged() == []
+    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"0", "3"}

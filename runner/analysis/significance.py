@@ -7,10 +7,11 @@ resamples, drawn from a seed. Knows nothing of measures.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 Floats = NDArray[np.float64]
 
@@ -67,13 +68,20 @@ def bootstrap_interval(values: Floats, confidence: float = 0.95, resamples: int 
     present = (~np.isnan(rows)).astype(np.float64)
     filled = np.nan_to_num(rows)
     means = np.repeat(_means(rows)[:, None], resamples, axis=1)
-    for start, size in _blocks(resamples, n):
-        times = _times_drawn(n, size, seed, start)
-        counts = np.float64(n) if present.all() else present @ times
-        np.divide(filled @ times, counts, out=means[:, start : start + size], where=counts > 0)
+    # One thread: so small a product gains little by more, and on a busy machine waits long for them.
+    with _blas().limit(limits=1, user_api="blas"):
+        for start, size in _blocks(resamples, n):
+            times = _times_drawn(n, size, seed, start)
+            counts = np.float64(n) if present.all() else present @ times
+            np.divide(filled @ times, counts, out=means[:, start : start + size], where=counts > 0)
     low = (1 - confidence) / 2
     intervals: Floats = np.quantile(means, [low, 1 - low], axis=1).T.reshape(*values.shape[:-1], 2)
     return intervals
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def permutation_test(differences: Floats, resamples: int = 10000, seed: int = 0) -> Floats:

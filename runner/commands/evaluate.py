@@ -12,6 +12,7 @@ FAILED = 1
 def main(cfg: DictConfig) -> int:
     """Run one evaluation; return 1 when the retriever raised."""
     from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
 
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError, build
@@ -20,17 +21,21 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.reports.markdown import result_markdown
     from runner.reports.page import result_page
-    from runner.store import DiskStore
-    from runner.sweep.execute import settings_of
+    from runner.store.disk import DiskStore
+    from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker
+    from runner.tracking.record import Failed, Finished
 
-    settled = settle(cfg, HydraConfig.get().runtime.choices)
-    experiment = experiment_of(settled)
+    hydra = HydraConfig.get()
+    settled = settle(cfg, hydra.runtime.choices)
+    # A job of another sweeper than ours, which a launcher may have taken to another machine, is told by its overrides.
+    experiment = experiment_of(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     if settings_of(settled.config.get("sweep")).union:
         raise ConfigError("sweep.union: add -m to run a sweep")
     bench = Bench(DiskStore(store_path(settled.config)))
     bench.dataset(experiment.source)
     with BackgroundTracker(build(settled.config["tracking"], "tracking")) as tracker:
+        tracker.start()
         try:
             with console.Working(experiment.name):
                 result = bench.evaluate(experiment)
@@ -38,11 +43,12 @@ def main(cfg: DictConfig) -> int:
             raise
         except Exception as error:
             what, trace = f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
-            run = tracker.log_failure(experiment.name, experiment.parameters, what, trace).result()
+            (run,) = tracker.ask("log", [Failed(experiment.name, experiment.parameters, what, trace)])
             console.error(f"{what} (see {run.where('traceback.txt')})")
             return FAILED
         reports = {"report.md": result_markdown(result), "report.html": result_page(result)}
-        logged = tracker.log_result(result, experiment.parameters, reports)
+        logged = tracker.submit("log", [Finished(result, experiment.parameters, reports)])
         console.show_result(result)
-    console.line(f"report: {logged.result().where('report.html')}")
+        (run,) = logged.result()
+    console.line(f"report: {run.where('report.html')}")
     return 0

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 import hydra
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -34,7 +35,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
 
     # Hydra then raises what goes wrong instead of printing it, so that it can be said in one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    told = _with_plugins_last([word for word in overrides if _is_override(word)])
+    told = _with_plugins_last([_quoted(word) for word in overrides if _is_override(word)])
     sys.argv = ["runner", *(word for word in overrides if not _is_override(word)), *told]  # Hydra wants flags first
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
@@ -51,6 +52,18 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
     if raised:
         raise raised[0]
     return code
+
+
+def _quoted(word: str) -> str:
+    """Return an override with its value quoted where that is an expression, whose signs Hydra takes for its own."""
+    key, _, value = word.partition("=")
+    if (
+        key.lstrip("+") not in ("sweep.exclude", "sweep.include")
+        or value[:1] in ("'", '"', "[", "{", "")
+        or value == "null"
+    ):
+        return word
+    return f"{key}={QuotedString(value, Quote.single).with_quotes()}"
 
 
 def _with_plugins_last(told: Sequence[str]) -> list[str]:

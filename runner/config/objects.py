@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -68,8 +69,13 @@ def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -
         )
 
 
+@cache
+def _parameters(target: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(target).parameters
+
+
 def _check_names(target: type, values: Mapping[str, Any], path: str) -> None:
-    parameters = inspect.signature(target).parameters
+    parameters = _parameters(target)
     for name in values:
         if name not in parameters:
             raise ConfigError(f"{path}.{name}: no such setting; {suggestion(name, parameters)}")

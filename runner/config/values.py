@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,11 @@ REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 SHARED_GROUPS = ("analyzer", "encoder")
 """Groups that are chosen once and reach every part that has none of its own."""
 
-VOLATILE = ("tracking", "store", "sweep", "plugins")
+VOLATILE = ("tracking", "store", "sweep", "plan", "plugins")
 """What says where and how work is done, not what comes out."""
+
+ENVIRONMENT = "oc.env"
+"""What is in a value that comes from the environment, before it is resolved."""
 
 _HIDDEN = "***"
 _SECRET_KEY = re.compile(
@@ -77,10 +80,32 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     chosen = {g: choice for g, choice in chosen.items() if g.partition("@")[0].partition("/")[0] in recorded}
     config = {**_resolved(cfg, kept), "choices": chosen}
     _check_plugins(config.get("plugins", []))
-    # Resolved once more without the environment, so that what only refers to such a value does not show it either.
-    bare = OmegaConf.create(_without_environment(raw)) if "oc.env" in json.dumps(raw, default=str) else cfg
-    shown = public({**_resolved(bare, kept), "choices": chosen})
+    shown = config
+    if ENVIRONMENT in json.dumps(raw, default=str):
+        # Resolved once more without the environment, so that what only refers to such a value does not show it either.
+        shown = {**_resolved(OmegaConf.create(_without_environment(raw)), kept), "choices": chosen}
+    shown = public(shown)
     return Settled(config, shown, _parameters(shown, raw))
+
+
+def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN401 (any plain value)
+    """Return what `settle` makes of the config with another value at `path`; what does not change is shared.
+
+    The path is that of a setting within a group which nothing refers to and which is neither a mapping nor an
+    interpolation, and the value is as plain.
+    """
+    keys = path.split(".")
+    shown = _shown(value, keys[-1])
+    parameters = {**settled.parameters, path: _parameter(shown)} if path in settled.parameters else settled.parameters
+    return Settled(_replaced(settled.config, keys, value), _replaced(settled.public, keys, shown), parameters)
+
+
+def _replaced(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
+    """Return a config with another value for a key in it, or as it is where it does not have, or does not show, it."""
+    key, *rest = keys
+    if not isinstance(node, Mapping) or key not in node:
+        return node
+    return {**node, key: _replaced(node[key], rest, value) if rest else value}
 
 
 def store_path(config: Mapping[str, Any]) -> Path:
@@ -115,7 +140,7 @@ def _without_environment(raw: Any) -> Any:  # noqa: ANN401 (any value)
         return {key: _without_environment(value) for key, value in raw.items()}
     if isinstance(raw, list):
         return [_without_environment(value) for value in raw]
-    return _HIDDEN if isinstance(raw, str) and "oc.env" in raw else raw
+    return _HIDDEN if isinstance(raw, str) and ENVIRONMENT in raw else raw
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:
@@ -132,7 +157,7 @@ def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, 
                 if key != "_target_":
                     walk(value, within.get(key), f"{path}.{key}")
         elif path not in found:
-            found[path] = node if isinstance(node, str) else json.dumps(node, default=str)
+            found[path] = _parameter(node)
 
     for key, value in config.items():
         if key not in (*VOLATILE, "choices"):
@@ -140,19 +165,23 @@ def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, 
     return found
 
 
+def _parameter(value: Any) -> str:  # noqa: ANN401 (any value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
 def public(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config without its secrets: keys that name one, and passwords within addresses."""
+    return {key: _shown(value, key) for key, value in config.items()}
 
-    def hide(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
-        if value not in (None, "") and _is_secret(key):
-            return _HIDDEN
-        if isinstance(value, Mapping):
-            return {k: hide(v, str(k)) for k, v in value.items()}
-        if isinstance(value, list):
-            return [hide(v, "") for v in value]
-        return without_secrets(value) if isinstance(value, str) else value
 
-    return {key: hide(value, key) for key, value in config.items()}
+def _shown(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
+    if value not in (None, "") and _is_secret(key):
+        return _HIDDEN
+    if isinstance(value, Mapping):
+        return {k: _shown(v, str(k)) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_shown(v, "") for v in value]
+    return without_secrets(value) if isinstance(value, str) else value
 
 
 def without_secrets(text: str) -> str:

@@ -133,6 +133,10 @@ class Source(ABC):
     def read(self) -> Raw:
         """Read the files."""
 
+    def splits(self) -> Sequence[str]:
+        """Return the splits that there are to choose from; none where `split` is but a name."""
+        return ()
+
     @property
     def origin(self) -> str:
         """Return the file or folder that a dataset without a name is called after."""

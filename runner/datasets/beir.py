@@ -40,11 +40,15 @@ class Beir(Source):
             qrels_name=str(judgments),
         )
 
-    def _qrels_path(self, folder: Path) -> Path:
+    def splits(self) -> list[str]:
+        """Return the names of the files of judgments."""
+        folder = files.located(self.path, "path")
         names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
-        splits = {name.removesuffix(".tsv") for name in names if name.endswith(".tsv")}
-        if self.split not in splits:
-            has = ", ".join(sorted(splits)) or "none"
+        return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
+
+    def _qrels_path(self, folder: Path) -> Path:
+        if self.split not in self.splits():
+            has = ", ".join(self.splits()) or "none"
             raise DatasetError(f"dataset.split: {folder / 'qrels'} has no split {self.split!r}; there are {has}")
         return files.located(folder / "qrels" / f"{self.split}.tsv", "split")
 

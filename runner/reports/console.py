@@ -24,8 +24,9 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
-from runner.reports import numbers, sweep_tables, tables
+from runner.reports import numbers, plan_tables, selection, sweep_tables, tables
 from runner.reports.leaderboard import Leaderboard, told
+from runner.reports.plan_tables import Plan
 from runner.reports.tables import Table
 from runner.result import Result
 
@@ -39,6 +40,11 @@ RECENT = 20
 def line(text: str) -> None:
     """Print a line."""
     _console().print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def note(text: str) -> None:
+    """Print what the user should know meanwhile, as one line, to standard error."""
+    _console(stderr=True).print(Text(" ".join(text.split())), soft_wrap=True)
 
 
 def error(text: str) -> None:
@@ -64,6 +70,11 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))
 
 
+def show_table(table: Table, title: str = "") -> None:
+    """Print a table, if it has rows."""
+    _show(_console(), table, title)
+
+
 def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
     """Print the best combinations, which of them really differ, and the failures."""
     out = _console()
@@ -78,18 +89,34 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
     if len(board.rows) > top:
         out.print(Text(f"and {len(board.rows) - top:,} more", style="dim"))
     out.print(Text(f"\n{sweep_tables.verdict(board)}"))
+    for notice in selection.notices(board):
+        out.print(Text(notice))
+    if board.search is not None and len(board.search.objectives) > 1:
+        _show(out, selection.front_table(board.search), "Pareto front")
     _show_groups(out, sweep_tables.failures_table(board), f"{len(board.failures):,} failed")
+
+
+def show_plan(plan: Plan) -> None:
+    """Print what a sweep would do, stage by stage, and what that takes."""
+    out = _console()
+    out.print(Text(plan_tables.heading(plan), style="bold"))
+    if which := plan_tables.to_do(plan):
+        out.print(Text(which))
+    _show(out, plan_tables.stages_table(plan))
+    out.print(Text("\n".join(["", *plan_tables.closing(plan)])))
 
 
 class Progress:
     """Shows how far a sweep is, and what the retrievers and the store log, on standard error.
 
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager; `advance` and `note` are
-    called inside.
+    called inside. `before` is how many combinations were finished before it began.
     """
 
-    def __init__(self, total: int, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._total, self._clock, self._start = total, clock, clock()
+    def __init__(
+        self, total: int, before: int = 0, every: float = 10.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._total, self._before, self._clock, self._start = total, before, clock, clock()
         self._done = self._failed = 0
         self._best = self._stage = ""
         self._finished = deque([self._start], maxlen=RECENT + 1)
@@ -108,7 +135,8 @@ class Progress:
         self._notes.stop()
         ending = "done" if self._done == self._total else "stopped after"
         took = _roughly(self._clock() - self._start)
-        self._screen.say("; ".join([f"{ending} {self._counts()} in {took}", *self._leader()]))
+        before = [f"{self._before:,} were finished before"] if self._before else []
+        self._screen.say("; ".join([f"{ending} {self._counts()} in {took}", *before, *self._leader()]))
 
     def advance(self, failed: bool = False, best: str | None = None) -> None:
         """Count one more combination; `best` says which leads now, where that changed."""

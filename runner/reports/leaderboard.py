@@ -18,6 +18,8 @@ from runner.result import DatasetSummary, Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from runner.reports.selection import Search, Selection
+
 
 class ReportError(ValueError):
     """Results cannot be reported together."""
@@ -65,7 +67,7 @@ class Leaderboard:
 
     `queries` is how many enter the mean of the primary measure, `confidence` that of the intervals, `shared` what of
     the swept settings is the same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything
-    failed.
+    failed. `selection` is the choice that was made among them, `search` how they were found, if either was.
     """
 
     primary: str
@@ -77,6 +79,8 @@ class Leaderboard:
     others: Sequence[str]
     rows: Sequence[Row]
     failures: Sequence[Failure]
+    selection: Selection | None = None
+    search: Search | None = None
 
     def failures_by_error(self) -> dict[str, list[Failure]]:
         """Return the failures that say the same together, the most frequent first."""

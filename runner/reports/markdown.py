@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from runner.reports import numbers, sweep_tables, tables
+from runner.reports import numbers, selection, sweep_tables, tables
 from runner.reports.leaderboard import Leaderboard, told
 from runner.reports.tables import Hard, Table
 from runner.result import Result
@@ -63,6 +63,8 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
         _text(sweep_tables.board_heading(board)),
         *([f"**Best**: {_text(sweep_tables.best(board))}"] if board.queries else []),
         _text(sweep_tables.verdict(board)),
+        *(_text(notice) for notice in selection.notices(board)),
+        *_selection(board),
         *(["The same everywhere:\n\n" + "\n".join(settings)] if settings else []),
         *_section("Leaderboard", sweep_tables.leaderboard_table(board)),
         *_section(f"{board.primary} by query type", sweep_tables.finalists_by_type(board, results)),
@@ -78,6 +80,17 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
         *_section("Failures", sweep_tables.failures_table(board)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _selection(board: Leaderboard) -> list[str]:
+    parts = []
+    if board.selection is not None:
+        parts += _section("What the choice is worth", selection.selection_table(board.selection))
+        parts += _section("Chosen without each fold", selection.folds_table(board.selection))
+    if board.search is not None:
+        parts += _section("Pareto front", selection.front_table(board.search))
+        parts += _section("How much each setting mattered", selection.importances_table(board.search))
+    return parts
 
 
 def _section(title: str, table: Table, text: str = "") -> list[str]:

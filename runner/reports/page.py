@@ -15,8 +15,9 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from runner.reports import numbers, sweep_tables, tables
+from runner.reports import numbers, selection, sweep_tables, tables
 from runner.reports.leaderboard import Leaderboard, told
+from runner.reports.selection import Search
 from runner.result import Result
 
 QUERIES = 300
@@ -66,6 +67,8 @@ def _sweep_figures(board: Leaderboard, results: Sequence[Result]) -> Iterator[Fi
         return
     from runner.reports import plots
 
+    if board.search is not None:
+        yield from _search_figures(board.search)
     text = "The combinations in grey differ from the best; the band is its interval."
     yield _figure("How sure the means are", text, plots.intervals(board))
     if sweep_tables.pareto(board):
@@ -95,6 +98,25 @@ def _sweep_figures(board: Leaderboard, results: Sequence[Result]) -> Iterator[Fi
         bars = {f"{rank}. {label}": means for rank, label, _, *means in by_type.rows}
         text = f"{board.primary} of the best few and of the best of each retriever."
         yield _figure("By query type", text, plots.bars(types, bars), by_type)
+
+
+def _search_figures(search: Search) -> Iterator[Figure]:
+    from runner.reports import plots
+
+    if len(search.objectives) > 1 and search.front:
+        text = "None is as good as one of these in all and better in one; the others are what the search came by."
+        yield _figure("Pareto front", text, plots.front(search), selection.front_table(search))
+    if len(search.done) > 1:
+        text = f"Every trial's {search.objectives[0].name} in order; the line is the best so far."
+        yield _figure("How the search went", text, plots.history(search))
+    shares = selection.importances_table(search)
+    if shares.rows:
+        name = search.objectives[0].name
+        groups = {group or "all": found for group, found in search.importances.get(name, {}).items()}
+        settings = list(dict.fromkeys(setting for found in groups.values() for setting in found))
+        bars = {group: [found.get(setting) for setting in settings] for group, found in groups.items()}
+        text = f"The share of the variance of {name} among the trials that each setting explains (fANOVA)."
+        yield _figure("How much each setting mattered", text, plots.bars(settings, bars), shares)
 
 
 def _settings_figure(board: Leaderboard) -> Iterator[Figure]:
@@ -136,7 +158,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"numbers": numbers, "sweep_tables": sweep_tables, "tables": tables, "told": told}
+    environment.globals |= {
+        "numbers": numbers,
+        "selection": selection,
+        "sweep_tables": sweep_tables,
+        "tables": tables,
+        "told": told,
+    }
     return environment
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from runner.reports import numbers, sweep_tables
 from runner.reports.leaderboard import Leaderboard, Row
+from runner.reports.selection import Search
 
 INK, MUTED, LINE, GOOD, BAD = (f"#0000a{i}" for i in range(5))
 SERIES = [f"#0000b{i}" for i in range(8)]
@@ -140,6 +141,44 @@ def quality_and_latency(board: Leaderboard) -> str:
             _legend(axes)
 
     return _drawn("latency", draw, 3.4, _tips(board, rows)) if rows else ""
+
+
+def history(search: Search) -> str:
+    """Draw the first objective of a search's trials in order, and the best so far."""
+    places = [trial.number + 1 for trial in search.done]
+    steps = search.best_so_far()
+
+    def draw(axes: Axes) -> None:
+        axes.plot(places, [trial.values[0] for trial in search.done], "o", color=MUTED, markersize=4, alpha=0.6)
+        best = [*(value for _, value in steps), steps[-1][1]]
+        axes.step(
+            [*(number + 1 for number, _ in steps), places[-1]], best, where="post", color=SERIES[0], linewidth=1.6
+        )
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("trial")
+        axes.set_ylabel(search.objectives[0].name)
+
+    return _drawn("history", draw, 3.0)
+
+
+def front(search: Search) -> str:
+    """Draw the first two objectives of a search's trials, with the Pareto front as it was selected."""
+    up, across, *others = search.objectives
+    points = sorted((point.selected[1], point.selected[0], str(point.rank)) for point in search.front)
+    seen = [trial.values[1] for trial in search.done]
+
+    def draw(axes: Axes) -> None:
+        axes.plot(seen, [trial.values[0] for trial in search.done], "o", color=MUTED, markersize=4, alpha=0.45)
+        mark = _mark(0) | ({"linestyle": "none"} if others else {})  # of more than two, what is seen is no line
+        axes.plot([x for x, _, _ in points], [y for _, y, _ in points], **mark)
+        axes.margins(0.08, 0.1)
+        if not across.larger and min(seen) > 0:
+            _log_axis(axes, seen)
+        _label_apart(axes, points)
+        axes.set_xlabel(f"{across.name} ({'more' if across.larger else 'less'} is better)")
+        axes.set_ylabel(up.name)
+
+    return _drawn("front", draw, 3.4)
 
 
 def bars(classes: Sequence[str], series: Mapping[str, Sequence[float | None]], measure: str = "") -> str:

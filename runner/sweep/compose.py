@@ -1,19 +1,57 @@
-"""Configs of many combinations, quickly: Hydra composes each distinct choice of groups once, values go onto copies."""
+"""Configs of many combinations, quickly.
+
+Hydra composes each distinct choice of groups once. Values go onto copies; and a value that nothing else depends on goes
+right into what the rest of its combination has settled to.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf, open_dict
 
 from runner.config.mistakes import explain
-from runner.config.objects import ConfigError
+from runner.config.objects import ConfigError, suggestion
+from runner.config.values import ENVIRONMENT, Settled, settle, with_value
+
+_REFERENCE = re.compile(r"\$\{([^${}:.\[][^${}:\[]*)[^${}:]*\}")
+"""An interpolation of another setting, by its whole path."""
+
+_FROM_ENVIRONMENT = re.compile(r"\$\{oc\.env:[^${}]*\}")
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What Hydra composes of a choice of groups, and the settings in it that nothing else depends on."""
+
+    config: DictConfig
+    alone: frozenset[str]
+    values: dict[str, Any] = field(default_factory=dict)
+    """Those that were asked for, by key."""
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        return self.config.hydra.runtime.choices  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """An override, whether it chooses of a group, and whether its value is plain."""
+
+    line: str
+    override: Override
+    of_group: bool
+    plain: bool
 
 
 class Composer:
@@ -23,33 +61,140 @@ class Composer:
         self._loader = loader
         self.verb = config_name
         self._fixed = [o for o in hydra_overrides if not o.startswith("hydra.sweeper.params")]
+        assert isinstance(loader, ConfigLoaderImpl)  # noqa: S101 (Hydra has no other)
+        _, self._repository = loader._parse_overrides_and_create_caching_repo(config_name, self._fixed)
         self._parser = OverridesParser.create(config_loader=loader)
-        self._parsed: dict[str, Override] = {}
-        self._bases: dict[tuple[str, ...], DictConfig] = {}
+        self._parsed: dict[str, _Parsed] = {}
+        self._bases: dict[tuple[str, ...], _Base] = {}
+        self._settled: dict[tuple[str, ...], Settled] = {}
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """Return the config that Hydra composes for these overrides. Raises what Hydra does, or `ConfigError`."""
-        parsed = [self._parse(override) for override in overrides]
-        groups = tuple(o.input_line or "" for o in parsed if self._is_group(o))
-        base = self._bases.get(groups)
-        if base is None:
+        parsed = [self._parse(line) for line in overrides]
+        config = copy.deepcopy(self._base(parsed).config)
+        ConfigLoaderImpl._apply_overrides_to_config([p.override for p in parsed if not p.of_group], config)
+        return config
+
+    def settled(self, overrides: Sequence[str]) -> Settled:
+        """Return what the composed config settles to, as `settle` has it, and raise what these do."""
+        parsed = [self._parse(line) for line in overrides]
+        alone = self._base(parsed).alone
+        late = [p for p in parsed if p.plain and p.override.key_or_group in alone]
+        first = [p for p in parsed if not (p.plain and p.override.key_or_group in alone)]
+        if any(_touches(p, late) for p in first if not p.of_group):
+            late, first = [], parsed
+        lines = tuple(p.line for p in first)
+        if lines not in self._settled:
+            config = self.compose(lines)
+            self._settled[lines] = settle(config, config.hydra.runtime.choices)
+        settled = self._settled[lines]
+        for p in late:
+            settled = with_value(settled, p.override.key_or_group, p.override.value())
+        return settled
+
+    def value(self, overrides: Sequence[str], key: str) -> Any:  # noqa: ANN401 (any value)
+        """Return what is chosen of a group, or the value of a setting, where only the choices of groups count.
+
+        Overrides that are axes do not count either. Raises `ConfigError` if there is no such key.
+        """
+        parsed = [self._parse(line) for line in overrides]
+        base = self._base([p for p in parsed if p.of_group and not p.override.is_sweep_override()])
+        if key not in base.values:
+            base.values[key] = base.choices[key] if key in base.choices else _select(base.config, key)
+        return base.values[key]
+
+    def _parse(self, line: str) -> _Parsed:
+        if line not in self._parsed:
+            (override,) = self._parser.parse_overrides([line])
+            exists = self._repository.group_exists(override.key_or_group)
+            of_group = exists and not isinstance(override.value(), dict)  # as Hydra has it
+            plain = override.type is OverrideType.CHANGE and override.package is None and _is_plain(override.value())
+            self._parsed[line] = _Parsed(line, override, of_group, plain and not of_group)
+        return self._parsed[line]
+
+    def _base(self, parsed: Sequence[_Parsed]) -> _Base:
+        groups = tuple(p.line for p in parsed if p.of_group)
+        if groups not in self._bases:
             try:
-                base = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
+                config = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
             except ValueError as error:  # of Hydra, for a group that is null
                 raise ConfigError(explain(error, self.verb, groups)) from error
-            with open_dict(base):  # all that is wanted of Hydra's own node, which is costly to copy
-                base["hydra"] = {"runtime": {"choices": OmegaConf.to_container(base.hydra.runtime.choices)}}
-            self._bases[groups] = base
-        cfg = copy.deepcopy(base)
-        ConfigLoaderImpl._apply_overrides_to_config([o for o in parsed if not self._is_group(o)], cfg)
-        return cfg
+            choices = {**config.hydra.runtime.choices, **_several(parsed)}
+            with open_dict(config):  # all that is wanted of Hydra's own node, which is costly to copy
+                config["hydra"] = {"runtime": {"choices": choices}}
+            self._bases[groups] = _Base(config, frozenset(_alone(config)))
+        return self._bases[groups]
 
-    def _parse(self, override: str) -> Override:
-        if override not in self._parsed:
-            self._parsed[override] = self._parser.parse_override(override)
-        return self._parsed[override]
 
-    def _is_group(self, override: Override) -> bool:
-        """Tell a choice of a group from a value, as Hydra does."""
-        exists = self._loader.repository.group_exists(override.key_or_group)  # type: ignore[attr-defined]
-        return bool(exists) and not isinstance(override.value(), dict)
+def _select(node: Any, key: str) -> Any:  # noqa: ANN401 (any node and any value)
+    for name in key.split("."):
+        known = [str(k) for k in node if k != "hydra"] if isinstance(node, DictConfig) else []
+        if name not in known:
+            raise ConfigError(f"{key}: no such setting; {suggestion(name, known)}")
+        node = None if OmegaConf.is_missing(node, name) else node[name]
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def _several(parsed: Sequence[_Parsed]) -> dict[str, str]:
+    """Return the choices of several files of a group as one word each, which Hydra does not name."""
+    chosen = {p.override.get_key_element().lstrip("+"): p.override.value() for p in parsed if p.of_group}
+    return {group: ",".join(map(str, several)) for group, several in chosen.items() if isinstance(several, list)}
+
+
+def _touches(parsed: _Parsed, others: Sequence[_Parsed]) -> bool:
+    """Tell whether what an override does may have to do with what others do."""
+    path = parsed.override.key_or_group
+    paths = [other.override.key_or_group for other in others]
+    return bool(paths) and ("${" in parsed.line or any(_related(path, other) for other in paths))
+
+
+def _related(path: str, other: str) -> bool:
+    """Tell whether two paths are the same, or one is within the other."""
+    return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
+
+
+def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
+    """Tell a value that stands for itself: no mapping, no interpolation, not what is missing."""
+    if isinstance(value, list):
+        return all(_is_plain(element) for element in value)
+    if isinstance(value, str):
+        return "${" not in value and ENVIRONMENT not in value and value != "???"
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def _alone(config: DictConfig) -> Iterator[str]:
+    """Yield the paths within groups at which another plain value changes nothing else, and takes any type."""
+    text = json.dumps(OmegaConf.to_container(config, resolve=False), default=str, ensure_ascii=False)
+    if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
+        return  # an interpolation that may refer to anything
+    references = set(_REFERENCE.findall(text))
+    for group, node in _children(config):
+        for path in _leaves(node, group) if group not in ("hydra", "choices") else ():
+            if not any(_related(path, reference) for reference in references):
+                yield path
+
+
+def _leaves(node: Node, path: str) -> Iterator[str]:
+    for key, child in _children(node):
+        if isinstance(child, DictConfig):
+            yield from _leaves(child, f"{path}.{key}")
+        elif _takes_any_value(child) and _is_plain(_raw(child)):
+            yield f"{path}.{key}"
+
+
+def _children(node: Node) -> list[tuple[str, Any]]:
+    """Return the nodes in a mapping by key, without what an override cannot reach by its path."""
+    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing() or node._is_interpolation():
+        return []
+    keys = [key for key in node if isinstance(key, str) and "." not in key]
+    return [(key, node._get_node(key)) for key in keys]
+
+
+def _takes_any_value(node: Node) -> bool:
+    """Tell a node without a type of its own, as all in YAML are, from one of a structured config."""
+    untyped = node._metadata.ref_type is Any and not node._get_flag("readonly")
+    return untyped and (type(node) is AnyNode or (isinstance(node, ListConfig) and node._metadata.element_type is Any))
+
+
+def _raw(node: Any) -> Any:  # noqa: ANN401 (any node)
+    return OmegaConf.to_container(node, resolve=False) if isinstance(node, ListConfig) else node._value()

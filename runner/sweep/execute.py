@@ -1,203 +1,160 @@
-"""A sweep from its axes to its leaderboard: each combination on its own, their common work once.
+"""A sweep over a grid, from its axes to its leaderboard; and how any sweep is reported.
 
-A combination that raises is logged as FAILED, and the others go on. It knows no retriever and no measure.
+It knows no retriever and no measure.
 """
 
 from __future__ import annotations
 
-import math
-import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hydra.core.config_loader import ConfigLoader
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field
-from pydantic.dataclasses import dataclass as settings
+from omegaconf import DictConfig
 
-from runner.config.mistakes import explain
-from runner.config.objects import ConfigError, build
-from runner.config.values import settle, store_path
-from runner.evaluation import Bench, Experiment, experiment_of
+from runner.datasets.base import Source
+from runner.evaluation import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.leaderboard import Failure, Leaderboard, leaderboard
 from runner.reports.markdown import sweep_markdown
 from runner.reports.page import sweep_page
+from runner.reports.selection import Search
 from runner.result import Result
-from runner.store import DiskStore
-from runner.sweep.compose import Composer
-from runner.sweep.grid import Combination, combinations
+from runner.sweep.axes import Combination
+from runner.sweep.declared import Declared, axes_of_points
+from runner.sweep.plan import plan
+from runner.sweep.run import SweepRun
+from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.record import axes_of
-
-FAILED, INTERRUPTED = 1, 130
-"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
-
-
-@settings(frozen=True, config={"extra": "forbid"})
-class SweepSettings:
-    """Settings of a sweep as a whole: see `conf/evaluate.yaml`."""
-
-    fail_fast: bool = False
-    name: str | None = None
-    output: str | None = None
-    union: list[dict[str, Any]] = Field(default_factory=list)
-
-
-@dataclass
-class Outcome:
-    """What came of a sweep so far."""
-
-    results: list[Result]
-    failures: list[Failure]
-    interrupted: bool = False
-
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of a sweep that ended so."""
-        return INTERRUPTED if self.interrupted else FAILED if self.failures else 0
-
-    @property
-    def status(self) -> str:
-        """Return MLflow's word for how the sweep ended."""
-        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
 
 
 def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]) -> int:
     """Run every combination, log and report; return the exit code. Raises for a user's mistake before any work."""
-    wanted = [key for key in ("sweep", "tracking", "store") if key in config]
-    own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, wanted), resolve=True)
-    chosen = settings_of(own.get("sweep"))
-    points = combinations(arguments, params, chosen.union, loader)
-    experiments = _experiments(points, loader, config)
-    metrics = _common_metrics(experiments)
-    bench = Bench(DiskStore(store_path(own)))
-    for source in {repr(e.source): e.source for e in experiments}.values():
-        bench.dataset(source)
-    output = _made(chosen.output)
-    with BackgroundTracker(build(own["tracking"], "tracking")) as tracker:
-        preset = config.hydra.runtime.choices.get("experiment")
-        tracker.start_sweep(chosen.name or preset or _name(points), _axes(points), len(points))
-        outcome = _run_all(experiments, bench, tracker, chosen.fail_fast)
-        reports: dict[str, str] = {}
+    declared = Declared(loader, config, arguments, params)
+    with console.Working("composing the combinations, loading their data"):
+        experiments = declared.experiments(declared.points)
+    metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
+    choices = _choices(declared, experiments, axes)
+    head = declared.sweep(axes, len(declared.points))
+    with (
+        BackgroundTracker(declared.tracking) as tracker,
+        SweepRun(head, declared.settings, declared.bench, tracker) as run,
+    ):
+        selectings = [Selecting(declared, run, metrics, source, on) for source, on, _ in choices]
+        wanted: dict[str, Experiment] = {} if choices else run.identify(experiments)
+        for selecting, (_, _, points) in zip(selectings, choices, strict=True):
+            wanted |= dict(selecting.identify(points))
+        if declared.settings.dry_run:
+            return plan(declared, head, wanted, tracker)
+        chosen: list[Chosen] = []
         try:
-            boards = _boards(outcome, metrics)
-            for board, _ in boards:
-                console.show_leaderboard(board)
-            reports = _reports(boards)
-            if output:
-                _write(output, reports)
-        finally:  # whatever happens to a report, the runs are there and their sweep is closed
-            best = max(outcome.results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
-            parent = tracker.finish_sweep(best, reports, outcome.status).result()
-    for name in reports:
-        if name.endswith(".html"):
-            console.line(f"report: {output / name if output else parent.where(name)}")
-    console.line("compare in MLflow: python -m runner ui")
-    return outcome.exit_code
-
-
-def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
-    """Return a config's settings of a sweep; raises `ConfigError`."""
-    return build({**(node or {}), "_target_": "runner.sweep.execute.SweepSettings"}, "sweep")  # type: ignore[no-any-return]
-
-
-def _common_metrics(experiments: Sequence[Experiment]) -> MetricSettings:
-    """Return how the sweep is ranked, which must be the same for all of it."""
-    primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
-    if len(primaries) > 1:
-        raise ConfigError(f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}")
-    return experiments[0].metrics
-
-
-def _made(output: str | None) -> Path | None:
-    """Make the folder that the reports are to go to, before there is anything to lose."""
-    if not output:
-        return None
-    try:
-        Path(output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"sweep.output={output}: cannot be made ({error.strerror})") from error
-    return Path(output)
-
-
-def _experiments(points: Sequence[Combination], loader: ConfigLoader, config: DictConfig) -> list[Experiment]:
-    """Compose every combination and make its objects, so that a mistake in any is said before any runs."""
-    composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
-    experiments = []
-    for point in points:
-        try:
-            cfg = composer.compose(point.overrides)
-            experiments.append(experiment_of(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept))
-        except ConfigError as error:
-            raise ConfigError(f"{error} (in the combination {point.name})") from error
-        except (HydraException, OmegaConfBaseException) as error:
-            said = explain(error, composer.verb, point.overrides)
-            way_out = "axes that do not fit every choice go side by side in sweep.union"
-            raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
-    return experiments
-
-
-def _run_all(experiments: Sequence[Experiment], bench: Bench, tracker: BackgroundTracker, fail_fast: bool) -> Outcome:
-    outcome = Outcome([], [])
-    with console.Progress(len(experiments)) as progress:
-        try:
-            _run_each(experiments, bench, tracker, fail_fast, outcome, progress)
+            for _ in run.evaluate(wanted):
+                pass
+            if not (declared.settings.fail_fast and run.outcome.failures):
+                chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]
         except KeyboardInterrupt:
-            outcome.interrupted = True
-    return outcome
+            run.outcome.interrupted = True
+        report(run, list(wanted), metrics, declared.output, chosen)
+    return run.outcome.exit_code
 
 
-def _run_each(
-    experiments: Sequence[Experiment],
-    bench: Bench,
-    tracker: BackgroundTracker,
-    fail_fast: bool,
-    outcome: Outcome,
-    progress: console.Progress,
+def report(
+    run: SweepRun,
+    wanted: Sequence[str],
+    metrics: MetricSettings,
+    output: Path | None,
+    chosen: Sequence[Chosen] = (),
+    search: Search | None = None,
+    files: Mapping[str, str] | None = None,
+    total: int | None = None,
 ) -> None:
-    best = -math.inf
-    for experiment in experiments:
-        parameters = {**axes_of(experiment.swept), **experiment.parameters}
-        try:
-            result = bench.evaluate(experiment)
-        except Exception as error:  # whatever a retriever raises costs its own combination only
-            failure = _failure(experiment, error)
-            outcome.failures.append(failure)
-            tracker.log_failure(failure.name, parameters, failure.error, failure.traceback)
-            progress.advance(failed=True)
-            if fail_fast:
-                return
-            continue
-        outcome.results.append(result.light())
-        tracker.log_result(result, parameters, {})
-        mean = result.means[result.primary]
-        leads = mean > best
-        best = max(best, mean) if mean == mean else best
-        progress.advance(best=f"{result.primary} {mean:.4f} by {result.name}" if leads else None)
+    """Show the leaderboard of the combinations that were wanted, close the sweep, and say where its reports are.
+
+    With what was chosen among them, if anything was; how a search went that found them, files of its own, and how many
+    there were to be in the end.
+    """
+    outcome = run.outcome
+    results = [outcome.results[combination] for combination in wanted if combination in outcome.results]
+    ends = [c.result for c in chosen if c.result] or results
+    best = max(ends, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+    reports: dict[str, str] = {}
+    told = {**_selections(chosen), **(files or {})}
+    news = run.changed or not all(run.has(name, text) for name, text in told.items())
+    try:
+        selections = {c.measured: c.selection for c in chosen}
+        boards = [
+            (
+                replace(
+                    board, selection=selections.get(board.dataset.fingerprint) if board.dataset else None, search=search
+                ),
+                made_of,
+            )
+            for board, made_of in _boards(results, list(outcome.failures.values()), metrics)
+        ]
+        for board, _ in boards:
+            console.show_leaderboard(board)
+        if news or output:
+            reports = {**_reports(boards), **told}
+        if output:
+            _write(output, reports)
+    finally:  # whatever happens to a report, the runs are there and their sweep is closed
+        parent = run.finish(best, reports if news else {}, _tags(chosen))
+    for name in [name for name in reports or ["report.html"] if name.endswith(".html")]:
+        if output:
+            console.line(f"report: {output / name}")
+        elif parent:
+            console.line(f"report: {parent.where(name)}")
+    if outcome.work:
+        console.note(f"work done: {', '.join(f'{n:,} {kind}' for kind, n in outcome.work.most_common())}")
+    if outcome.interrupted:
+        console.line(f"stopped after {len(results):,} of {total or len(wanted):,}: the same command goes on")
+    console.line("compare in MLflow: python -m runner ui")
 
 
-def _failure(experiment: Experiment, error: Exception) -> Failure:
-    what = " ".join(str(error).split())
-    return Failure(experiment.name, f"{type(error).__name__}: {what}", "".join(traceback.format_exception(error)))
+def _choices(
+    declared: Declared, experiments: Sequence[Experiment], axes: Mapping[str, str]
+) -> list[tuple[Source, str, list[Combination]]]:
+    """Return for each dataset of a sweep that is to have a winner where it is chosen, and its points."""
+    asked = declared.settings.select_on
+    if asked is None:
+        return []
+    refuse_splits(axes)
+    points: dict[str, list[Combination]] = {}
+    for experiment, point in zip(experiments, declared.points, strict=True):
+        points.setdefault(repr(experiment.source), []).append(point)
+    sources = {repr(experiment.source): experiment.source for experiment in experiments}
+    return [(source, place(asked, source), points[which]) for which, source in sources.items()]
 
 
-def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard, list[Result]]]:
+def _selections(chosen: Sequence[Chosen]) -> dict[str, str]:
+    """Return the record of each choice as a file."""
+    return {f"selection{_which(c, chosen)}.json": c.selection.to_json() for c in chosen}
+
+
+def _tags(chosen: Sequence[Chosen]) -> dict[str, str]:
+    """Return what the sweep's run is found by, of each choice."""
+    return {f"{key}{_which(c, chosen)}": value for c in chosen for key, value in c.selection.tags().items()}
+
+
+def _which(choice: Chosen, chosen: Sequence[Chosen]) -> str:
+    return f"-{choice.selection.dataset}-{choice.measured[:6]}" if len(chosen) > 1 else ""
+
+
+def _boards(
+    results: Sequence[Result], failed: Sequence[Failure], metrics: MetricSettings
+) -> list[tuple[Leaderboard, list[Result]]]:
     """Return a leaderboard for each dataset that was swept over, with the results that it was made from."""
     groups: dict[str, list[Result]] = {}
-    for result in outcome.results:
+    for result in results:
         groups.setdefault(result.dataset.fingerprint, []).append(result)
     boards: list[tuple[Leaderboard, list[Result]]] = []
-    for results in groups.values() or [[]]:
-        failures = outcome.failures if not boards else []  # of no dataset in particular: said once
+    for group in groups.values() or [[]]:
+        failures = failed if not boards else []  # of no dataset in particular: said once
         board = leaderboard(
-            results,
+            group,
             str(metrics.primary_measure),
             failures,
             confidence=metrics.confidence,
@@ -206,7 +163,7 @@ def _boards(outcome: Outcome, metrics: MetricSettings) -> list[tuple[Leaderboard
             permutations=metrics.permutations,
             seed=metrics.seed,
         )
-        boards.append((board, results))
+        boards.append((board, group))
     return boards
 
 
@@ -225,18 +182,3 @@ def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]]) -> dict[str, st
 def _write(folder: Path, reports: Mapping[str, str]) -> None:
     for name, text in reports.items():
         (folder / name).write_text(text)
-
-
-def _name(points: Sequence[Combination]) -> str:
-    """Name a sweep by its axes."""
-    keys = dict.fromkeys(key.rpartition(".")[2] for point in points for key in point.swept)
-    return f"sweep over {', '.join(keys)}" if keys else points[0].name
-
-
-def _axes(points: Sequence[Combination]) -> dict[str, str]:
-    """Return each axis with the values it takes."""
-    axes: dict[str, dict[str, None]] = {}
-    for point in points:
-        for key, value in point.swept.items():
-            axes.setdefault(key, {})[str(value)] = None
-    return {key: ", ".join(values) for key, values in axes.items()}

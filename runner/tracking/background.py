@@ -1,7 +1,6 @@
 """The store of runs in a process of its own: MLflow loads and writes there while the next combination computes.
 
-Calls are carried out in their order. What one of them raises is raised here at a later call, or at the end, and those
-that follow it are not tried.
+It knows nothing of what is logged, and keeps nothing on disk.
 """
 
 from __future__ import annotations
@@ -10,83 +9,217 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from runner.config.objects import ConfigError
 from runner.result import Result
+from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import LoggedRun, Tracker, told
+from runner.tracking.tracker import (
+    WRITING,
+    LoggedRun,
+    State,
+    Sweep,
+    Tracker,
+    patience,
+    sqlite_state,
+    this_process,
+    told,
+)
 
 MOST_WAITING = 16
-"""How many calls may wait, so that results do not pile up in memory."""
+"""How many results may wait to be logged, so that they do not pile up in memory."""
+
+AGAIN_S = 15.0
+"""How long a store of runs that failed is left alone before it is tried again."""
+
+MOST_DEATHS = 3
+"""How often the process that logs is started again after it died."""
+
+Entry = Finished | Failed
 
 
 class BackgroundTracker:
-    """The methods of `Tracker`, each returning the future of its answer. Leaving the context waits for all."""
+    """A `Tracker` beside the work. What is logged waits and goes over in batches, while the next is computed.
 
-    def __init__(self, tracking: Tracking) -> None:
-        self._tracking = tracking
-        self._executor: Executor = _Inline()
-        # A process that a launcher made logs by itself: not every kind of it can make another.
-        if tracking.background and multiprocessing.current_process().name == "MainProcess":
-            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_belong_to_parent)
-        self._waiting: deque[Future[Any]] = deque()
-        with _interrupts_ignored():  # the process starts here, and inherits this
-            opened = self._submit("open")
+    A store of runs that fails does not end the work: what could not be logged is handed back by `take_unlogged`, and
+    it is tried again after a while. If the process that logs dies, another takes its place, and logs nothing twice.
+    Leaving the context waits until all is written.
+    """
+
+    def __init__(self, tracking: Tracking, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tracking, self._clock = tracking, clock
+        self._changed = threading.Condition(threading.RLock())
+        self._queue: deque[Entry] = deque()
+        self._in_flight: Sequence[Entry] = ()
+        self._unlogged: list[Entry] = []
+        self._again, self._deaths = 0.0, 0
+        self.trouble: ConfigError | None = None
+        self._executor: Executor | None = None
+        self._sweep: Sweep | None = None
+        self._parent: Future[Sweep] | None = None
         if not tracking.uri.startswith("sqlite:"):  # it may be out of reach, which is better said before any work
             try:
-                opened.result()
+                self.ask("recover")
             except BaseException:
-                self._executor.shutdown(cancel_futures=True)
+                self._end(now=True)
                 raise
 
-    def log_result(
-        self, result: Result, parameters: Mapping[str, str], reports: Mapping[str, str]
-    ) -> Future[LoggedRun]:
-        """Log a finished evaluation as one run."""
-        return self._submit("log_result", result, dict(parameters), dict(reports))
+    def start(self) -> None:
+        """Begin to load MLflow, which takes seconds, beside the work."""
+        if self._executor is None:
+            self._executor = self._started()
 
-    def log_failure(self, name: str, parameters: Mapping[str, str], error: str, trace: str) -> Future[LoggedRun]:
-        """Log an evaluation that raised as a FAILED run, with its traceback."""
-        return self._submit("log_failure", name, dict(parameters), error, trace)
+    def ask(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401 (any method's)
+        """Return what a method of `Tracker` returns; raises `ConfigError`."""
+        while True:
+            try:
+                return self.submit(method, *arguments).result()
+            except BrokenProcessPool as error:
+                self._start_again(error)
 
-    def start_sweep(self, name: str, axes: Mapping[str, str], combinations: int) -> None:
+    def submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
+        """Return the future of what a method of `Tracker` returns."""
+        self.start()
+        assert self._executor is not None  # noqa: S101 (it was started)
+        try:
+            return self._executor.submit(_call, self.tracking, method, arguments)
+        except BrokenProcessPool as error:
+            self._start_again(error)
+            return self._executor.submit(_call, self.tracking, method, arguments)
+
+    def state(self, sweep_id: str) -> State:
+        """Return how far a sweep is; raises `ConfigError` while another process is at it."""
+        if self.tracking.uri.startswith("sqlite:"):
+            return sqlite_state(self.tracking, sweep_id)
+        state: State = self.ask("state", sweep_id)
+        return state
+
+    def log(self, entry: Entry) -> None:
+        """Log an evaluation that is over, soon; raises `ConfigError` where the sweep could not be opened."""
+        with self._changed:
+            if self._parent is not None and self._parent.done() and self._parent.exception() is not None:
+                self._parent.result()
+            if self.trouble is not None and self._clock() < self._again:
+                self._unlogged.append(entry)
+                return
+            self._queue.append(entry)
+            self._send()
+            self._changed.wait_for(lambda: len(self._queue) <= MOST_WAITING)
+
+    def start_sweep(self, sweep: Sweep) -> None:
         """Open the parent run of a sweep; what is logged from now on is part of it."""
-        self._submit("start_sweep", name, dict(axes), combinations)
+        self._sweep = replace(sweep, process=this_process())
+        self.submit("recover")
+        self._parent = self.submit("start_sweep", self._sweep)
 
-    def finish_sweep(self, best: Result | None, reports: Mapping[str, str], status: str) -> Future[LoggedRun]:
-        """Close the sweep with its reports."""
-        return self._submit("finish_sweep", best, dict(reports), status)
+    @property
+    def in_sweep(self) -> bool:
+        """Tell whether a sweep was started."""
+        return self._parent is not None
+
+    def finish_sweep(
+        self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
+    ) -> LoggedRun:
+        """Close the sweep with its reports and tags; raises `ConfigError`."""
+        self.flush()
+        run: LoggedRun = self.ask("finish_sweep", best, dict(reports), status, dict(tags or {}))
+        self._sweep = self._parent = None
+        return run
+
+    def flush(self) -> None:
+        """Wait until all that was handed over is logged, or handed back."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._queue and not self._in_flight)
+
+    def hurry(self) -> None:
+        """Try a store of runs that failed again, at once."""
+        self._again = 0.0
+
+    def take_unlogged(self) -> list[Entry]:
+        """Return what could not be logged, each once."""
+        with self._changed:
+            taken, self._unlogged = self._unlogged, []
+        return taken
 
     def __enter__(self) -> Self:
         """Begin."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        """Wait until all is written; raise what went wrong there, unless something went wrong here."""
+        """Wait until all is written."""
         try:
-            if isinstance(what, BrokenProcessPool):
-                raise what
-            while self._waiting and kind is None:
-                self._waiting.popleft().result()
-        except BrokenProcessPool as error:
+            self.flush()
+        finally:
+            self._end()
+
+    def _send(self) -> None:
+        """Send what waits as a batch, if none is on its way."""
+        if not self._in_flight and self._queue:
+            self._in_flight = tuple(self._queue)
+            self._queue.clear()
+            self._changed.notify_all()
+            self._submit_batch(again=False)
+
+    def _submit_batch(self, again: bool) -> None:
+        self.submit("log", self._in_flight, again).add_done_callback(self._arrived)
+
+    def _arrived(self, sent: Future[Any]) -> None:
+        with self._changed:
+            error = sent.exception()
+            if isinstance(error, BrokenProcessPool):
+                try:
+                    self._start_again(error)
+                except ConfigError as fatal:
+                    error = fatal
+                else:
+                    self._submit_batch(again=True)
+                    return
+            if error is None:
+                self.trouble = None
+            else:
+                self.trouble = error if isinstance(error, ConfigError) else ConfigError(f"tracking: {error}")
+                self._again = self._clock() + AGAIN_S
+                self._unlogged += self._in_flight
+            self._in_flight = ()
+            self._changed.notify_all()
+            self._send()
+
+    def _started(self) -> Executor:
+        """Return a process with an open tracker, or this one."""
+        # A process that a launcher made logs by itself: not every kind of it can make another.
+        if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
+            executor: Executor = _Inline()
+        else:
+            executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_belong_to_parent)
+        with _interrupts_ignored():  # the process starts here, and inherits this
+            executor.submit(_call, self.tracking, "open", ())
+        return executor
+
+    def _end(self, now: bool = False) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=now)
+
+    def _start_again(self, error: BrokenProcessPool) -> None:
+        self._deaths += 1
+        if self._deaths > MOST_DEATHS:
             way_out = "is there memory for it? tracking.background=false logs without one"
             raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
-        finally:
-            self._executor.shutdown()  # what was handed over is written, whatever happened here
-
-    def _submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
-        future = self._executor.submit(_call, self._tracking, method, arguments)
-        self._waiting.append(future)
-        while self._waiting[0] is not future and (self._waiting[0].done() or len(self._waiting) > MOST_WAITING):
-            self._waiting.popleft().result()
-        return future
+        self._executor = self._started()
+        if self._sweep is not None:
+            parent, known = self._parent, None
+            if parent is not None and parent.done() and parent.exception() is None:
+                known = parent.result()
+            self.submit("recover")
+            self._parent = self.submit("start_sweep", known or self._sweep)
 
 
 class _Inline(Executor):
@@ -94,27 +227,24 @@ class _Inline(Executor):
 
     def submit(self, call: Any, /, *arguments: Any, **named: Any) -> Future[Any]:  # noqa: ANN401 (any call)
         future: Future[Any] = Future()
-        future.set_result(call(*arguments, **named))
+        try:
+            future.set_result(call(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
 
-_open: dict[Tracking, Tracker | ConfigError] = {}
-"""The tracker of the process that calls are carried out in, or what went wrong with it."""
+_open: dict[Tracking, Tracker] = {}
+"""The trackers that are open in the process that calls are carried out in."""
 
 
 def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 (any method's)
-    try:
-        if method == "open":
-            _open[tracking] = Tracker(tracking)
-            return None
-        tracker = _open[tracking]
-        if isinstance(tracker, ConfigError):  # each call would wait for a lost server anew
-            raise tracker
-        with told(tracking, "cannot be written to"):
-            return getattr(tracker, method)(*arguments)
-    except ConfigError as error:
-        _open[tracking] = error
-        raise
+    if method == "open" or tracking not in _open:
+        _open[tracking] = Tracker(tracking)
+    if method == "open":
+        return None
+    with told(tracking, "cannot be written to"), patience(WRITING):
+        return getattr(_open[tracking], method)(*arguments)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""What MLflow gets of a result: metrics, tags, the dataset, and the one spelling of their names.
+"""What MLflow gets of a result: metrics, tags, the dataset, artifacts, and the one spelling of their names.
 
-It makes no figure itself and logs nothing.
+It makes no figure itself, logs nothing, and does not know how MLflow keeps it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,106 @@ import math
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from runner.result import Result
+import yaml
 
-if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput, Metric
+from runner.result import Result, save, write_trec
 
+LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
+"""What MLflow keeps of a name, of a parameter's value and of a tag's, in characters."""
+
+Point = tuple[str, float, int]
+"""A metric: its name, its value, its step."""
+
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
 _NAMES = {"P": "precision", "R": "recall", "RR": "mrr", "AP": "map"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as it is logged, whole: its name, how it ended, when (ms since the epoch), and what is known of it.
+
+    `dataset` is (name, digest, source, profile, split). `write` puts the run's artifacts into a folder.
+    """
+
+    name: str
+    status: str
+    started: int
+    ended: int
+    tags: Mapping[str, str]
+    parameters: Mapping[str, str]
+    metrics: Sequence[Point] = ()
+    dataset: tuple[str, str, str, str, str] | None = None
+    write: Callable[[Path], None] = field(default=lambda folder: None)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An evaluation to log, with its parameters, the reports that go with it, and tags of its own."""
+
+    result: Result
+    parameters: Mapping[str, str]
+    reports: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    trec: bool = True
+
+    @property
+    def record(self) -> Record:
+        """Return what is logged."""
+        result, ended = self.result, now()
+        return Record(
+            result.name,
+            "FINISHED",
+            ended - int(result.timings.wall_s * 1000),
+            ended,
+            {**tags_of(result), **self.tags},
+            _parameters(self.parameters),
+            metrics_of(result),
+            dataset_of(result),
+            self._write,
+        )
+
+    def _write(self, folder: Path) -> None:
+        config = yaml.dump(dict(self.result.config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        write_files(folder, {"config.yaml": config, **self.reports})
+        if self.trec:
+            write_trec(self.result, folder / "rankings.trec.gz")
+        save(self.result, folder)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An evaluation that raised, to log with its traceback."""
+
+    name: str
+    parameters: Mapping[str, str]
+    error: str
+    traceback: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def record(self) -> Record:
+        """Return what is logged."""
+        moment, tags = now(), {"kind": "evaluation", "error": self.error[:LONGEST_TAG], **self.tags}
+        files = {"traceback.txt": self.traceback}
+        return Record(
+            self.name, "FAILED", moment, moment, tags, _parameters(self.parameters),
+            write=lambda folder: write_files(folder, files),
+        )  # fmt: skip
+
+
+def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {allowed(key): value[:LONGEST_PARAMETER] for key, value in parameters.items() if value != ""}
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts into a folder."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
 
 
 def metric_name(measure: str) -> str:
@@ -28,15 +119,12 @@ def metric_name(measure: str) -> str:
     return f"{name}_at_{cutoff}" if cutoff else name
 
 
-def metrics_of(result: Result) -> list[Metric]:
+def metrics_of(result: Result) -> list[Point]:
     """Return all that MLflow gets of a result, without what is not a number.
 
     Means by name with the primary one first, the same by query type, curves over K as steps, figures on no-result
     queries, times, diagnostics.
     """
-    from mlflow.entities import Metric
-
-    moment = now()
     means = {result.primary: result.means[result.primary], **result.means}  # the UI plots the first one unless told
     found = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
     slugs = _slugs(sorted(set(result.queries.types) - {""}))
@@ -54,7 +142,7 @@ def metrics_of(result: Result) -> list[Metric]:
     if t.mean_ms is not None and t.p95_ms is not None:
         found += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
     found += [(allowed(name), value, 0) for name, value in result.diagnostics.items()]
-    return [Metric(name, value, moment, step) for name, value, step in found if math.isfinite(value)]
+    return list(dict.fromkeys((name, float(value), step) for name, value, step in found if math.isfinite(value)))
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
@@ -101,25 +189,19 @@ def tags_of(result: Result) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
 
 
-def dataset_of(result: Result) -> DatasetInput:
-    """Return the dataset as MLflow's input of a run."""
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
+def dataset_of(result: Result) -> tuple[str, str, str, str, str]:
+    """Return the dataset as MLflow's input of a run: name, digest, source, profile, split."""
     d = result.dataset
     profile = {"num_documents": d.documents, "num_queries": d.queries, "num_judgments": d.judgments}
     source = json.dumps(
         {key: str(value) for key, value in result.config.get("dataset", {}).items() if value is not None}
     )
-    dataset = Dataset(
-        name=d.name, digest=d.fingerprint[:32], source_type="local", source=source[:60000], schema=None,
-        profile=json.dumps(profile),
-    )  # fmt: skip
-    return DatasetInput(dataset, [InputTag("mlflow.data.context", d.split)])
+    return d.name, d.fingerprint[:32], source[:60000], json.dumps(profile), d.split
 
 
 def allowed(name: str) -> str:
     """Return a name with only those characters that MLflow's keys may have."""
-    return re.sub(r"[^\w\-. :/]", "_", name)
+    return re.sub(r"[^\w\-. :/]", "_", name)[:LONGEST_NAME]
 
 
 def _slug(name: str) -> str:

@@ -1,38 +1,61 @@
-"""An open store of runs: a single evaluation is one run; a sweep is a parent run with its combinations as children."""
+"""An open store of runs: a single evaluation is one run; a sweep is a parent run with its combinations as children.
+
+A run is found again by its tags: `sweep_id` and `combination` (what decides its result), `process` while it is under
+way.
+"""
 
 from __future__ import annotations
 
 import getpass
 import logging
 import os
+import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import yaml
+import psutil
 from filelock import FileLock
 
 from runner.config.objects import ConfigError
 from runner.config.values import public
-from runner.result import Result, save, write_trec
-from runner.tracking.record import allowed, axes_of, dataset_of, metrics_of, now, tags_of
+from runner.result import Result
+from runner.tracking.database import insert_runs, read_sqlite, read_store, sweep_rows
+from runner.tracking.record import (
+    LONGEST_NAME,
+    LONGEST_TAG,
+    Failed,
+    Finished,
+    Point,
+    Record,
+    allowed,
+    axes_of,
+    dataset_of,
+    metrics_of,
+    now,
+    write_files,
+)
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import DatasetInput, Run
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from mlflow.tracking import MlflowClient
 
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
-_LONGEST_PARAMETER, _LONGEST_TAG = 6000, 5000
+_PATIENCE_MS = 60_000  # with a database that another program writes to
 _OPENING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "PGCONNECT_TIMEOUT": "20"}
-"""How long to wait for a store that may not be there; for one that was there, MLflow's own minutes are right."""
+"""How long to wait for a store that may not be there."""
+
+WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "60"}
+"""How long for one that was there: what it does not take is kept, and MLflow's own minutes would hold up the work."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +70,30 @@ class LoggedRun:
         return str(self.folder / file) if self.folder else f"{file} among the artifacts of run {self.id}"
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep as it is logged: its identity, its name, its axes with their values, and its parent run once it has one.
+
+    `process` is the one that runs it (see `this_process`).
+    """
+
+    id: str
+    name: str
+    axes: Mapping[str, str]
+    combinations: int
+    process: str = ""
+    run: LoggedRun | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a sweep is: its parent run, if it has one, how that ended, and its finished combinations by identity."""
+
+    run: LoggedRun | None = None
+    status: str = ""
+    finished: Mapping[str, LoggedRun] = field(default_factory=dict)
+
+
 class Tracker:
     """An open store of runs; raises `ConfigError` where it cannot be opened.
 
@@ -56,85 +103,235 @@ class Tracker:
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
         self.uri = tracking.absolute_uri()
-        self._sweep: Run | None = None
+        self.sweep: Sweep | None = None
         self._client, self.experiment = _open(tracking, self.uri)
 
-    def log_result(self, result: Result, parameters: Mapping[str, str], reports: Mapping[str, str]) -> LoggedRun:
-        """Log a finished evaluation as one run."""
-        started = now() - int(result.timings.wall_s * 1000)
-        run = self._create(result.name, started, tags_of(result))
-        self._client.log_inputs(run.info.run_id, [dataset_of(result)])
-        self._log(run, metrics_of(result), parameters)
-        with self._artifacts(run) as folder:
-            save(result, folder)
-            config = yaml.dump(dict(result.config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-            _write(folder, {"config.yaml": config, **reports})
-            if not self._sweep or self.tracking.trec:
-                write_trec(result, folder / "rankings.trec.gz")
-        return self._end(run, "FINISHED")
+    def log(self, entries: Sequence[Finished | Failed], again: bool = False) -> list[LoggedRun]:
+        """Log evaluations that are over, as combinations of the sweep that was started, if one was.
 
-    def log_failure(self, name: str, parameters: Mapping[str, str], error: str, trace: str) -> LoggedRun:
-        """Log an evaluation that raised as a FAILED run, with its traceback."""
-        run = self._create(name, now(), {"kind": "evaluation", "error": error[:_LONGEST_TAG]})
-        self._log(run, [], parameters)
-        with self._artifacts(run) as folder:
-            _write(folder, {"traceback.txt": trace})
-        return self._end(run, "FAILED")
+        In a database they become visible together, whole; on a server one after the other. Where nobody knows what
+        became of an earlier try (`again`), those that are finished are left out.
+        """
+        if again and self.sweep is not None:
+            done = {combination for combination, *_ in self._rows(self.sweep.id)[1]}
+            entries = [entry for entry in entries if entry.tags.get("combination") not in done]
+        records = [self._of_sweep(entry.record) for entry in entries]
+        if self.tracking.is_server():
+            return [self._through_client(record) for record in records]
+        runs = [(uuid.uuid4().hex, record) for record in records]
+        rows = [(run_id, self._artifact_uri(run_id), record) for run_id, record in runs]
+        for _, uri, record in rows:  # artifacts first: a run that is there has them
+            with _artifacts(uri) as folder:
+                record.write(folder)
+        insert_runs(self._store, self.experiment, _user(), rows)
+        return [LoggedRun(run_id, _local_path(uri)) for run_id, uri, _ in rows]
 
-    def start_sweep(self, name: str, axes: Mapping[str, str], combinations: int) -> None:
-        """Open the parent run of a sweep; its parameters are the axes with their values."""
-        self._sweep = self._create(name, now(), {"kind": "sweep", "combinations": str(combinations)})
-        self._log(self._sweep, [], axes_of(axes))
+    def state(self, sweep_id: str) -> State:
+        """Return how far a sweep is; raises `ConfigError` while another process is at it."""
+        return state_of(*self._rows(sweep_id))
 
-    def finish_sweep(self, best: Result | None, reports: Mapping[str, str], status: str) -> LoggedRun:
-        """Close the sweep with its reports; its measures are those of its best combination."""
-        if self._sweep is None:
+    def _rows(self, sweep_id: str) -> tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]]]:
+        """Return what is known of a sweep, as `sweep_rows` does."""
+        if not self.tracking.is_server():
+            return sweep_rows(read_store(self._store), self.tracking.experiment, sweep_id)
+        runs = [(run.info, run.data.tags) for run in self._search(f"tags.sweep_id = '{sweep_id}'")]
+        parents = [
+            (info.run_id, info.artifact_uri, info.status, tags.get("process"))
+            for info, tags in runs
+            if tags.get("kind") == "sweep"
+        ]
+        done = [
+            (tags["combination"], info.run_id, info.artifact_uri)
+            for info, tags in runs
+            if "combination" in tags and info.status == "FINISHED"
+        ]
+        return parents, done
+
+    def fetched(self, run: LoggedRun) -> Path:
+        """Return a folder of this machine with a run's record, without its rankings."""
+        if run.folder is not None:
+            return run.folder
+        folder = Path(tempfile.mkdtemp(prefix=f"{run.id}-"))
+        for name in ("result.json", "per_query.parquet"):
+            self._client.download_artifacts(run.id, name, str(folder))
+        return folder
+
+    def reject(self, run: LoggedRun, why: str) -> None:
+        """Mark a finished run as failed whose record is gone."""
+        self._client.set_tag(run.id, "error", why[:LONGEST_TAG])
+        self._client.set_terminated(run.id, "FAILED")
+
+    def recover(self) -> int:
+        """Mark as KILLED the runs whose process of this machine is gone; return how many they were."""
+        left = [
+            run
+            for run in self._search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
+            if is_gone(run.data.tags["process"])
+        ]
+        for run in left:
+            self._client.set_tag(run.info.run_id, "error", "its process was gone before it ended")
+            self._client.set_terminated(run.info.run_id, "KILLED")
+        return len(left)
+
+    def start_sweep(self, sweep: Sweep) -> Sweep:
+        """Open the parent run of a sweep, the one that it has if it has one."""
+        tags = {"kind": "sweep", "sweep_id": sweep.id, "process": sweep.process}
+        tags |= {"combinations": str(sweep.combinations)} | axes_of(sweep.axes)
+        tags = {allowed(key): value[:LONGEST_TAG] for key, value in tags.items()}
+        if sweep.run is None:
+            created = self._create(sweep.name, now(), tags).info
+            sweep = replace(sweep, run=LoggedRun(created.run_id, _local_path(created.artifact_uri)))
+        else:
+            for key, value in tags.items():
+                self._client.set_tag(sweep.run.id, key, value)
+            self._client.update_run(sweep.run.id, status="RUNNING")
+        self.sweep = sweep
+        return sweep
+
+    def finish_sweep(
+        self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
+    ) -> LoggedRun:
+        """Close the sweep with its reports and tags; its measures are those of its best combination."""
+        if self.sweep is None or self.sweep.run is None:
             raise RuntimeError("no sweep was started")
-        run, self._sweep = self._sweep, None
+        parent, self.sweep = self.sweep.run, None
+        run = self._client.get_run(parent.id)
         if best is not None:
-            self._log(run, metrics_of(best), {})
-            self._client.log_inputs(run.info.run_id, [dataset_of(best)])
+            self._fill(run, metrics_of(best), {})
+            self._client.log_inputs(run.info.run_id, [_dataset_input(dataset_of(best))])
             self._client.set_tag(run.info.run_id, "best", best.name)
-        with self._artifacts(run) as folder:
-            _write(folder, reports)
-        return self._end(run, status)
+        for key, value in (tags or {}).items():
+            self._client.set_tag(run.info.run_id, allowed(key), value[:LONGEST_TAG])
+        self._keep(run, partial(write_files, files=reports))
+        self._client.set_terminated(run.info.run_id, status)
+        return parent
 
-    def _create(self, name: str, started: int, tags: Mapping[str, str]) -> Run:
-        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_SOURCE_NAME, MLFLOW_USER
-
+    def _of_sweep(self, record: Record) -> Record:
         # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
-        own = {MLFLOW_USER: _user(), MLFLOW_SOURCE_NAME: "retrieval-runner"}
-        if self._sweep is not None:
-            own |= {MLFLOW_PARENT_RUN_ID: self._sweep.info.run_id, "sweep": self._sweep.info.run_id}
-        return self._client.create_run(self.experiment, start_time=started, tags={**own, **tags}, run_name=name)
+        tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
+        if self.sweep is not None and self.sweep.run is not None:
+            tags |= {"mlflow.parentRunId": self.sweep.run.id, "sweep_id": self.sweep.id}
+        return replace(record, tags={**tags, **record.tags})
 
-    def _log(self, run: Run, metrics: Sequence[Metric], parameters: Mapping[str, str]) -> None:
-        from mlflow.entities import Param
+    def _through_client(self, record: Record) -> LoggedRun:
+        run = self._create(record.name, record.started, {"process": this_process(), **record.tags})
+        if record.dataset:
+            self._client.log_inputs(run.info.run_id, [_dataset_input(record.dataset)])
+        self._fill(run, record.metrics, record.parameters, record.ended)
+        self._keep(run, record.write)
+        self._client.set_terminated(run.info.run_id, record.status, record.ended)
+        return LoggedRun(str(run.info.run_id), None)
 
-        run_id = run.info.run_id
-        params = [Param(allowed(key), value[:_LONGEST_PARAMETER]) for key, value in parameters.items() if value != ""]
-        first, rest = metrics[: _LARGEST_BATCH - len(params)], metrics[_LARGEST_BATCH - len(params) :]
-        self._client.log_batch(run_id, first, params[:_MOST_PARAMETERS])
-        for begin in range(_MOST_PARAMETERS, len(params), _MOST_PARAMETERS):
-            self._client.log_batch(run_id, params=params[begin : begin + _MOST_PARAMETERS])
-        for begin in range(0, len(rest), _LARGEST_BATCH):
-            self._client.log_batch(run_id, rest[begin : begin + _LARGEST_BATCH])
-
-    @contextmanager
-    def _artifacts(self, run: Run) -> Iterator[Path]:
-        """Give a folder whose files become a run's artifacts: the run's own where that is on this machine."""
-        folder = _local_path(run.info.artifact_uri)
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            yield folder
+    def _keep(self, run: Run, write: Callable[[Path], None]) -> None:
+        """Have a run's artifacts written, and kept by the server if there is one."""
+        if not self.tracking.is_server():
+            with _artifacts(run.info.artifact_uri) as folder:
+                write(folder)
             return
         with tempfile.TemporaryDirectory() as temporary:
-            yield Path(temporary)
+            write(Path(temporary))
             self._client.log_artifacts(run.info.run_id, temporary)
 
-    def _end(self, run: Run, status: str) -> LoggedRun:
-        self._client.set_terminated(run.info.run_id, status)
-        return LoggedRun(str(run.info.run_id), _local_path(run.info.artifact_uri))
+    def _create(self, name: str, started: int, tags: Mapping[str, str]) -> Run:
+        own = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
+        name = name[:LONGEST_NAME]
+        return self._client.create_run(self.experiment, start_time=started, tags={**own, **tags}, run_name=name)
+
+    def _fill(
+        self, run: Run, metrics: Sequence[Point], parameters: Mapping[str, str], moment: int | None = None
+    ) -> None:
+        from mlflow.entities import Metric, Param
+
+        run_id, moment = run.info.run_id, moment or now()
+        params = [Param(key, value) for key, value in parameters.items()]
+        points = [Metric(name, value, moment, step) for name, value, step in metrics]
+        first = _LARGEST_BATCH - min(len(params), _MOST_PARAMETERS)
+        self._client.log_batch(run_id, points[:first], params[:_MOST_PARAMETERS])
+        for begin in range(_MOST_PARAMETERS, len(params), _MOST_PARAMETERS):
+            self._client.log_batch(run_id, params=params[begin : begin + _MOST_PARAMETERS])
+        for begin in range(first, len(points), _LARGEST_BATCH):
+            self._client.log_batch(run_id, points[begin : begin + _LARGEST_BATCH])
+
+    def _search(self, wanted: str) -> list[Run]:
+        """Return the runs that a filter of MLflow's finds, the oldest first."""
+        found: list[Run] = []
+        token: str | None = ""
+        while token is not None:
+            page = self._client.search_runs(
+                [self.experiment], wanted, order_by=["attributes.start_time ASC"], page_token=token or None
+            )
+            found += page
+            token = page.token or None
+        return found
+
+    @property
+    def _store(self) -> SqlAlchemyStore:
+        store: SqlAlchemyStore = self._client._tracking_client.store
+        return store
+
+    def _artifact_uri(self, run_id: str) -> str:
+        return f"{self._location.rstrip('/')}/{run_id}/artifacts"
+
+    @cached_property
+    def _location(self) -> str:
+        return str(self._client.get_experiment(self.experiment).artifact_location)
+
+
+def state_of(parents: Sequence[Sequence[Any]], finished: Sequence[Sequence[Any]]) -> State:
+    """Return how far a sweep is, from what `sweep_rows` returns; raises `ConfigError` while a process is at it."""
+    for _, _, status, process in parents:
+        if status == "RUNNING" and not (process and (is_gone(process) or process == this_process())):
+            raise ConfigError(f"this sweep is under way in {process}: wait for it, or add sweep.resume=false")
+    if not parents:
+        return State()
+    run_id, uri, status, _ = parents[-1]
+    done = {identity: LoggedRun(run, _local_path(where)) for identity, run, where in finished}
+    return State(LoggedRun(run_id, _local_path(uri)), status, done)
+
+
+def sqlite_state(tracking: Tracking, sweep_id: str) -> State:
+    """Return how far a sweep is in a SQLite file, without loading MLflow."""
+    file = Path(tracking.absolute_uri().removeprefix("sqlite:///"))
+    return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
+
+
+def this_process() -> str:
+    """Return a name of this process that no other has had: machine, number, when it began."""
+    return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.1f}"
+
+
+def is_gone(process: str) -> bool:
+    """Tell a process of this machine that has ended; of other machines nothing is known."""
+    host, _, rest = process.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname():
+        return False
+    try:
+        return f"{psutil.Process(int(rest)).create_time():.1f}" != process.rpartition(":")[2]
+    except (psutil.NoSuchProcess, ValueError):
+        return True
+
+
+@contextmanager
+def _artifacts(uri: str) -> Iterator[Path]:
+    """Give a folder whose files become a run's artifacts: the run's own where that is on this machine."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    folder = _local_path(uri)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        yield Path(temporary)
+        get_artifact_repository(uri).log_artifacts(temporary)  # type: ignore[no-untyped-call]  # MLflow has no types
+
+
+def _dataset_input(dataset: tuple[str, str, str, str, str]) -> DatasetInput:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    name, digest, source, profile, split = dataset
+    described = Dataset(name, digest, source_type="local", source=source, schema=None, profile=profile)
+    return DatasetInput(described, [InputTag("mlflow.data.context", split)])
 
 
 def _user() -> str:
@@ -147,8 +344,10 @@ def _user() -> str:
 def _open(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # read as it is imported
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it would print what it raises as well
     with told(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             _write_ahead()
@@ -157,7 +356,7 @@ def _open(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
             # Several processes that migrate a new database at once collide.
             with FileLock(database.with_suffix(".lock")):
                 return _client(tracking, uri)
-        with _quickly():
+        with patience(_OPENING):
             if not tracking.is_server():
                 _connect(uri)
             return _client(tracking, uri)
@@ -193,9 +392,9 @@ def _connect(uri: str) -> None:
 
 
 @contextmanager
-def _quickly() -> Iterator[None]:
-    """Wait for seconds where MLflow waits for minutes, unless the user said how long."""
-    ours = {name: value for name, value in _OPENING.items() if name not in os.environ}
+def patience(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have MLflow and drivers wait as long as their variables say, unless the user said how long."""
+    ours = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(ours)
     try:
         yield
@@ -237,6 +436,7 @@ def _write_ahead() -> None:
         if isinstance(connection, sqlite3.Connection):
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(f"PRAGMA busy_timeout={_PATIENCE_MS}")
 
     event.listen(Engine, "connect", set_up)
 
@@ -246,8 +446,3 @@ def _local_path(uri: str) -> Path | None:
     if parts.scheme in ("", "file"):
         return Path(unquote(parts.path))
     return None
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).write_text(text)

@@ -15,8 +15,11 @@ from runner.config import CONF
 from runner.config.objects import _locate
 from runner.config.values import settle
 from runner.evaluation import experiment_of
+from runner.sweep.axes import products
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
+from runner.sweep.settings import settings_of
+from runner.sweep.space import SearchSpace
 
 FILES = sorted(file for file in CONF.rglob("*.yaml"))
 TARGETS = [file for file in FILES if "_target_" in yaml.safe_load(file.read_text())]
@@ -74,9 +77,12 @@ def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: Confi
     config = loader.load_configuration("evaluate", [f"experiment={preset}"], run_mode=None)  # type: ignore[arg-type]
     assert config.hydra.mode.name == "MULTIRUN"
     params = OmegaConf.to_container(config.hydra.sweeper.params or OmegaConf.create({}))
-    union = OmegaConf.to_container(config.sweep.union)
+    space = settings_of(OmegaConf.to_container(config.sweep))  # type: ignore[arg-type]  # a mapping
     composer = Composer(loader, "evaluate", [])
-    points = combinations([f"experiment={preset}"], params, union)  # type: ignore[arg-type]
+    if "n_trials" in config.hydra.sweeper:
+        points = SearchSpace(products([f"experiment={preset}"], params, space)).probes(0)
+    else:
+        points = combinations([f"experiment={preset}"], params, space)
     assert len(points) > 1
     for point in points:
         cfg = composer.compose(point.overrides)

@@ -58,8 +58,8 @@ def test_nothing_is_made_that_nothing_takes(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_class_that_a_module_only_imported_is_not_its_own() -> None:
-    with pytest.raises(ConfigError, match=r"_target_=runner\.store\.Path: only .* 'plugins=\[pathlib\]'"):
-        build({"_target_": "runner.store.Path"}, "x")
+    with pytest.raises(ConfigError, match=r"_target_=runner\.store\.disk\.Path: only .* 'plugins=\[pathlib\]'"):
+        build({"_target_": "runner.store.disk.Path"}, "x")
 
 
 def test_a_required_setting_is_asked_for() -> None:

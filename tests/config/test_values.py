@@ -7,7 +7,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from runner.config.objects import ConfigError
-from runner.config.values import config_hash, public, settle, store_path, without_secrets
+from runner.config.values import config_hash, public, settle, store_path, with_value, without_secrets
 
 CONFIG = OmegaConf.create(
     {
@@ -140,6 +140,30 @@ def test_a_store_has_a_path(store: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         store_path({"store": store})
     assert store_path({"store": {"path": "a/b"}}) == Path("a/b")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("retriever.k1", 1.2),
+        ("dataset.path", "http://me:hush@host/x"),
+        ("metrics.primary", "nDCG@3"),
+        ("metrics.k_values", [1, ["a"]]),
+        ("tracking.uri", "elsewhere"),
+        ("encoder._target_", "F"),
+        ("dataset.token", None),
+        ("llm.api_key", "other"),
+        ("llm.credentials.name", "other"),
+    ],
+)
+def test_another_value_changes_what_settling_would(path: str, value: object) -> None:
+    llm = {"api_key": "hush", "credentials": {"name": "x"}}
+    config = changed(llm=llm, dataset={"path": "p", "token": "t"}, encoder={"_target_": "E"})
+    before = settle(config, CHOICES)
+    sooner = with_value(before, path, value)
+    OmegaConf.update(config, path, value)
+    assert repr(sooner) == repr(settle(config, CHOICES))
+    assert sooner.config["choices"] is before.config["choices"]
 
 
 def test_the_preset_is_recorded_but_does_not_decide() -> None:

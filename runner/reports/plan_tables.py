@@ -1,0 +1,142 @@
+"""What a sweep would do, as values, a table and plain sentences.
+
+Knows nothing of how it is found out, nor of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
+from rich.filesize import decimal
+
+from runner.reports.numbers import DASH, duration, number
+from runner.reports.tables import Column, Table
+
+NAMED = 3
+"""How many of the combinations that are to do are named."""
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """The works of one name: how many there are, are there already and are to do, and what these take.
+
+    `seconds` and `bytes` are of those to do. Of `unknown` of them nothing is known; `rough` is what was measured on
+    another machine.
+    """
+
+    name: str
+    distinct: int
+    there: int
+    to_do: int
+    seconds: float
+    bytes: float
+    rough: bool = False
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep would do: its combinations, those to do by name, and the stages of the work.
+
+    `wall_seconds` is how long it takes with so many `workers`, from the command to the report.
+    """
+
+    name: str
+    datasets: Sequence[str]
+    combinations: int
+    finished: int
+    to_do: Sequence[str]
+    stages: Sequence[PlannedStage]
+    wall_seconds: float
+    workers: int
+    store: str
+
+    @property
+    def bytes(self) -> float:
+        """Return how much the store grows."""
+        return sum(stage.bytes for stage in self.stages)
+
+    @property
+    def rough(self) -> bool:
+        """Tell whether any of it was measured on another machine."""
+        return any(stage.rough for stage in self.stages)
+
+    @property
+    def unknown(self) -> Sequence[str]:
+        """Return the stages with works of which nothing is known."""
+        return [stage.name for stage in self.stages if stage.unknown]
+
+
+def as_json(plan: Plan) -> str:
+    """Return a plan for machines: all that it has, and the sums of it."""
+    told = {**asdict(plan), "bytes": plan.bytes, "rough": plan.rough, "unknown": plan.unknown}
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+
+
+def heading(plan: Plan) -> str:
+    """Return what is planned, and how much of it is finished."""
+    n = _counted(plan.combinations, "combination")
+    finished = f"; {plan.finished:,} finished before, {len(plan.to_do):,} to do" if plan.finished else ""
+    return f"{plan.name}: {n} on {', '.join(plan.datasets)}{finished}"
+
+
+def to_do(plan: Plan) -> str:
+    """Return which combinations are to do where others are finished, "" where there is nothing to tell."""
+    if not plan.finished or not plan.to_do:
+        return ""
+    more = len(plan.to_do) - NAMED
+    return "to do: " + "; ".join(plan.to_do[:NAMED]) + (f"; and {more:,} more" if more > 0 else "")
+
+
+def stages_table(plan: Plan) -> Table:
+    """Return the stages: how many works, how many of them there already and to do, and what these take."""
+    columns = [
+        Column("work"),
+        Column("distinct", number, numeric=True, spare=3),
+        Column("in the store", number, numeric=True, spare=2),
+        Column("to do", number, numeric=True),
+        Column("time", numeric=True),
+        Column("disk", numeric=True, spare=1),
+    ]
+    rows = [[s.name, s.distinct, s.there, s.to_do, _time(s), _size(s.bytes)] for s in plan.stages]
+    return Table(columns, rows)
+
+
+def closing(plan: Plan) -> list[str]:
+    """Return what all of it takes, and how far that can be trusted."""
+    if not plan.to_do:
+        return ["Nothing is to do."]
+    least = "at least" if plan.unknown else "about"
+    lines = [
+        f"{least} {_about(plan.wall_seconds)} with {_counted(plan.workers, 'worker')};"
+        f" {_size(plan.bytes) if plan.bytes else 'nothing'} more in {plan.store}"
+    ]
+    if plan.rough:
+        lines.append("~ rough: from another machine, as the store has nothing like it to go by")
+    if plan.unknown:
+        lines.append(f"no estimate of all of: {', '.join(plan.unknown)}")
+    return [*lines, "nothing was computed and nothing was logged"]
+
+
+def _time(stage: PlannedStage) -> str:
+    if stage.unknown == stage.to_do:
+        return DASH
+    about = _about(stage.seconds)
+    return ("~" if stage.rough and about[0] != "<" else "") + about + (" or more" if stage.unknown else "")
+
+
+def _about(seconds: float) -> str:
+    """Return a duration as exactly as one may be estimated."""
+    if seconds < 0.1:
+        return "<0.1 s"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s" if seconds < 59.5 else duration(seconds)
+
+
+def _size(size: float) -> str:
+    return decimal(round(size)) if size >= 1 else DASH
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,115 @@
+"""What the command and the YAML of a sweep declare, as objects: settings, combinations, experiments, where things go.
+
+It is what a sweep, its plan and a search begin with. It starts nothing and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from runner.config.mistakes import explain
+from runner.config.objects import ConfigError, build
+from runner.config.values import store_path
+from runner.evaluation import Bench, Experiment, experiment_of
+from runner.metrics.settings import MetricSettings
+from runner.store.disk import DiskStore
+from runner.sweep.axes import Combination, Product, products
+from runner.sweep.compose import Composer
+from runner.sweep.grid import combinations
+from runner.sweep.identity import sweep_id
+from runner.sweep.settings import settings_of
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Sweep
+
+
+class Declared:
+    """A sweep as it was declared; `arguments` are the overrides of its command line, `params` the axes of its YAML."""
+
+    def __init__(
+        self, loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]
+    ) -> None:
+        self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
+        shared = [key for key in ("sweep", "tracking", "store") if key in config]
+        own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
+        self.settings = settings_of(own.get("sweep"))
+        self.tracking: Tracking = build(own["tracking"], "tracking")
+        self.bench = Bench(DiskStore(store_path(own)))
+        self.output = _made(self.settings.output)
+        self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
+
+    @cached_property
+    def products(self) -> list[Product]:
+        """Return the products that the points of the sweep are taken from; raises `ConfigError`."""
+        return products(self.arguments, self.params, self.settings, self.loader, self._composer.value)
+
+    @cached_property
+    def points(self) -> list[Combination]:
+        """Return every combination of the grid; raises `ConfigError`."""
+        return combinations(self.arguments, self.params, self.settings, self.loader, self._composer.value)
+
+    def experiments(self, points: Sequence[Combination]) -> list[Experiment]:
+        """Return combinations as objects, their datasets loaded, so that a mistake in any is said before any runs."""
+        experiments = [self._experiment(point) for point in points]
+        self.metrics(experiments)
+        for source in {repr(experiment.source): experiment.source for experiment in experiments}.values():
+            self.bench.dataset(source)
+        return experiments
+
+    def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:
+        """Return how the sweep is ranked, which must be the same for all of it."""
+        primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
+        if len(primaries) > 1:
+            raise ConfigError(f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}")
+        return experiments[0].metrics
+
+    def sweep(self, axes: Mapping[str, str], combinations: int) -> Sweep:
+        """Return the sweep as it is logged, given its axes with their values."""
+        if self.settings.name:  # the user's word for what is one sweep
+            return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations)
+        name = self._composer.value(self.arguments, "experiment") or _name(axes)
+        fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
+        return Sweep(sweep_id(name, fixed), name, axes, combinations)
+
+    def _experiment(self, point: Combination) -> Experiment:
+        try:
+            return experiment_of(self._composer.settled(point.overrides), point.name, point.swept)
+        except ConfigError as error:
+            raise ConfigError(f"{error} (in the combination {point.name})") from error
+        except (HydraException, OmegaConfBaseException) as error:
+            said = explain(error, self._composer.verb, point.overrides)
+            way_out = "sweep.when says where an axis applies, sweep.union puts products side by side"
+            raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
+
+
+def axes_of_points(points: Sequence[Combination]) -> dict[str, str]:
+    """Return each axis with the values it takes."""
+    axes: dict[str, dict[str, None]] = {}
+    for point in points:
+        for key, value in point.swept.items():
+            axes.setdefault(key, {})[str(value)] = None
+    return {key: ", ".join(values) for key, values in axes.items()}
+
+
+def _name(axes: Mapping[str, str]) -> str:
+    """Name a sweep by its axes."""
+    keys = dict.fromkeys(key.rpartition(".")[2] for key in axes)
+    return f"sweep over {', '.join(keys)}" if keys else "single combination"
+
+
+def _made(output: str | None) -> Path | None:
+    """Make the folder that the reports are to go to, before there is anything to lose."""
+    if not output:
+        return None
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"sweep.output={output}: cannot be made ({error.strerror})") from error
+    return Path(output)

@@ -1,0 +1,182 @@
+"""Conditions on combinations: what `sweep.when`, `sweep.include` and `sweep.exclude` are written in.
+
+    retriever == bm25                                a word to the right of a comparison is a string
+    retriever.k1 > 1.2 and retriever.b < 0.3         a dotted name is a key; a plain name to the left is one, too
+    retriever in [dense, hybrid] or not 0.1 < retriever.alpha < 0.9
+    retriever.parts.lexical.k1 >= 2 * retriever.parts.lexical.b
+    retriever@retriever.parts.lexical == sqlite_fts  a group at a package
+    key('encoder.my-setting') == 'a b'               any other key; any other string has quotes
+
+Comparisons (== != < <= > >= in, not in), and, or, not, + - * / // %, numbers, strings, lists, true, false, null. A
+comparison with what is null is false, but for `== null` and `!= null`; arithmetic with it is null.
+
+Python's grammar reads them, and nothing of Python runs them. It knows no configs: who asks says what a key is.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.config.objects import ConfigError
+
+Read = Callable[[str], Any]
+"""Returns the value of a key, None for null."""
+
+Term = Callable[[Read], Any]
+
+_LITERALS = {"true": True, "false": False, "null": None, "none": None}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda value, among: value in among,
+    ast.NotIn: lambda value, among: value not in among,
+}
+_ARITHMETIC: Mapping[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A condition. `place` is the setting that it is the value of, for messages; `keys` are those that it may read."""
+
+    place: str
+    text: str
+    keys: frozenset[str]
+    _term: Term
+
+    def holds(self, read: Read) -> bool:
+        """Tell whether it is true of the values that `read` returns; raises `ConfigError`."""
+        try:
+            return _truth(self._term(read))
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise ConfigError(f"{self.place}: {self.text}: {error}") from error
+
+
+def parse(text: str, place: str) -> Expression:
+    """Return the condition that a text is; raises `ConfigError`."""
+    keys: set[str] = set()
+    try:
+        term = _term(ast.parse(text.strip(), mode="eval").body, keys)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        what = getattr(error, "msg", None) or str(error) or "too deep"
+        raise ConfigError(
+            f"{place}: {text}: not understood ({what}); write conditions as in: retriever == bm25 and retriever.k1 > 1"
+        ) from error
+    return Expression(place, text, frozenset(keys), term)
+
+
+def _term(node: ast.expr, keys: set[str], word: bool = False) -> Term:
+    """Return what computes a node, and add the keys that it reads; `word` is whether a plain name is a string."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None):
+            return _constant(node.value)
+        case ast.Name(id=name) if name.lower() in _LITERALS:
+            return _constant(_LITERALS[name.lower()])
+        case ast.Name(id=name) if word:
+            return _constant(name)
+        case ast.List() | ast.Tuple() | ast.Set():
+            elements = [_term(element, keys, word=True) for element in node.elts]
+            return lambda read: [element(read) for element in elements]
+        case ast.BoolOp():
+            parts, several = [_term(part, keys) for part in node.values], all if isinstance(node.op, ast.And) else any
+            return lambda read: several(_truth(part(read)) for part in parts)
+        case ast.UnaryOp(op=ast.Not()):
+            negated = _term(node.operand, keys)
+            return lambda read: not _truth(negated(read))
+        case ast.Compare():
+            return _comparison(node, keys)
+        case ast.UnaryOp() | ast.BinOp() if type(node.op) in _ARITHMETIC:
+            return _arithmetic(node, keys)
+    return _reading(_key(node), keys)
+
+
+def _constant(value: Any) -> Term:  # noqa: ANN401 (any literal)
+    return lambda read: value
+
+
+def _reading(key: str, keys: set[str]) -> Term:
+    keys.add(key)
+    return lambda read: read(key)
+
+
+def _key(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute():
+            return f"{_key(node.value)}.{node.attr}"
+        case ast.BinOp(op=ast.MatMult()):
+            return f"{_key(node.left)}@{_key(node.right)}"
+        case ast.Call(func=ast.Name(id="key"), args=[ast.Constant(value=str(name))], keywords=[]):
+            return name
+    raise ValueError(f"{ast.unparse(node)} is neither a key, a value nor a comparison")
+
+
+def _comparison(node: ast.Compare, keys: set[str]) -> Term:
+    terms = [_term(node.left, keys), *(_term(right, keys, word=True) for right in node.comparators)]
+    if any(type(op) not in _COMPARISONS for op in node.ops):
+        raise ValueError("identity is not compared; == is for values")
+    null = [_is_null(each) for each in (node.left, *node.comparators)]
+    pairs = [(_COMPARISONS[type(op)], i, null[i] or null[i + 1]) for i, op in enumerate(node.ops)]
+
+    def compare(read: Read) -> bool:
+        left = terms[0](read)
+        for holds, i, with_null in pairs:
+            right = terms[i + 1](read)
+            try:
+                if (not with_null and (left is None or right is None)) or not holds(left, right):
+                    return False
+            except TypeError:
+                raise TypeError(f"{left!r} and {right!r} cannot be compared") from None
+            left = right
+        return True
+
+    return compare
+
+
+def _is_null(node: ast.expr) -> bool:
+    """Tell whether null is written there, by itself or in a list."""
+    match node:
+        case ast.Constant(value=None):
+            return True
+        case ast.Name(id=name):
+            return name.lower() in _LITERALS and _LITERALS[name.lower()] is None
+        case ast.List() | ast.Tuple() | ast.Set():
+            return any(_is_null(element) for element in node.elts)
+    return False
+
+
+def _arithmetic(node: ast.UnaryOp | ast.BinOp, keys: set[str]) -> Term:
+    operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+    terms, compute = [_term(operand, keys) for operand in operands], _ARITHMETIC[type(node.op)]
+
+    def computed(read: Read) -> Any:  # noqa: ANN401 (a number or null)
+        values = [term(read) for term in terms]
+        for value in values:
+            if value is not None and not isinstance(value, (int, float)):
+                raise TypeError(f"{value!r} is not a number to compute with")
+        return None if None in values else compute(*values)
+
+    return computed
+
+
+def _truth(value: Any) -> bool:  # noqa: ANN401 (any value)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError(f"{value!r} is neither true nor false; compare it with something")

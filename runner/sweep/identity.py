@@ -1,0 +1,49 @@
+"""What makes a combination the same one again, and a sweep.
+
+A combination is what decides its result: settings, data, code and libraries. A sweep is what its user calls by one
+name; without a name it is what varies and what is held fixed. Where and how fast work is done is part of neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+
+from retrievers.base import code_of, fingerprint, modules_behind, source_hash
+from runner.config.values import VOLATILE
+from runner.datasets.base import Dataset
+from runner.evaluation import Experiment, environment
+
+
+def combination_id(experiment: Experiment, dataset: Dataset) -> str:
+    """Return the identity of a combination, as 32 hexadecimal digits.
+
+    Its settings are the objects that its config describes, whose repr leaves out what changes no result (a device, a
+    batch size), so that two ways to write one thing are one combination.
+    """
+    settings = [repr(experiment.retriever), repr(experiment.metrics)]
+    if dataset.judgments_for(experiment.retriever_name) is not dataset.judgments:
+        settings.append(experiment.retriever_name)
+    code = sorted({*code_of(experiment.retriever), *code_of(experiment.metrics), *_evaluating()})
+    return fingerprint(
+        "combination", *settings, dataset.fingerprint, dataset.split, _versions(), *(source_hash(m) for m in code)
+    )
+
+
+def sweep_id(name: str, arguments: Iterable[str]) -> str:
+    """Return the identity of a sweep from its name and the overrides that all of it has, in any order."""
+    fixed = [a for a in arguments if a.lstrip("+~").partition("=")[0].partition(".")[0] not in VOLATILE]
+    return fingerprint("sweep", name, *sorted(fixed))
+
+
+@cache
+def _evaluating() -> frozenset[str]:
+    """Return the modules of this program that turn rankings into results."""
+    return modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention") | {"runner.evaluation"}
+
+
+@cache
+def _versions() -> str:
+    env = environment()
+    return json.dumps([env["python"], env["packages"]], sort_keys=True)

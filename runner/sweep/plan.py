@@ -1,0 +1,151 @@
+"""What a sweep would do: its distinct works, what of them is there already, what the rest takes. It computes nothing.
+
+It loads the datasets, whose contents the keys of works depend on, and reads the store and the store of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import MemoryStore, Work, planned
+from runner.config.objects import build
+from runner.datasets.base import Dataset
+from runner.evaluation import Bench, Experiment
+from runner.reports import console, plan_tables
+from runner.reports.plan_tables import Plan, PlannedStage
+from runner.store import entries
+from runner.store.disk import WORTH_KEEPING_S
+from runner.sweep.declared import Declared
+from runner.sweep.estimates import Estimate, Estimator
+from runner.sweep.settings import SweepSettings
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.tracker import State, Sweep
+
+ORDER = ("count terms", "open model", "embed", "index", "search", "fuse")
+"""The works in the order in which a combination needs them. Others come after."""
+
+START_S, SCORE_S, LOG_S = 6.0, 0.035, 0.012
+"""Seconds from the command to the first combination and from the last to the report, together; to score one; to log
+one, which goes on beside the next."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class PlanSettings:
+    """The `plan` node of `conf/plan.yaml`: whether the plan is to be read by a machine."""
+
+    json: bool = False
+
+
+def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
+    """Say what a sweep would do, given its combinations by identity; return the exit code."""
+    node = declared.config.get("plan") or {}
+    own: PlanSettings = build({**node, "_target_": f"{__name__}.PlanSettings"}, "plan")
+    with console.Working("planning"):
+        state = tracker.state(sweep.id) if declared.settings.resume else State()
+        made = planned_sweep(sweep.name, wanted, state.finished, declared.bench, _workers(declared.settings))
+    if own.json:
+        console.line(plan_tables.as_json(made))
+    else:
+        console.show_plan(made)
+    return 0
+
+
+def planned_sweep(
+    name: str, wanted: Mapping[str, Experiment], finished: Collection[str], bench: Bench, workers: int
+) -> Plan:
+    """Return what a sweep would do by the combinations that are wanted, and those that are finished."""
+    to_do = {combination: experiment for combination, experiment in wanted.items() if combination not in finished}
+    works = works_of(wanted, bench)
+    kept = entries.listed(bench.store.folder)
+    there = {entry.folder.name for entry in kept if entry.parts}
+    needed = {combination: _added({}, works[combination], there) for combination in to_do}
+    distinct = {digest: work for each in needed.values() for digest, work in each.items()}
+    estimator = Estimator(kept)
+    estimates = {digest: _estimate(estimator, work) for digest, work in distinct.items()}
+    workers = min(workers, max(len(to_do), 1))
+    return Plan(
+        name=name,
+        datasets=list(dict.fromkeys(_named(bench.dataset(e.source)) for e in wanted.values())),
+        combinations=len(wanted),
+        finished=len(wanted) - len(to_do),
+        to_do=[experiment.name for experiment in to_do.values()],
+        stages=[*_stages(works.values(), there, estimates), _scoring(len(wanted), len(to_do))],
+        wall_seconds=_wall(needed, estimates, workers),
+        workers=workers,
+        store=str(bench.store.folder),
+    )
+
+
+def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, Work]:
+    """Return the work that each evaluation asks its retriever for, by combination."""
+    plans, works = MemoryStore(), {}
+    for combination, experiment in experiments.items():
+        dataset = bench.dataset(experiment.source)
+        depth = min(experiment.metrics.depth, len(dataset.corpus))
+        works[combination] = planned(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
+    return works
+
+
+def _added(found: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:
+    """Return what was found, by digest, with a work and all that it needs; what is there needs nothing."""
+    if work.key.digest not in found and work.key.digest not in there:
+        found[work.key.digest] = work
+        for needed in work.needs:
+            _added(found, needed, there)
+    return found
+
+
+def _estimate(estimator: Estimator, work: Work) -> Estimate:
+    made = estimator.of(work.key)
+    cheap = made.seconds is not None and made.seconds < WORTH_KEEPING_S
+    return replace(made, bytes=0.0) if cheap else made
+
+
+def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[str, Estimate]) -> Iterator[PlannedStage]:
+    """Yield the stages, with what those of their works take that have an estimate: these are to do."""
+    found: dict[str, Work] = {}
+    for work in works:
+        _added(found, work)
+    names = dict.fromkeys(work.name for work in found.values())
+    for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)):
+        digests = [digest for digest, work in found.items() if work.name == name]
+        to_do = [estimates[digest] for digest in digests if digest in estimates]
+        yield PlannedStage(
+            name=name,
+            distinct=len(digests),
+            there=sum(digest in there for digest in digests),
+            to_do=len(to_do),
+            seconds=sum(estimate.seconds or 0.0 for estimate in to_do),
+            bytes=sum(estimate.bytes for estimate in to_do),
+            rough=any(estimate.rough for estimate in to_do),
+            unknown=sum(estimate.seconds is None for estimate in to_do),
+        )
+
+
+def _scoring(combinations: int, to_do: int) -> PlannedStage:
+    there, seconds = combinations - to_do, to_do * (SCORE_S + LOG_S)
+    return PlannedStage("score and log", combinations, there, to_do, seconds, 0.0, rough=to_do > 0)
+
+
+def _wall(needed: Mapping[str, Collection[str]], estimates: Mapping[str, Estimate], workers: int) -> float:
+    """Return the seconds that pass, given the works that each combination needs: no less than its own take."""
+    seconds = {digest: estimate.seconds or 0.0 for digest, estimate in estimates.items()}
+    longest = max((SCORE_S + sum(seconds[digest] for digest in works) for works in needed.values()), default=0.0)
+    computing = sum(seconds.values()) + SCORE_S * len(needed)
+    return START_S + max(computing / workers, longest, LOG_S * len(needed))
+
+
+def _workers(settings: SweepSettings) -> int:
+    """Return how many workers there are to be; of a cluster elsewhere it is not known."""
+    if settings.workers or settings.backend == "sequential" or settings.address:
+        return settings.workers or 1
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def _named(dataset: Dataset) -> str:
+    return f"{dataset.name} ({dataset.split}): {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries"

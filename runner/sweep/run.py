@@ -1,0 +1,242 @@
+"""A sweep under way: what is finished is known, the rest is computed by its crew, and all that ends is logged.
+
+It does not know where combinations come from, whether from a grid or from a search that asks for one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
+
+from runner.config.objects import ConfigError
+from runner.evaluation import Bench, Experiment
+from runner.reports import console
+from runner.reports.leaderboard import Failure
+from runner.result import Result, ResultError, load
+from runner.sweep.identity import combination_id
+from runner.sweep.settings import SweepSettings
+from runner.sweep.unlogged import Unlogged
+from runner.sweep.workers import Answer, Crew, answers, crew_of
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.record import Failed, Finished, axes_of
+from runner.tracking.tracker import LoggedRun, State, Sweep
+
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
+
+
+@dataclass
+class Outcome:
+    """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
+
+    `work` counts the pieces of work that were done, by their kind: what was found done is not among them.
+    """
+
+    results: dict[str, Result] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    reused: int = 0
+    interrupted: bool = False
+    unlogged: int = 0
+    work: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a sweep that ended so."""
+        return INTERRUPTED if self.interrupted else FAILED if self.failures or self.unlogged else 0
+
+    @property
+    def status(self) -> str:
+        """Return MLflow's word for how the sweep ended."""
+        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
+
+
+class SweepRun:
+    """A sweep under way, as a context in which `evaluate` may be called again and again.
+
+    The parent run is opened when there is something to do, and closed by `finish`.
+    """
+
+    def __init__(self, sweep: Sweep, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker) -> None:
+        self.outcome = Outcome()
+        self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
+        self._unlogged = Unlogged(bench.store.folder.parent / "unlogged" / sweep.id)
+        self._context = ExitStack()
+        self._crew: Crew | None = None
+        self._state: State = tracker.state(sweep.id) if settings.resume else State()
+        self._experiments: dict[str, Experiment] = {}
+        self._best, self._told = -math.inf, False
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        """End the crew."""
+        self._context.__exit__(kind, what, at)
+
+    def identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
+        """Return experiments by identity: of those that are the same combination, the first."""
+        found: dict[str, Experiment] = {}
+        for experiment in experiments:
+            found.setdefault(combination_id(experiment, self._bench.dataset(experiment.source)), experiment)
+        return found
+
+    def finished(self, combination: str, experiment: Experiment) -> Result | None:
+        """Return the result of a combination that was finished before, under the name that it has now."""
+        run = self._state.finished.get(combination)
+        if run is None:
+            return None
+        try:
+            result = load(self._tracker.ask("fetched", run) if run.folder is None else run.folder, rankings=False)
+        except (ResultError, OSError, ValueError) as error:
+            self._tracker.ask("reject", run, f"its record is gone: {error}")
+            return None
+        return replace(result, name=experiment.name, swept=dict(experiment.swept))
+
+    def evaluate(
+        self, combinations: Mapping[str, Experiment], progress: console.Progress | None = None
+    ) -> Iterator[tuple[str, Answer]]:
+        """Yield the answer of each combination by its identity, those that were finished before first.
+
+        A `progress` that is given counts them all, and is shown by who gave it.
+        """
+        self._experiments.update(combinations)
+        todo: dict[str, Experiment] = {}
+        for combination, experiment in combinations.items():
+            result = self.outcome.results.get(combination) or self.finished(combination, experiment)
+            if result is None:
+                todo[combination] = experiment
+                continue
+            self.outcome.reused += combination not in self.outcome.results
+            self.outcome.results[combination] = result
+            if progress:
+                progress.advance(best=self._leader(result))
+            yield combination, result
+        if not todo:
+            return
+        with nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused) as shown:
+            for combination, answer in self._computed(todo):
+                shown.advance(failed=isinstance(answer, Failure), best=self._leader(answer))
+                yield combination, answer
+                if isinstance(answer, Failure) and self._settings.fail_fast:
+                    return
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether there was anything to do, or an earlier start left the sweep open."""
+        return self._tracker.in_sweep or self._state.status not in ("FINISHED", "FAILED")
+
+    def has(self, report: str, text: str) -> bool:
+        """Tell whether the parent run is known to have a report that says just this."""
+        folder = self._state.run.folder if self._state.run else None
+        try:
+            return folder is not None and (folder / report).read_text() == text
+        except OSError:
+            return False
+
+    def finish(
+        self, best: Result | None, reports: Mapping[str, str], tags: Mapping[str, str] | None = None
+    ) -> LoggedRun | None:
+        """Close the parent run with its reports and tags; return it, None where no store of runs took it.
+
+        Nothing is written where nothing was to do, and there is nothing to report.
+        """
+        if not self.changed and not reports:
+            return self._state.run
+        self._start()
+        self._settle()
+        try:
+            work = {f"work/{kind}": str(count) for kind, count in self.outcome.work.items()}
+            return self._tracker.finish_sweep(best, reports, self.outcome.status, {**work, **(tags or {})})
+        except ConfigError as error:
+            console.note(str(error))
+            self.outcome.unlogged = max(self.outcome.unlogged, 1)
+            return None
+
+    def _computed(self, todo: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
+        if todo:
+            self._start()
+        rest = []
+        for combination, experiment in todo.items():
+            waits = self._unlogged.find(combination)  # it is logged at the end
+            if waits is None:
+                rest.append(experiment)
+            else:
+                self.outcome.results[combination] = waits.light()
+                yield combination, self.outcome.results[combination]
+        if rest and self._crew is None:
+            self._crew = self._context.enter_context(crew_of(self._settings, self._bench))
+        identities = {id(experiment): combination for combination, experiment in todo.items()}
+        for experiment, answer in answers(rest, self._crew, self._settings.retries) if self._crew else ():
+            yield identities[id(experiment)], self._log(identities[id(experiment)], answer)
+
+    def _start(self) -> None:
+        if not self._tracker.in_sweep:
+            self._tracker.start_sweep(replace(self._sweep, run=self._state.run))
+
+    def _log(self, combination: str, answer: Answer) -> Answer:
+        """Hand an answer over to be logged; return it without its rankings."""
+        if isinstance(answer, Failure):
+            self.outcome.failures[combination] = answer
+            parameters, tags = self._said_of(combination)
+            self._tracker.log(Failed(answer.name, parameters, answer.error, answer.traceback, tags))
+        else:
+            self.outcome.work.update(stage.kind for stage in answer.timings.stages if not stage.reused)
+            self._hand_over(combination, answer)
+            answer = self.outcome.results[combination] = answer.light()
+        self._keep_unlogged()
+        return answer
+
+    def _hand_over(self, combination: str, result: Result) -> None:
+        parameters, tags = self._said_of(combination)
+        self._tracker.log(Finished(result, parameters, {}, tags, self._tracker.tracking.trec))
+
+    def _said_of(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the parameters and the tags of a combination's run."""
+        experiment = self._experiments[combination]
+        return {**axes_of(experiment.swept), **experiment.parameters}, {"combination": combination}
+
+    def _keep_unlogged(self) -> set[str]:
+        """Keep on disk what the store of runs did not take, and say so once; return which combinations they are."""
+        kept = set()
+        for entry in self._tracker.take_unlogged():
+            if isinstance(entry, Failed):  # it would be tried again in any case
+                continue
+            if not self._told:
+                console.note(f"{self._tracker.trouble}; the sweep goes on, and results wait in {self._unlogged.folder}")
+                self._told = True
+            kept.add(entry.tags["combination"])
+            try:
+                self._unlogged.keep(entry.tags["combination"], entry.result)
+            except OSError as error:
+                console.note(f"{self._unlogged.folder}: {entry.result.name} cannot be kept ({error.strerror})")
+        return kept
+
+    def _settle(self) -> None:
+        """Log what waits on disk, from this sweep or from one that was cut short, and forget what is logged."""
+        self._tracker.flush()
+        self._keep_unlogged()
+        waiting = [combination for combination in self._unlogged.combinations() if combination in self._experiments]
+        self._tracker.hurry()
+        for combination in waiting:
+            result = self._unlogged.find(combination)
+            if result is not None and combination not in self._state.finished:
+                self._hand_over(combination, result)
+        self._tracker.flush()
+        refused = self._keep_unlogged()
+        for combination in waiting:
+            if combination not in refused:
+                self._unlogged.drop(combination)
+        self.outcome.unlogged = len(refused)
+
+    def _leader(self, answer: Answer) -> str | None:
+        """Return what to say of an answer that leads now."""
+        if isinstance(answer, Failure) or not answer.means[answer.primary] > self._best:
+            return None
+        self._best = answer.means[answer.primary]
+        return f"{answer.primary} {self._best:.4f} by {answer.name}"

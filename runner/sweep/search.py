@@ -1,0 +1,307 @@
+"""A search: Optuna asks for one combination after the other, and learns from what came of each.
+
+Its axes are those of a grid, and intervals besides. What was measured before is not measured again, whether by this
+search or by a grid of the same name. It evaluates and logs nothing itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from hydra.core.config_loader import ConfigLoader
+from numpy.typing import NDArray
+from omegaconf import DictConfig
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import fingerprint
+from runner.analysis.selection import front, means
+from runner.config.objects import ConfigError, build, suggestion
+from runner.metrics.settings import MetricSettings
+from runner.reports import console
+from runner.reports.selection import KFOLD, FrontPoint, Objective, Search, Trial, front_table
+from runner.result import Result
+from runner.sweep.declared import Declared
+from runner.sweep.execute import report
+from runner.sweep.run import SweepRun
+from runner.sweep.selection import Selecting, place, place_of_search, refuse_splits
+from runner.sweep.settings import SweepSettings
+from runner.sweep.space import SearchSpace
+from runner.sweep.study import Sampler, Studies, Study
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.settings import Tracking
+
+TRIALS = "trials.csv"
+"""The file of what each trial asked for and what came of it."""
+
+COSTS: Mapping[str, Callable[[Result], float | None]] = {
+    "mean_ms": lambda result: result.timings.mean_ms,
+    "p95_ms": lambda result: result.timings.p95_ms,
+    "index_s": lambda result: result.timings.index_s,
+}
+"""Objectives of which less is better, as a leaderboard names them: a query's time, and that of indexing."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class SearchSettings:
+    """The `hydra.sweeper` node of a search.
+
+    `n_trials` is how many there are to be in the end: the same command again runs what is missing. `sampler` says how
+    the next is found: tpe, random, gp, cmaes, nsga2, nsga3, qmc, grid. `objectives` are measures (more is better) and
+    costs (less is): mean_ms, p95_ms, index_s; null is the primary measure alone. `storage` is where the study is kept:
+    null is optuna.db beside the runs' database; any address of Optuna's, journal:FILE, or memory.
+    """
+
+    n_trials: int = Field(default=40, ge=1)
+    sampler: Sampler = "tpe"
+    seed: int = Field(default=0, ge=0)
+    objectives: list[str] | None = None
+    storage: str | None = None
+
+
+def search(
+    loader: ConfigLoader,
+    config: DictConfig,
+    arguments: Sequence[str],
+    params: Mapping[str, Any],
+    node: Mapping[str, Any],
+) -> int:
+    """Search, log and report; return the exit code. Raises for a user's mistake before any work."""
+    own: SearchSettings = build({**node, "_target_": f"{__name__}.SearchSettings"}, "hydra.sweeper")
+    declared = Declared(loader, config, arguments, params)
+    if declared.settings.sample is not None:
+        raise ConfigError("sweep.sample: a search takes hydra.sweeper.n_trials")
+    space = SearchSpace(declared.products)
+    probes = declared.experiments(space.probes(own.seed))
+    metrics = declared.metrics(probes)
+    objectives = _objectives(own.objectives, metrics)
+    sources = {repr(probe.source): probe.source for probe in probes}
+    refuse_splits(space.axes)
+    if len(sources) > 1:
+        raise ConfigError("dataset: a search is on one; a grid (hydra/sweeper=grid) compares on several")
+    (source,) = sources.values()
+    asked = declared.settings.select_on
+    on = place(asked, source) if asked else place_of_search(source)
+    studies = Studies(
+        own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
+    )
+    head = declared.sweep(space.axes, own.n_trials)
+    with (
+        BackgroundTracker(declared.tracking) as tracker,
+        SweepRun(head, declared.settings, declared.bench, tracker) as run,
+    ):
+        selecting = Selecting(declared, run, metrics, source, on)
+        about = {"sweep": head.id, "objectives": [o.name for o in objectives], "selected_on": on}
+        which = fingerprint("study", *map(str, about.values()), space.identity, selecting.measured.fingerprint)
+        searching = Searching(own, objectives, selecting, studies)
+        try:
+            searching.go(f"{head.name[:100]} {which[:12]}", about)
+        except KeyboardInterrupt:
+            run.outcome.interrupted = True
+        searching.report()
+    return run.outcome.exit_code
+
+
+class Line:
+    """A study that goes by what some queries say (None: all), and the combinations of its trials, in order."""
+
+    def __init__(self, study: Study, queries: NDArray[np.bool_] | None, trials: Sequence[str] = ()) -> None:
+        self.study, self.queries, self.trials = study, queries, list(trials)
+
+    def missing(self, n_trials: int) -> int:
+        """Return how many trials there are still to be."""
+        return 0 if self.study.exhausted else max(n_trials - len(self.trials), 0)
+
+
+class Searching:
+    """A search under way: the study that is kept, and where the choice is cross-validated one more for each fold.
+
+    A fold's study sees the queries of the other folds alone, so that its winner was found, and not only chosen, without
+    those that it is measured on. It is made anew at every start, from the same seed and the same results.
+    """
+
+    def __init__(
+        self, settings: SearchSettings, objectives: Sequence[Objective], selecting: Selecting, studies: Studies
+    ) -> None:
+        self.settings, self.objectives, self.selecting, self.studies = settings, objectives, selecting, studies
+        self.run, self.outcome = selecting.run, selecting.run.outcome
+        self.lines: list[Line] = []
+
+    def go(self, name: str, about: Mapping[str, Any]) -> None:
+        """Ask and evaluate until each study has its trials, or a failure is to end it."""
+        self.lines = [self._kept(name, about)]
+        if self.selecting.on == KFOLD:
+            folds = self.selecting.folds()
+            others = [(folds >= 0) & (folds != fold) for fold in range(folds.max() + 1)]
+            self.lines += [Line(self.studies.passing(), queries) for queries in others]
+        total = sum(self._missing(line) for line in self.lines)
+        if not total:
+            return
+        with console.Progress(total, self.outcome.reused) as progress:
+            while any(map(self._missing, self.lines)) and not self._is_to_end():
+                self._round(progress)
+
+    def report(self) -> None:
+        """Choose the winner, and report what the study that is kept has found."""
+        wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
+        declared, chosen, found, files = self.selecting.declared, None, None, {}
+        try:
+            if not self.outcome.interrupted and not self._is_to_end() and self.selecting.ordered(wanted):
+                chosen = self.selecting.choose(wanted, [line.trials for line in self.lines[1:]])
+                found = self._found(wanted)
+                files = self._files(found)
+                if self.run.changed or declared.output or not self.run.has(TRIALS, files[TRIALS]):
+                    found = replace(found, importances=self._importances())
+                    told = orjson.dumps(found.importances, option=orjson.OPT_INDENT_2)
+                    files["importances.json"] = told.decode() + "\n"
+        except KeyboardInterrupt:
+            self.outcome.interrupted = True
+        finally:  # whatever happens, the runs are there and their sweep is closed
+            choices = [chosen] if chosen else []
+            total = self.settings.n_trials
+            report(self.run, wanted, self.selecting.metrics, declared.output, choices, found, files, total)
+
+    def _kept(self, name: str, about: Mapping[str, Any]) -> Line:
+        """Return the study that is kept, with its answers as they are now: if they are others, in a new one."""
+        study = self.studies.latest(name) if self.selecting.declared.settings.resume else None
+        if study is None:
+            return Line(self.studies.new(name, about, []), None)
+        told = study.told()
+        pairs = self.selecting.identify([trial.point for trial in told])
+        for _ in self.run.evaluate(dict(pairs)):
+            pass
+        now = [self._values(combination, None) for combination, _ in pairs]
+        if any(_differ(trial.values, values) for trial, values in zip(told, now, strict=True)):
+            study = self.studies.new(name, about, list(zip(told, now, strict=True)))
+        return Line(study, None, [combination for combination, _ in pairs])
+
+    def _round(self, progress: console.Progress) -> None:
+        """Ask each study for some points, evaluate them together, and tell each what came of its own."""
+        share = max(_at_once(self.selecting.declared.settings) // len(self.lines), 1)
+        asked = [
+            (line, each) for line in self.lines for each in line.study.ask(min(self._missing(line), share))
+        ]  # fmt: skip
+        pairs = self.selecting.identify([each.point for _, each in asked])
+        wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
+        for _ in self.run.evaluate(wanted, progress):
+            pass
+        for _ in range(len(pairs) - len(wanted)):
+            progress.advance()
+        for (line, each), (combination, _) in zip(asked, pairs, strict=True):
+            if combination in self.outcome.results or combination in self.outcome.failures:
+                line.study.tell(each, combination, self._values(combination, line.queries))
+                line.trials.append(combination)
+
+    def _missing(self, line: Line) -> int:
+        return line.missing(self.settings.n_trials)
+
+    def _is_to_end(self) -> bool:
+        return self.selecting.declared.settings.fail_fast and bool(self.outcome.failures)
+
+    def _values(self, combination: str, queries: NDArray[np.bool_] | None) -> list[float] | None:
+        """Return a combination's objectives by some queries, None where it failed or lacks one."""
+        result = self.outcome.results.get(combination)
+        if result is None:
+            return None
+        found = [_value(result, objective.name, queries) for objective in self.objectives]
+        return found if all(map(math.isfinite, found)) else None
+
+    def _found(self, wanted: Sequence[str]) -> Search:
+        main, source = self.lines[0], self.selecting.source
+        names = {c: r.name for c, r in self.outcome.results.items()} | {
+            c: f.name for c, f in self.outcome.failures.items()
+        }
+        return Search(
+            study=main.study.name,
+            sampler=self.settings.sampler,
+            objectives=self.objectives,
+            trials=[Trial(i, names[c], self._values(c, None) or ()) for i, c in enumerate(main.trials)],
+            front=self._front(wanted) if len(self.objectives) > 1 else (),
+            selected_on=source.split if self.selecting.on == KFOLD else self.selecting.on,
+            reported_on=source.split,
+        )
+
+    def _importances(self) -> dict[str, dict[str, dict[str, float]]]:
+        study, seed = self.lines[0].study, self.settings.seed
+        return {objective.name: study.importances(i, seed) for i, objective in enumerate(self.objectives)}
+
+    def _front(self, wanted: Sequence[str]) -> list[FrontPoint]:
+        """Return the combinations that none beats, with their values where they are reported."""
+        ordered = self.selecting.ordered(wanted)
+        nothing = [math.nan] * len(self.objectives)
+        values = np.array([self._values(combination, None) or nothing for combination in ordered])
+        on_front = np.flatnonzero(front(values, [objective.larger for objective in self.objectives]))
+        reported = self.selecting.reported([ordered[i] for i in on_front])
+        found = []
+        for i in on_front:
+            result = reported.get(ordered[i])
+            there = [_value(result, o.name, None) for o in self.objectives] if result else ()
+            found.append(FrontPoint(int(i) + 1, self.outcome.results[ordered[i]].name, values[i].tolist(), there))
+        return found
+
+    def _files(self, found: Search) -> dict[str, str]:
+        import pandas as pd
+
+        names = [objective.name for objective in self.objectives]
+        rows = [
+            {"trial": trial.number, "combination": combination}
+            | dict(self.selecting.points[combination].swept)
+            | dict(zip(names, trial.values, strict=False))
+            for trial, combination in zip(found.trials, self.lines[0].trials, strict=True)
+        ]
+        files = {TRIALS: str(pd.DataFrame(rows).to_csv(index=False))}
+        if found.front:
+            table = front_table(found)
+            frame = pd.DataFrame(table.rows, columns=[column.title for column in table.columns])
+            files["pareto.csv"] = str(frame.to_csv(index=False))
+        return files
+
+
+def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Objective]:
+    """Return what a search is after, the primary measure first; raises `ConfigError`."""
+    primary, known = str(metrics.primary_measure), [*map(str, metrics.expanded), *COSTS]
+    for name in names or ():
+        if name not in known:
+            raise ConfigError(f"hydra.sweeper.objectives: {name} is not measured; {suggestion(name, known)}")
+    if names is not None and primary not in names:
+        raise ConfigError(
+            f"hydra.sweeper.objectives: lacks {primary}, which the sweep is ranked by; add it, or set metrics.primary"
+        )
+    return [Objective(name, name not in COSTS) for name in dict.fromkeys([primary, *(names or ())])]
+
+
+def _value(result: Result, objective: str, queries: NDArray[np.bool_] | None) -> float:
+    """Return a result's mean of a measure over some queries, or its cost; NaN where it has none."""
+    if objective in COSTS:
+        cost = COSTS[objective](result)
+        return math.nan if cost is None else cost
+    if queries is None:
+        mean = result.means[objective]
+        return math.nan if mean is None else mean
+    return float(means(result.of(objective)[None], queries)[0])
+
+
+def _differ(before: Sequence[float] | None, now: Sequence[float] | None) -> bool:
+    """Tell whether what a trial was told is no longer so."""
+    if before is None or now is None:
+        return before is not now
+    return not np.allclose(before, now, rtol=1e-12, atol=0)
+
+
+def _at_once(settings: SweepSettings) -> int:
+    """Return how many combinations are evaluated together."""
+    return 1 if settings.backend == "sequential" else settings.workers or os.cpu_count() or 1
+
+
+def _beside(tracking: Tracking) -> str:
+    """Return the address of the study's database: beside that of the runs, where it is a file."""
+    uri = tracking.absolute_uri()
+    folder = Path(uri.removeprefix("sqlite:///")).parent if uri.startswith("sqlite:///") else Path("mlruns").resolve()
+    return f"sqlite:///{folder / 'optuna.db'}"

@@ -1,0 +1,211 @@
+"""Where the winner of a sweep is chosen, and what it is worth where it is reported.
+
+Tuned on another split, or by cross-validation over queries, the winner is chosen without looking at what it is reported
+on. A grid and a search choose alike. It does not know how candidates are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.analysis.selection import folds, means, nested
+from runner.analysis.significance import bootstrap_interval
+from runner.config.objects import ConfigError
+from runner.datasets.base import Dataset, Source
+from runner.evaluation import Experiment
+from runner.metrics.settings import MetricSettings
+from runner.reports.selection import KFOLD, Figures, FoldWinner, Selection
+from runner.reports.tables import headline
+from runner.result import Result
+from runner.sweep.axes import Combination
+from runner.sweep.declared import Declared
+from runner.sweep.run import SweepRun
+
+SPLIT = "dataset.split"
+
+TUNING_SPLITS = ("dev", "validation", "train")
+"""What a search chooses on unless told otherwise, if the dataset has one of them."""
+
+
+def place(asked: str, source: Source) -> str:
+    """Return the split that the winner is to be chosen on, or `KFOLD`; raises `ConfigError` if it is not there."""
+    splits = source.splits()
+    if asked in (KFOLD, source.split, *splits):
+        return asked
+    others = ", ".join(split for split in splits if split != source.split)
+    there = f"the dataset's other splits are {others}" if others else "the dataset has no other split"
+    raise ConfigError(
+        f"sweep.select_on={asked}: {there}; {KFOLD} chooses by cross-validation, {source.split} on the very data that "
+        "is reported"
+    )
+
+
+def place_of_search(source: Source) -> str:
+    """Return where a search chooses if nobody says so: on a split made for it, else by cross-validation."""
+    others = [split for split in TUNING_SPLITS if split in source.splits() and split != source.split]
+    return others[0] if others else KFOLD
+
+
+def refuse_splits(axes: Collection[str]) -> None:
+    """Refuse an axis of splits, where one is chosen on and another is reported."""
+    if SPLIT in axes:
+        raise ConfigError(f"{SPLIT}: no axis of a sweep that chooses on sweep.select_on and reports on one split")
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What was chosen on which data (its fingerprint), and the result to report, None where it failed."""
+
+    measured: str
+    selection: Selection
+    result: Result | None
+
+
+@dataclass(frozen=True, eq=False)
+class Selecting:
+    """A choice on one dataset: made on the split `on` (or `KFOLD`), for what is reported on `source`.
+
+    `points` are the combinations that it was asked to identify, by the identity that they have where they are measured.
+    """
+
+    declared: Declared
+    run: SweepRun
+    metrics: MetricSettings
+    source: Source
+    on: str
+    points: dict[str, Combination] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> Dataset:
+        """Return the dataset that candidates are measured on."""
+        elsewhere = self.on not in (KFOLD, self.source.split)
+        return self.declared.bench.dataset(replace(self.source, split=self.on) if elsewhere else self.source)
+
+    def identify(self, points: Sequence[Combination]) -> list[tuple[str, Experiment]]:
+        """Return for each point its identity, and the experiment that measures it."""
+        experiments = self.declared.experiments([self._moved(point) for point in points]) if points else []
+        pairs = [(next(iter(self.run.identify([experiment]))), experiment) for experiment in experiments]
+        for point, (combination, _) in zip(points, pairs, strict=True):
+            self.points.setdefault(combination, point)
+        return pairs
+
+    def folds(self) -> NDArray[np.int64]:
+        """Return the fold of each query, seeded and even by query type; raises `ConfigError` for a single query."""
+        dataset = self.measured
+        n = len(dataset.queries)
+        golds = [j.golds(n) for j in (dataset.judgments, *dataset.judgments_by_search_type.values())]
+        counted = np.any(np.stack(golds) > 0, axis=0)
+        if np.count_nonzero(counted) < 2:
+            raise ConfigError(
+                f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold; it needs 2"
+            )
+        return folds(dataset.queries.types, counted, seed=self.declared.settings.seed)
+
+    def ordered(self, combinations: Collection[str]) -> list[str]:
+        """Return those of some combinations that have a result, best first, as a leaderboard has them."""
+        results = self.run.outcome.results
+
+        def merit(combination: str) -> tuple[float, str]:
+            result = results[combination]
+            return -np.nan_to_num(float(result.means[result.primary] or 0), nan=-np.inf), result.name
+
+        return sorted((c for c in combinations if c in results), key=merit)
+
+    def reported(self, combinations: Sequence[str]) -> dict[str, Result]:
+        """Return the results of candidates where they are reported, which they may have to be evaluated for."""
+        if self.on in (KFOLD, self.source.split):
+            return {combination: self.run.outcome.results[combination] for combination in combinations}
+        experiments = [
+            replace(experiment, name=f"{experiment.name} ({self.source.split})")
+            for experiment in self.declared.experiments([self.points[combination] for combination in combinations])
+        ]
+        candidate_of = {id(experiment): c for experiment, c in zip(experiments, combinations, strict=True)}
+        wanted = self.run.identify(experiments)
+        for _ in self.run.evaluate(wanted):
+            pass
+        results = self.run.outcome.results
+        return {candidate_of[id(experiment)]: results[c] for c, experiment in wanted.items() if c in results}
+
+    def choose(self, candidates: Collection[str], by_fold: Sequence[Collection[str]] = ()) -> Chosen | None:
+        """Choose the best by the primary measure and measure it where it is reported; None where all failed.
+
+        In cross-validation, `by_fold` are what each fold has to choose from, if not all candidates.
+        """
+        ordered = self.ordered(candidates)
+        if not ordered:
+            return None
+        best = self.run.outcome.results[ordered[0]]
+        if self.on == KFOLD:
+            return self._cross_validated(best, candidates, by_fold)
+        reported = self.reported(ordered[:1]).get(ordered[0])
+        return Chosen(best.dataset.fingerprint, self._selection(best, reported), reported)
+
+    def _moved(self, point: Combination) -> Combination:
+        """Return a point on the split that the choice is made on."""
+        if self.on in (KFOLD, self.source.split):
+            return point
+        others = [line for line in point.overrides if line.partition("=")[0].lstrip("+") != SPLIT]
+        return replace(point, overrides=(*others, f"{SPLIT}={self.on}"))
+
+    def _cross_validated(
+        self, best: Result, candidates: Collection[str], by_fold: Sequence[Collection[str]]
+    ) -> Chosen | None:
+        fold_of = self.folds()
+        every = self.ordered({*candidates, *(c for fold in by_fold for c in fold)})
+        results = [self.run.outcome.results[combination] for combination in every]
+        scores = np.stack([result.of(best.primary) for result in results])
+        among = np.array([[c in fold for c in every] for fold in by_fold or [candidates] * (fold_of.max() + 1)])
+        if not among.any(axis=1).all():
+            return None
+        found = nested(scores, fold_of, among)
+        winners = [results[winner] for winner in found.winners]
+        reported = _joined(best, winners, fold_of, self.metrics)
+        held = [means(found.held_out[None], fold_of == fold)[0] for fold in range(len(winners))]
+        seen = [means(w.of(w.primary)[None], (fold_of >= 0) & (fold_of != i))[0] for i, w in enumerate(winners)]
+        told = [
+            FoldWinner(winner.name, int(np.count_nonzero(fold_of == fold)), float(seen[fold]), float(held[fold]))
+            for fold, winner in enumerate(winners)
+        ]
+        return Chosen(best.dataset.fingerprint, replace(self._selection(best, reported), folds=told), reported)
+
+    def _selection(self, best: Result, reported: Result | None) -> Selection:
+        figures = {}
+        if reported is not None:
+            names = headline(best)
+            figures = {m: Figures(best.means[m], reported.means[m], reported.intervals[m]) for m in names}
+        return Selection(
+            dataset=best.dataset.name,
+            on=self.on,
+            reported_on=self.source.split,
+            winner=best.name,
+            swept=best.swept,
+            primary=best.primary,
+            queries=int(np.count_nonzero(~np.isnan((reported or best).of(best.primary)))),
+            figures=figures,
+        )
+
+
+def _joined(best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], settings: MetricSettings) -> Result:
+    """Return the result whose value of each query is that of the winner which was chosen without the query's fold."""
+    scores = np.stack([best.scores, *(winner.scores for winner in winners)])[fold_of + 1, :, np.arange(len(fold_of))].T
+    counted, types = scores[:, fold_of >= 0], np.array(best.queries.types)
+    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+
+    def folded(queries: NDArray[np.bool_]) -> Mapping[str, float]:
+        return dict(zip(best.measures, means(scores, queries).tolist(), strict=True))
+
+    return replace(
+        best,
+        scores=scores,
+        means=folded(fold_of >= 0),
+        intervals={name: (low, high) for name, (low, high) in zip(best.measures, intervals, strict=True)},
+        by_type={
+            kind: {**found, **folded((fold_of >= 0) & (types == kind)), "queries": found["queries"]}
+            for kind, found in best.by_type.items()
+        },
+        found=None,
+    )

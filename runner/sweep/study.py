@@ -1,0 +1,322 @@
+"""A study of Optuna's over the products of a sweep: it is asked for points, and told what came of them.
+
+The only importer of Optuna. It does not know how a point is evaluated, and not what its values are of.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from filelock import FileLock
+
+from runner.config.objects import ConfigError
+from runner.sweep.axes import Combination
+from runner.sweep.space import ALL_EXCLUDED, MOST_EXCLUDED, UNION, SearchSpace
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.samplers import BaseSampler
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial, Trial
+
+Sampler = Literal["tpe", "random", "gp", "cmaes", "nsga2", "nsga3", "qmc", "grid"]
+
+Direction = Literal["maximize", "minimize"]
+
+MEMORY, JOURNAL = "memory", "journal:"
+"""Storages besides databases: none, and a file, as in journal:mlruns/optuna.log."""
+
+LEAST_TRIALS = 10
+"""Fewer trials tell nothing of importances."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A trial under way, and the point that it stands for."""
+
+    trial: Trial
+    point: Combination
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A trial that is over: its point, and its values, None if it failed."""
+
+    number: int
+    point: Combination
+    values: Sequence[float] | None
+    frozen: FrozenTrial
+
+
+class Study:
+    """A study under way. The same study, seed and answers give the same points, also where it was cut short between."""
+
+    def __init__(self, study: optuna.Study, space: SearchSpace, sampler: Callable[[int], BaseSampler]) -> None:
+        self._study, self._space, self._sampler = study, space, sampler
+        self.exhausted = bool(study.user_attrs.get("exhausted"))
+        self._over = sum(_is_over(trial) for trial in study.get_trials(deepcopy=False))
+
+    @property
+    def name(self) -> str:
+        """Return the name that it has in its storage."""
+        return self._study.study_name
+
+    def told(self) -> list[Told]:
+        """Return the trials that were answered, the first one first."""
+        from optuna.trial import FixedTrial, TrialState
+
+        found = []
+        for trial in self._study.get_trials(deepcopy=False):
+            if _is_over(trial) and trial.state is not TrialState.PRUNED:
+                point = self._space.point(FixedTrial(trial.params))
+                assert point is not None  # noqa: S101 (the same space, which the study's name holds it to)
+                found.append(Told(trial.number, point, trial.values, trial))
+        return found
+
+    def ask(self, n: int) -> list[Asked]:
+        """Return the next points, all before any of them is told, and fewer where there are no others.
+
+        Raises `ConfigError` where one after the other is excluded.
+        """
+        found: list[Asked] = []
+        excluded = 0
+        with _quietly():
+            self._study.sampler = self._sampler(self._over)
+            while len(found) < n and not self.exhausted:
+                trial = self._study.ask()
+                point = self._space.point(trial)
+                if point is not None:
+                    found.append(Asked(trial, point))
+                    continue
+                self._end(trial, None, pruned=True)
+                excluded += 1
+                if excluded == MOST_EXCLUDED:
+                    raise ConfigError(ALL_EXCLUDED)
+        return found
+
+    def tell(self, asked: Asked, combination: str, values: Sequence[float] | None) -> None:
+        """Tell what came of a point: its combination, and its values, None if it failed."""
+        asked.trial.set_user_attr("combination", combination)
+        with _quietly():
+            self._end(asked.trial, values)
+
+    def importances(self, objective: int, seed: int) -> dict[str, dict[str, float]]:
+        """Return which share of an objective's variance each parameter explains (fANOVA, Hutter et al. 2014).
+
+        By what the trials have in common: "" for what all of them have, else for each product. Left out is what too
+        few trials tell of.
+        """
+        from optuna.trial import TrialState
+
+        every = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        groups = {"": every}
+        if len(self._space.labels) > 1:
+            groups |= {label: [t for t in every if t.params[UNION] == label] for label in self._space.labels}
+        found = {group: _importances(trials, objective, seed) for group, trials in groups.items()}
+        return {group: shares for group, shares in found.items() if shares}
+
+    def _end(self, trial: Trial, values: Sequence[float] | None, pruned: bool = False) -> None:
+        from optuna.trial import TrialState
+
+        failed = TrialState.PRUNED if pruned else TrialState.FAIL
+        self._over += 1
+        try:
+            self._study.tell(trial, values, failed if values is None else TrialState.COMPLETE)
+        except RuntimeError as error:  # a sampler with no other points would stop Optuna's own loop
+            if "Study.stop" not in str(error):
+                raise
+            self.exhausted = True
+            self._study.set_user_attr("exhausted", True)
+
+
+class Studies:
+    """Where studies are kept, with the sampler that continues them."""
+
+    def __init__(self, address: str, sampler: Sampler, seed: int, space: SearchSpace, larger: Sequence[bool]) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        _check(sampler, space, larger)
+        self._sampler, self._seed, self._space = sampler, seed, space
+        self._directions: list[Direction] = ["maximize" if more else "minimize" for more in larger]
+        self._storage = _storage(address)
+
+    def latest(self, name: str) -> Study | None:
+        """Return the latest study of a name, where there is one; what a process left half-way in it has failed."""
+        import optuna
+        from optuna.trial import TrialState
+
+        names = self._names(name)
+        if not names:
+            return None
+        study = optuna.load_study(study_name=names[-1], storage=self._storage)
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            study.tell(trial.number, state=TrialState.FAIL)
+        return self._started(study)
+
+    def new(self, name: str, about: Mapping[str, Any], trials: Sequence[tuple[Told, Sequence[float] | None]]) -> Study:
+        """Begin another study of a name, with trials of an earlier one and the values that they have now."""
+        import optuna
+        from optuna.trial import TrialState
+
+        study = optuna.create_study(
+            storage=self._storage, directions=self._directions, study_name=f"{name}.{len(self._names(name)) + 1}"
+        )
+        for key, value in about.items():
+            study.set_user_attr(key, value)
+        for told, values in trials:
+            frozen = told.frozen
+            study.add_trial(
+                optuna.trial.create_trial(
+                    state=TrialState.FAIL if values is None else TrialState.COMPLETE,
+                    values=values,
+                    params=frozen.params,
+                    distributions=frozen.distributions,
+                    user_attrs=frozen.user_attrs,
+                    system_attrs=frozen.system_attrs,
+                )
+            )
+        return self._started(study)
+
+    def passing(self) -> Study:
+        """Return a study that is kept nowhere."""
+        import optuna
+
+        return self._started(optuna.create_study(directions=self._directions))
+
+    def _names(self, name: str) -> list[str]:
+        """Return the names of the studies of a name, the latest last."""
+        import optuna
+
+        found = [n for n in optuna.get_all_study_names(self._storage) if n.rpartition(".")[0] == name]
+        return sorted(found, key=lambda n: int(n.rpartition(".")[2]))
+
+    def _started(self, study: optuna.Study) -> Study:
+        return Study(study, self._space, lambda over: _sampler(self._sampler, self._seed, over, self._space))
+
+
+def _is_over(trial: FrozenTrial) -> bool:
+    """Tell a trial that was answered, or excluded, from one whose process ended before."""
+    from optuna.trial import TrialState
+
+    return trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "combination" in trial.user_attrs
+
+
+def _check(sampler: Sampler, space: SearchSpace, larger: Sequence[bool]) -> None:
+    """Refuse what a sampler cannot do, before any work."""
+    place = f"hydra.sweeper.sampler={sampler}"
+    if sampler == "grid" and space.intervals():
+        raise ConfigError(f"{place}: {space.intervals()[0]} has no list of values; write range(from,to,step)")
+    if sampler == "cmaes" and len(larger) > 1:
+        raise ConfigError(f"{place}: takes one objective; tpe, gp, nsga2, nsga3 take several")
+    if sampler == "cmaes" and find_spec("cmaes") is None:
+        raise ConfigError(f"{place}: needs another package; pip install cmaes")
+
+
+def _sampler(name: Sampler, seed: int, over: int, space: SearchSpace) -> BaseSampler:
+    """Return a sampler for what comes after so many trials, so that a search that was cut short goes on as if not."""
+    from optuna import samplers
+
+    now = int(np.random.SeedSequence([seed, over]).generate_state(1)[0])
+    if name == "tpe":
+        conditional: dict[str, Any] = {"multivariate": True, "group": True} if space.conditional else {}
+        return samplers.TPESampler(seed=now, constant_liar=True, warn_independent_sampling=False, **conditional)
+    if name == "qmc":  # one sequence, which the study says the place in
+        return samplers.QMCSampler(
+            seed=seed, scramble=True, warn_independent_sampling=False, warn_asynchronous_seeding=False
+        )
+    if name == "cmaes":
+        return samplers.CmaEsSampler(seed=now, warn_independent_sampling=False)
+    if name == "gp":
+        return samplers.GPSampler(seed=now, warn_independent_sampling=False, deterministic_objective=True)
+    others: dict[str, Callable[..., BaseSampler]] = {
+        "random": samplers.RandomSampler,
+        "nsga2": samplers.NSGAIISampler,
+        "nsga3": samplers.NSGAIIISampler,
+        "grid": samplers.BruteForceSampler,
+    }
+    return others[name](seed=now)
+
+
+def _importances(trials: Sequence[FrozenTrial], objective: int, seed: int) -> dict[str, float]:
+    import optuna
+
+    values = {trial.values[objective] for trial in trials}
+    shared = set.intersection(*(set(trial.params) for trial in trials)) if trials else set()
+    varied = [name for name in shared if len({trial.params[name] for trial in trials}) > 1]
+    if len(trials) < LEAST_TRIALS or len(values) < 2 or not varied:
+        return {}
+    passing = optuna.create_study(directions=["maximize"] * len(trials[0].values))
+    passing.add_trials(trials)
+    with _quietly():
+        found = optuna.importance.get_param_importances(
+            passing,
+            evaluator=optuna.importance.FanovaImportanceEvaluator(seed=seed),
+            params=sorted(varied),
+            target=lambda trial: trial.values[objective],
+        )
+    return {name: float(share) for name, share in found.items()}
+
+
+def _storage(address: str) -> BaseStorage:
+    """Open a storage; raises `ConfigError`."""
+    from optuna.exceptions import OptunaError
+    from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        if address == MEMORY:
+            return InMemoryStorage()
+        if address.startswith(JOURNAL):
+            path = Path(address.removeprefix(JOURNAL))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return JournalStorage(JournalFileBackend(str(path)))
+        url = make_url(address)
+        if url.get_backend_name() != "sqlite" or not url.database:
+            return cast("BaseStorage", RDBStorage(address))
+        file = Path(url.database)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(file.with_suffix(".lock")):  # several that make the tables at once collide
+            storage = RDBStorage(address)
+        _write_ahead(storage)
+        return cast("BaseStorage", storage)
+    except (SQLAlchemyError, OptunaError, ImportError, OSError, ValueError) as error:
+        why = " ".join(str(error).partition("(Background on")[0].split())[:300]
+        way_out = "as in sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
+        raise ConfigError(f"hydra.sweeper.storage={address}: cannot be opened ({why}); {way_out}") from error
+
+
+def _write_ahead(storage: Any) -> None:  # noqa: ANN401 (its engine is SQLAlchemy's)
+    """Have SQLite write ahead, as the store of runs does: a trial is many commits, which else wait for the disk."""
+    from sqlalchemy import event
+
+    def set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA busy_timeout=60000")
+
+    event.listen(storage.engine, "connect", set_up)
+    storage.engine.dispose()  # those that were open
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep to itself what Optuna says of features that may change, and of its choices between samplers."""
+    logger, level = logging.getLogger("optuna"), logging.getLogger("optuna").level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,287 @@
+"""Who computes combinations: this process, workers on this machine (loky), or a cluster (dask, ray).
+
+Each is an executor of calls that answer with a result or with a failure; a call whose own future raises has lost its
+worker. Workers share one store and log nothing. It knows neither axes nor MLflow.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from runner.config.objects import ConfigError
+from runner.evaluation import Bench, Experiment
+from runner.reports.leaderboard import Failure
+from runner.result import Result
+from runner.store.disk import DiskStore
+from runner.sweep.settings import SweepSettings
+
+Answer = Result | Failure
+
+LOOK_EVERY_S = 0.05
+"""How often a combination's time and memory are looked at."""
+
+GRACE_S = 5.0
+"""How long after its time a combination that cannot even be looked at is ended with its worker."""
+
+OVER_THE_LIMIT = 75
+"""The exit code of a worker that ends itself because what it was doing cannot be stopped otherwise."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a combination may take: seconds, and MiB of its worker's memory."""
+
+    timeout_s: float | None = None
+    memory_mb: float | None = None
+
+
+class Crew(Protocol):
+    """Workers, and a way to hand them a call."""
+
+    @property
+    def size(self) -> int:
+        """Return how many calls are taken at a time."""
+        ...
+
+    def submit(self, experiment: Experiment) -> Future[Answer]:
+        """Have an experiment evaluated."""
+        ...
+
+
+def answers(experiments: Sequence[Experiment], crew: Crew, retries: int) -> Iterator[tuple[Experiment, Answer]]:
+    """Yield each experiment with what came of it, as they end.
+
+    One that loses its worker is tried again, so many times, after all others; then it has failed.
+    """
+    waiting = deque((experiment, 0) for experiment in experiments)
+    running: dict[Future[Answer], tuple[Experiment, int]] = {}
+    while waiting or running:
+        while waiting and len(running) < crew.size:
+            experiment, tries = waiting.popleft()
+            running[crew.submit(experiment)] = experiment, tries
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            experiment, tries = running.pop(future)
+            lost = future.exception()
+            if lost is None:
+                yield experiment, future.result()
+            elif tries < retries:
+                waiting.append((experiment, tries + 1))
+            else:
+                why = " ".join(str(lost).split())[:300]
+                said = f"its worker died {tries + 1} times ({type(lost).__name__}: {why})"
+                yield experiment, Failure(experiment.name, said, "".join(traceback.format_exception(lost)))
+
+
+def crew_of(settings: SweepSettings, bench: Bench) -> AbstractContextManager[Crew]:
+    """Return the workers that the settings name, as a context that ends them; raises `ConfigError`."""
+    if settings.backend == "sequential":
+        return _alone(bench)
+    crews = {"loky": _loky, "dask": _dask, "ray": _ray}
+    return crews[settings.backend](settings, bench.store.folder.resolve())
+
+
+def attempt(bench: Bench, experiment: Experiment) -> Answer:
+    """Evaluate an experiment; whatever a retriever raises is the failure of its own combination."""
+    try:
+        return bench.evaluate(experiment)
+    except Exception as error:
+        what = " ".join(str(error).split())
+        trace = "".join(traceback.format_exception(error))
+        return Failure(experiment.name, f"{type(error).__name__}: {what}", trace)
+
+
+_mine = threading.local()
+"""What a worker keeps between calls. Some clusters run calls in threads, and a store is for one thread."""
+
+
+def work(experiment: Experiment, store: Path, limits: Limits, threads: int) -> Answer:
+    """Evaluate an experiment in a worker: what every backend calls."""
+    _limit_threads(threads)
+    benches: dict[Path, Bench] = _mine.__dict__.setdefault("benches", {})
+    bench = benches.setdefault(store, Bench(DiskStore(store)))
+    if limits == Limits():
+        return attempt(bench, experiment)
+    return _within(limits, experiment, lambda: attempt(bench, experiment))
+
+
+def _within(limits: Limits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
+    """Make a call in a thread and look at it. One that is over a limit has failed, and its worker ends with it."""
+    found: list[Answer] = []
+    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    process, end = psutil.Process(), time.monotonic() + (limits.timeout_s or float("inf"))
+    if limits.timeout_s is not None:  # what holds Python's lock is ended without a word
+        faulthandler.dump_traceback_later(limits.timeout_s + GRACE_S, exit=True, file=2)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(LOOK_EVERY_S)
+            used = process.memory_info().rss / 2**20
+            if found:
+                break
+            if time.monotonic() > end:
+                return _ended(experiment, f"took more than sweep.timeout_s={limits.timeout_s:g}")
+            if limits.memory_mb is not None and used > limits.memory_mb:
+                return _ended(experiment, f"took {used:,.0f} MiB, more than sweep.memory_mb={limits.memory_mb:g}")
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return found[0]
+
+
+def _ended(experiment: Experiment, why: str) -> Failure:
+    threading.Timer(GRACE_S / 10, os._exit, (OVER_THE_LIMIT,)).start()  # once this answer is on its way
+    return Failure(experiment.name, f"{experiment.name} {why}", "")
+
+
+def _limit_threads(threads: int) -> None:
+    """Leave each worker its share of the processors."""
+    if _mine.__dict__.get("threads") == threads:
+        return
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    _mine.threads = threads
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    threadpool_limits(threads)
+
+
+class _Alone:
+    """The process that runs the sweep, one call at a time."""
+
+    size = 1
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def submit(self, experiment: Experiment) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        future.set_result(attempt(self._bench, experiment))
+        return future
+
+
+@contextmanager
+def _alone(bench: Bench) -> Iterator[Crew]:
+    yield _Alone(bench)
+
+
+class _Loky:
+    """Processes of this machine, each an executor of its own, so that one that dies takes its own call with it."""
+
+    def __init__(self, settings: SweepSettings, store: Path) -> None:
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.size = settings.workers or cpus
+        self._arguments = store, _limits(settings), max(1, cpus // self.size)
+        self._limited = _limits(settings) != Limits()
+        self._free: list[Any] = [self._worker() for _ in range(self.size)]
+        self._busy: dict[Future[Answer], Any] = {}
+
+    def submit(self, experiment: Experiment) -> Future[Answer]:
+        for future in [future for future in self._busy if future.done()]:
+            worker, answer = self._busy.pop(future), future.exception() or future.result()
+            spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, Failure))
+            if spent:  # it is dead, or about to end itself
+                worker.shutdown(wait=False, kill_workers=True)
+            self._free.append(self._worker() if spent else worker)
+        worker = self._free.pop()
+        future = worker.submit(work, experiment, *self._arguments)
+        self._busy[future] = worker
+        return future  # type: ignore[no-any-return]  # loky has no types
+
+    def end(self, now: bool) -> None:
+        for worker in [*self._free, *self._busy.values()]:
+            worker.shutdown(wait=not now, kill_workers=now)
+
+    def _worker(self) -> Any:  # noqa: ANN401 (loky has no types)
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(1, initializer=_ignore_interrupts)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that has the terminal, which ends its workers."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _limits(settings: SweepSettings) -> Limits:
+    return Limits(settings.timeout_s, settings.memory_mb)
+
+
+@contextmanager
+def _loky(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+    crew = _Loky(settings, store)
+    try:
+        yield crew
+    except BaseException:
+        crew.end(now=True)
+        raise
+    crew.end(now=False)
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """A cluster, which brings a call back from a node that left."""
+
+    size: int
+    call: Callable[[Experiment], Future[Answer]]
+
+    def submit(self, experiment: Experiment) -> Future[Answer]:
+        return self.call(experiment)
+
+
+@contextmanager
+def _dask(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+    distributed = _imported("distributed", "dask")
+    local = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
+    try:
+        client = distributed.Client(settings.address, set_as_default=False, **({} if settings.address else local))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"sweep.address={settings.address}: {' '.join(str(error).split())}") from error
+    with client:
+        size = settings.workers or sum(client.nthreads().values())
+        if not size:
+            raise ConfigError(
+                f"sweep.address={settings.address}: has no workers; start some with `dask worker ADDRESS`"
+            )
+        pool = client.get_executor(pure=False, retries=0)
+        yield _Cluster(size, lambda experiment: pool.submit(work, experiment, store, _limits(settings), 1))
+
+
+@contextmanager
+def _ray(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+    ray = _imported("ray", "ray")
+    try:
+        cpus = None if settings.address else settings.workers
+        ray.init(settings.address, num_cpus=cpus, log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"sweep.address={settings.address}: {' '.join(str(error).split())}") from error
+    try:
+        size = settings.workers or int(ray.cluster_resources().get("CPU", 1))
+        remote = ray.remote(num_cpus=1, max_retries=0)(work)
+        yield _Cluster(size, lambda experiment: remote.remote(experiment, store, _limits(settings), 1).future())
+    finally:
+        ray.shutdown()
+
+
+def _imported(module: str, extra: str) -> Any:  # noqa: ANN401 (neither has types)
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"sweep.backend={extra}: is not installed; pip install 'retrieval-runner[{extra}]' ({error})"
+        ) from error

@@ -1,0 +1,121 @@
+"""Folds, the choice inside of cross-validation, and Pareto fronts, against definitions written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from runner.analysis.selection import folds, front, means, nested
+
+Floats = NDArray[np.float64]
+
+QUERIES = st.lists(st.tuples(st.sampled_from(["", "precise", "wide"]), st.booleans()), max_size=60)
+
+
+@given(QUERIES, st.integers(2, 7), st.integers(0, 9))
+def test_each_query_that_counts_is_in_one_fold_and_each_type_is_dealt_evenly(
+    queries: list[tuple[str, bool]], k: int, seed: int
+) -> None:
+    types, counted = [t for t, _ in queries], np.array([c for _, c in queries], dtype=np.bool_)
+    numbers = folds(types, counted, k, seed)
+    np.testing.assert_array_equal(numbers >= 0, counted)
+    np.testing.assert_array_equal(numbers, folds(types, counted, k, seed))
+    for kind in [None, *types]:
+        of_kind = counted & np.array([kind in (None, t) for t in types], dtype=np.bool_)
+        sizes = np.bincount(numbers[of_kind], minlength=k)
+        assert sizes.max() - sizes.min() <= 1
+    assert set(numbers) - {-1} == set(range(min(k, counted.sum())))
+
+
+def test_another_seed_deals_other_folds() -> None:
+    types, counted = ["a"] * 20, np.ones(20, dtype=np.bool_)
+    assert (folds(types, counted, seed=0) != folds(types, counted, seed=1)).any()
+
+
+def written_out(scores: Floats, numbers: NDArray[np.int64]) -> list[float]:
+    """Return the held-out values by the definition, one query after the other."""
+    found = []
+    for query, fold in enumerate(numbers):
+        others = [q for q, other in enumerate(numbers) if other not in (fold, -1)]
+        best, value = -1, -np.inf
+        for system, row in enumerate(scores):
+            known = [row[q] for q in others if not np.isnan(row[q])]
+            mean = sum(known) / len(known) if known else -np.inf
+            if mean > value + 1e-12:
+                best, value = system, mean
+        found.append(scores[best, query] if fold >= 0 else np.nan)
+    return found
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 20))
+def test_the_held_out_values_are_those_of_the_definition(seed: int, systems: int, queries: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((systems, queries))
+    scores[:, rng.random(queries) < 0.1] = np.nan
+    numbers = folds([""] * queries, ~np.isnan(scores[0]), 3, seed)
+    if numbers.max() >= 1:
+        np.testing.assert_allclose(nested(scores, numbers).held_out, written_out(scores, numbers))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_what_happens_in_a_fold_has_no_say_in_what_is_chosen_without_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, numbers = rng.random((6, 30)), folds([""] * 30, np.ones(30, dtype=np.bool_), seed=seed)
+    changed = scores.copy()
+    changed[:, numbers == 2] = rng.random((6, (numbers == 2).sum()))
+    assert nested(scores, numbers).winners[2] == nested(changed, numbers).winners[2]
+
+
+def test_the_best_of_noise_looks_good_in_sample_and_is_worth_nothing_held_out() -> None:
+    in_sample, held_out = [], []
+    for seed in range(200):
+        scores = np.random.default_rng(seed).normal(0, 1, (40, 60))
+        numbers = folds([""] * 60, np.ones(60, dtype=np.bool_), seed=seed)
+        in_sample.append(scores.mean(axis=1).max())
+        held_out.append(nested(scores, numbers).held_out.mean())
+    error = 1 / np.sqrt(60 * 200)
+    assert abs(np.mean(held_out)) < 4 * error
+    assert np.mean(in_sample) > 0.2  # the expected maximum of 40 normal means of 60: 2.16 / sqrt(60) = 0.28
+
+
+def test_one_that_is_best_everywhere_loses_nothing_by_being_chosen() -> None:
+    scores = np.random.default_rng(0).random((5, 24))
+    scores[3] += 2
+    found = nested(scores, folds([""] * 24, np.ones(24, dtype=np.bool_)))
+    np.testing.assert_array_equal(found.winners, [3] * 5)
+    np.testing.assert_array_equal(found.held_out, scores[3])
+
+
+def test_a_fold_chooses_among_its_own_candidates_and_the_first_of_equals_wins() -> None:
+    scores, numbers = np.array([[0.5, 0.5], [0.9, 0.9], [0.5, 0.5]]), np.array([0, 1])
+    among = np.array([[True, False, True], [True, True, True]])
+    np.testing.assert_array_equal(nested(scores, numbers, among).winners, [0, 1])
+
+
+def test_means_leave_out_what_does_not_count() -> None:
+    scores = np.array([[1.0, np.nan, 3.0, 9.0], [np.nan, np.nan, np.nan, 1.0]])
+    np.testing.assert_array_equal(means(scores, np.array([True, True, True, False])), [2.0, np.nan])
+
+
+POINTS = st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, np.nan]), min_size=3, max_size=3), max_size=9)
+
+
+@given(POINTS, st.lists(st.booleans(), min_size=3, max_size=3))
+def test_the_front_is_what_none_is_as_good_as_and_better_in_one(points: list[list[float]], larger: list[bool]) -> None:
+    def beats(a: list[float], b: list[float]) -> bool:
+        signed = [(x, y) if more else (-x, -y) for x, y, more in zip(a, b, larger, strict=True)]
+        return all(x >= y for x, y in signed) and any(x > y for x, y in signed)
+
+    known = [point for point in points if not np.isnan(point).any()]
+    expected = [point in known and not any(beats(other, point) for other in known) for point in points]
+    found = front(np.array(points).reshape(-1, 3), larger)
+    assert found.tolist() == expected
+    assert found.any() == bool(known)
+
+
+@pytest.mark.parametrize(("larger", "best"), [([True], 2), ([False], 0)])
+def test_the_front_of_one_objective_is_the_best(larger: list[bool], best: int) -> None:
+    assert np.flatnonzero(front(np.array([[1.0], [2.0], [3.0]]), larger)).tolist() == [best]

@@ -1,0 +1,412 @@
+"""A plan says what a sweep then does, and does nothing itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from retrievers.base import Arrays, Corpus, Key, MemoryStore, Retriever, Work, planned, searched
+from retrievers.bm25 import BM25
+from retrievers.dense import Dense
+from retrievers.encoders import sentence_transformer
+from retrievers.encoders.base import SHARD, Vectors
+from retrievers.encoders.lsa import LSAEncoder
+from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.fusion import Hybrid
+from retrievers.rank_bm25 import RankBM25
+from retrievers.sqlite_fts import SqliteFts
+from runner.__main__ import main
+from runner.evaluation import Bench, Experiment
+from runner.metrics.settings import MetricSettings
+from runner.reports import console
+from runner.reports.plan_tables import Plan, PlannedStage
+from runner.store import disk, entries
+from runner.store.disk import DiskStore
+from runner.store.entries import Entry
+from runner.sweep.estimates import Estimator
+from runner.sweep.plan import LOG_S, SCORE_S, START_S, planned_sweep
+from runner.tracking.settings import Tracking
+from tests.broken import Broken
+from tests.retrievers.test_contract import ALL, each
+from tests.test_evaluation import Small
+
+T = TypeVar("T")
+
+MEASURED = {"latency", "diagnostics"}
+"""The kinds of work that are a part of searching, planned with it."""
+
+IN_MEMORY = {"live model", "tokens by tie order"}
+"""The kinds of planned work that no store keeps on disk."""
+
+MINILM = Dense(SentenceTransformerEncoder(), index_type="hnsw")
+SHIPPED: dict[str, Retriever] = {
+    **ALL,
+    "dense model": MINILM,
+    "hybrid with a model": Hybrid({"bm25": BM25(), "dense": MINILM, "unused": RankBM25()}, weights=[1.0, 2.0, 0.0]),
+}
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have texts encoded without a model, which takes seconds to open."""
+
+    def encode(how: object, model: object, role: str, texts: Sequence[str]) -> Vectors:
+        return np.array([[len(text), 1, 1 + text.count("e")] for text in texts], dtype=np.float32)
+
+    monkeypatch.setattr(sentence_transformer, "_open", lambda encoder: None)
+    monkeypatch.setattr(sentence_transformer, "_encode", encode)
+
+
+class Recording(MemoryStore):
+    """A store that notes what it is asked for: arrays, and live objects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: dict[str, Key] = {}
+        self.shared: dict[str, Key] = {}
+
+    def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        self.asked[key.digest] = key
+        return super().share(key, build)
+
+    def share(self, key: Key, make: Callable[[], T]) -> T:
+        self.shared[key.digest] = key
+        return super().share(key, make)
+
+
+def works(work: Work) -> Iterator[Work]:
+    yield work
+    for needed in work.needs:
+        yield from works(needed)
+
+
+def long(corpus: Corpus) -> Corpus:
+    """Return a corpus of more than one shard."""
+    n = SHARD // len(corpus) + 1
+    return Corpus(
+        [f"{i}/{d}" for i in range(n) for d in corpus.ids], [f"{i} {t}" for i in range(n) for t in corpus.texts]
+    )
+
+
+@each(SHIPPED)
+@pytest.mark.usefixtures("model")
+def test_what_is_planned_is_what_a_search_asks_of_an_empty_store(retriever: Retriever, harbour: Corpus) -> None:
+    for corpus in (harbour, long(harbour)):
+        store, queries = Recording(), ["ships", "the market", "ferries"]
+        plan = {work.key.digest: work.key.kind for work in works(planned(retriever, corpus, queries, 5, MemoryStore()))}
+        searched(retriever, corpus, queries, 5, store)
+        asked = {digest: key.kind for digest, key in store.asked.items() if key.kind not in MEASURED}
+        assert {digest: kind for digest, kind in plan.items() if kind not in IN_MEMORY} == asked
+        assert all(digest in store.shared for digest, kind in plan.items() if kind in IN_MEMORY)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_model_is_opened_for_what_is_not_embedded_yet(harbour: Corpus) -> None:
+    plan = planned(MINILM, harbour, ["ships"], 5, MemoryStore())
+    names = {name: [w for w in works(plan) if w.name == name] for name in ("search", "index", "embed", "open model")}
+    assert {name: len({w.key.digest for w in found}) for name, found in names.items()} == {
+        "search": 1,
+        "index": 1,
+        "embed": 2,
+        "open model": 1,
+    }
+    assert all(work.needs for work in names["embed"])
+
+
+def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
+    plan = planned(Broken("never"), harbour, ["ships"], 5, MemoryStore())
+    assert (plan.name, plan.needs) == ("search", ())
+
+
+METRICS = MetricSettings(k_values=(1, 2), depth=10)
+
+
+def experiment(retriever: Retriever, name: str = "one") -> Experiment:
+    return Experiment(name, "bm25", retriever, Small(), METRICS, {"choices": {}}, {})
+
+
+def plan_for(bench: Bench, *wanted: Retriever, finished: Sequence[str] = (), workers: int = 1) -> Plan:
+    by_name = {str(n): experiment(retriever, str(n)) for n, retriever in enumerate(wanted)}
+    return planned_sweep("sweep", by_name, finished, bench, workers)
+
+
+def counted(plan: Plan) -> dict[str, tuple[int, int, int]]:
+    return {stage.name: (stage.distinct, stage.there, stage.to_do) for stage in plan.stages}
+
+
+@each(SHIPPED)
+@pytest.mark.usefixtures("model")
+def test_once_evaluated_all_that_is_kept_is_there(
+    retriever: Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", -1)  # nothing is too cheap
+    before = plan_for(Bench(DiskStore(tmp_path)), retriever)
+    assert all(stage.there == 0 and stage.to_do == stage.distinct for stage in before.stages)
+    Bench(DiskStore(tmp_path)).evaluate(experiment(retriever))
+    after = plan_for(Bench(DiskStore(tmp_path)), retriever)
+    in_memory = {w.name for w in works(planned(retriever, Small().load().corpus, [], 4, MemoryStore()))}
+    for stage in after.stages:
+        if stage.name == "score and log":
+            assert stage.to_do == 1
+        else:
+            assert stage.to_do == 0
+            assert stage.there == stage.distinct or stage.name in in_memory
+
+
+def test_works_that_combinations_share_are_counted_once(tmp_path: Path) -> None:
+    parts = {"words": BM25(), "meaning": Dense(LSAEncoder())}
+    hybrids = [Hybrid(parts, alpha=alpha) for alpha in (0.2, 0.5, 0.8)]
+    plan = plan_for(Bench(DiskStore(tmp_path)), *hybrids, BM25(k1=2.0), RankBM25())
+    assert counted(plan) == {
+        "count terms": (2, 0, 2),
+        "embed": (1, 0, 1),
+        "search": (4, 0, 4),
+        "fuse": (3, 0, 3),
+        "score and log": (5, 0, 5),
+    }
+
+
+def test_what_only_finished_combinations_need_is_not_to_do(tmp_path: Path) -> None:
+    plan = plan_for(Bench(DiskStore(tmp_path)), BM25(), SqliteFts(), finished=["1"])
+    assert counted(plan)["index"] == (1, 0, 0)
+    assert counted(plan)["search"] == (2, 0, 1)
+    assert (plan.finished, list(plan.to_do)) == (1, ["0"])
+
+
+def test_a_plan_leaves_the_store_alone(tmp_path: Path) -> None:
+    plan_for(Bench(DiskStore(tmp_path / "store")), *SHIPPED.values())
+    assert not (tmp_path / "store").exists()
+
+
+def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path) -> None:
+    bench, same = Bench(DiskStore(tmp_path)), [RankBM25(k1=k1) for k1 in (1.0, 1.2, 1.4, 1.6)]
+    walls = [plan_for(bench, *same, workers=workers).wall_seconds - START_S for workers in (1, 2, 4, 100)]
+    assert walls[0] == pytest.approx(sum(stage.seconds for stage in plan_for(bench, *same).stages) - 4 * LOG_S)
+    assert walls[1] == pytest.approx(walls[0] / 2)
+    assert walls[2] == walls[3] >= max(SCORE_S, walls[0] / 4)
+
+
+# Estimates
+
+
+def entry(kind: str, seconds: float, size: int, **parts: object) -> Entry:
+    key = Key.of(kind, (), **parts)
+    return Entry(Path(kind, key.digest), kind, dict(key.parts), size, seconds, 0.0, ())
+
+
+def postings(characters: int, **parts: object) -> Key:
+    return Key.of("postings", (), corpus=str(characters), characters=characters, **parts)
+
+
+def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
+    kept = [entry("postings", 700.0, 10_000_000, corpus="c", characters=10**10, analyzer="Analyzer()")]
+    whole, half = (Estimator(kept).of(postings(n, analyzer="Analyzer()")) for n in (10**10, 5 * 10**9))
+    assert whole.seconds == pytest.approx(700, rel=0.01)
+    assert whole.bytes == pytest.approx(10_000_000)
+    assert half.seconds == pytest.approx(350, rel=0.01)
+    assert half.bytes == pytest.approx(5_000_000, rel=0.01)
+    assert not whole.rough
+
+
+def test_the_most_alike_are_asked() -> None:
+    kept = [
+        entry("postings", seconds, 1, corpus="c", characters=10**10, analyzer=f"Analyzer(stemmer={stemmer!r})")
+        for stemmer, seconds in (("english", 10.0), ("german", 1000.0), ("german", 3000.0))
+    ]
+    found = Estimator(kept).of(postings(10**10, analyzer="Analyzer(stemmer='english')"))
+    assert found.seconds == pytest.approx(10, rel=0.01)
+    several = Estimator(kept).of(postings(10**10, analyzer="Analyzer(stemmer='german')"))
+    assert several.seconds == pytest.approx(2000, rel=0.01)
+
+
+def test_a_search_is_not_compared_with_another_retrievers() -> None:
+    asked = {"documents": 1000, "asked": 100, "k": 10}
+    kept = [entry("rankings", 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
+    assert Estimator(kept).of(Key.of("rankings", (), retriever="BM25(k1=1.5)", **asked)).rough
+    assert not Estimator(kept).of(Key.of("rankings", (), retriever="RankBM25(k1=2.0)", **asked)).rough
+
+
+def test_measuring_is_part_of_a_search() -> None:
+    parts = {"documents": 10**6, "asked": 1000, "k": 10, "retriever": "Dense(index_type='hnsw')"}
+    alone = Estimator([entry("rankings", 150.0, 1, **parts)]).of(Key.of("rankings", (), **parts))
+    kept = [entry("rankings", 150.0, 1, **parts), entry("diagnostics", 300.0, 1, **parts)]
+    assert Estimator(kept).of(Key.of("rankings", (), **parts)).seconds == pytest.approx((alone.seconds or 0) + 300)
+
+
+def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
+    for key in (Key.of("rankings", (), retriever="Mine()", documents=10, asked=10, k=5), Key.of("mine", (), a=1)):
+        assert Estimator([]).of(key).seconds is None
+    measured = Estimator([entry("mine", 7.0, 100, a=2)]).of(Key.of("mine", (), a=1))
+    assert measured.seconds == pytest.approx(7, rel=0.05)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**4), st.integers(1, 1000))
+def test_more_takes_longer(documents: int, asked: int, more: int) -> None:
+    for retriever in ("BM25", "RankBM25", "SqliteFts", "Dense", "Hybrid"):
+        less, most = (
+            Estimator([]).of(Key.of("rankings", (), retriever=f"{retriever}()", documents=d, asked=a, k=10))
+            for d, a in ((documents, asked), (documents + more, asked + more))
+        )
+        assert less.seconds is not None
+        assert most.seconds is not None
+        assert 0 <= less.seconds <= most.seconds
+        assert 0 < less.bytes <= most.bytes
+
+
+# The command
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which has a store of runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*arguments, "tracking.background=false"]) == 0
+    found: dict[str, Any] = orjson.loads(capsys.readouterr().out)
+    return found
+
+
+AXES = ("retriever=bm25", "retriever.k1=0.6,0.9")
+
+
+@pytest.mark.usefixtures("here")
+def test_before_a_sweep_all_is_to_do_and_after_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    before = told(capsys, "plan", "--json", *AXES)
+    assert (before["combinations"], before["finished"], before["to_do"]) == (2, 0, ["k1=0.6", "k1=0.9"])
+    assert main(["-m", *AXES, "tracking.background=false"]) == 0
+    after = told(capsys, "plan", "--json", *AXES)
+    assert (after["combinations"], after["finished"], after["to_do"]) == (2, 2, [])
+    assert all(stage["to_do"] == 0 for stage in after["stages"])
+    more = told(capsys, "plan", "--json", "retriever=bm25", "retriever.k1=0.6,0.9,1.2")
+    assert (more["combinations"], more["finished"], more["to_do"]) == (3, 2, ["k1=1.2"])
+    afresh = told(capsys, "plan", "--json", *AXES, "sweep.resume=false")
+    assert afresh["finished"] == 0
+
+
+def test_a_dry_run_says_the_same_and_neither_computes_nor_logs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["plan", *AXES]) == 0
+    plan = capsys.readouterr().out
+    assert main(["-m", *AXES, "sweep.dry_run=true"]) == 0
+    assert capsys.readouterr().out == plan
+    assert "2 combinations on golden (test): 120 documents, 64 queries" in plan
+    assert not (here / "mlruns" / "cache").exists()
+    with closing(sqlite3.connect(here / "mlruns" / "mlflow.db")) as database:
+        assert database.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_preset_is_planned_without_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = told(capsys, "plan", "experiment=bm25_grid", "--json", "sweep.backend=loky", "sweep.workers=2")
+    assert (plan["name"], plan["combinations"], plan["workers"]) == ("bm25_grid", 36, 2)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_single_combination_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "plan", "--json", "retriever=sqlite_fts")["combinations"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "retriever.k2=1"], "retriever.k2: no such setting; did you mean k1?"),
+        (["plan", "plan.jsn=true"], "plan.jsn: no such setting; did you mean json?"),
+        (["plan", "plan.json=maybe"], "plan.json=maybe: should be a valid boolean"),
+        (["plan", "hydra.mode=RUN"], "hydra.mode: a plan is of a sweep"),
+        (["plan", "dataset=beir", "dataset.path=nowhere"], "nowhere"),
+        (["--json"], "evaluate.json: no such setting"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+# What is shown
+
+
+PLAN = Plan(
+    name="sweep over k1, b",
+    datasets=["scifact (test): 5,183 documents, 300 queries"],
+    combinations=1002,
+    finished=2,
+    to_do=[f"k1={k1}" for k1 in range(1000)],
+    stages=[
+        PlannedStage("count terms", 1, 1, 0, 0.0, 0.0),
+        PlannedStage("embed", 22, 2, 20, 312.4, 31_000_000.0),
+        PlannedStage("search", 1002, 2, 1000, 40.0, 0.0, rough=True),
+        PlannedStage("score and log", 1002, 2, 1000, 47.0, 0.0, rough=True),
+    ],
+    wall_seconds=400.0,
+    workers=1,
+    store="mlruns/cache",
+)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_nothing_is_wider_than_the_terminal_and_what_is_to_do_stays(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    console.show_plan(PLAN)
+    out = capsys.readouterr().out
+    assert max(map(cell_len, out.splitlines())) <= columns
+    row = next(line for line in out.splitlines() if line.startswith("embed"))
+    assert all(word in row for word in ("20", "5 min 12 s"))
+    assert ("31.0 MB" in row) == (columns > 40)
+    assert "~40 s" in out
+
+
+def test_a_plan_ends_with_what_it_all_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_plan(PLAN)
+    out = capsys.readouterr().out
+    assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 finished before, 1,000 to do" in out
+    assert "to do: k1=0; k1=1; k1=2; and 997 more" in out
+    assert "about 6 min 40 s with 1 worker; 31.0 MB more in mlruns/cache" in out
+    assert "~ rough" in out
+    assert "nothing was computed and nothing was logged" in out
+
+
+def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    stages = [PlannedStage("search", 3, 0, 3, 2.0, 0.0, unknown=1), PlannedStage("fuse", 1, 0, 1, 0.0, 0.0, unknown=1)]
+    console.show_plan(replace(PLAN, stages=stages))
+    out = capsys.readouterr().out
+    assert "2.0 s or more" in out
+    assert "at least 6 min 40 s" in out
+    assert "no estimate of all of: search, fuse" in out
+
+
+def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_plan(replace(PLAN, finished=1002, to_do=[], stages=[PlannedStage("search", 9, 2, 0, 0.0, 0.0)]))
+    out = capsys.readouterr().out
+    assert "1,002 finished before, 0 to do" in out
+    assert "Nothing is to do." in out
+    assert "~" not in out
+
+
+def test_the_store_is_asked_for_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", -1)
+    Bench(DiskStore(tmp_path)).evaluate(experiment(BM25()))
+    for manifest in (tmp_path / "postings").glob(f"*/{entries.MANIFEST}"):
+        manifest.write_text("{")
+    assert counted(plan_for(Bench(DiskStore(tmp_path)), BM25(), BM25(k1=2.0)))["count terms"] == (1, 0, 1)

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+import pytest
+from mlflow.tracking import MlflowClient
+
+from runner.__main__ import main
+from runner.result import load
+from runner.tracking.settings import Tracking
+
+SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
+INLINE = "tracking.background=false"
+KILLS = 5
+MANY_KILLS = 30
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which has a store of runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / "mlruns" / "mlflow.db")) as database:
+        return database.execute(query).fetchall()
+
+
+def _finished(folder: Path) -> Counter[str]:
+    """Return how many finished runs each combination has."""
+    query = "select value from tags join runs using (run_uuid) where key = 'combination' and status = 'FINISHED'"
+    return Counter(value for (value,) in _rows(folder, query))
+
+
+def _statuses(folder: Path) -> Counter[str]:
+    return Counter(status for (status,) in _rows(folder, "select status from runs"))
+
+
+def test_the_same_command_again_does_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    first, before = capsys.readouterr().out, _rows(here, "select * from runs")
+    artifacts = sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*"))
+    assert main([*SWEEP, INLINE]) == 0
+    assert capsys.readouterr().out == first
+    assert _rows(here, "select * from runs") == before
+    assert sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*")) == artifacts
+
+
+def test_a_new_value_of_an_axis_runs_only_what_is_new(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    before = set(_rows(here, "select run_uuid from runs"))
+    assert main([*SWEEP[:-1], "retriever.b=0.3,0.5,0.7", INLINE]) == 0
+    out = capsys.readouterr()
+    assert "done 2 of 2" in out.err
+    assert "4 were finished before" in out.err
+    assert "6 combinations by" in out.out
+    new = {run for (run,) in set(_rows(here, "select run_uuid from runs")) - before}
+    names = {name for (name, run) in _rows(here, "select name, run_uuid from runs") if run in new}
+    assert names == {"k1=0.6, b=0.5", "k1=0.9, b=0.5"}
+    parents = _rows(here, "select distinct value from tags where key = 'mlflow.parentRunId'")
+    assert len(parents) == 1
+    assert set(_finished(here).values()) == {1}
+    assert _statuses(here) == {"FINISHED": 7}
+
+
+def test_each_part_of_a_fusion_is_searched_once(here: Path) -> None:
+    """Of any number of weights and normalisations: the sweep counts the work that it does."""
+    weights = ["retriever.alpha=range(0.1,1.0,0.1)", "retriever.normalization=minmax,zscore", "encoder=lsa"]
+    assert main(["-m", "retriever=hybrid", *weights, INLINE]) == 0
+    work = dict(_rows(here, "select key, value from tags where key like 'work/%'"))
+    assert work["work/postings"] == "1"
+    assert work["work/rankings"] == str(2 + 9 * 2)
+
+
+def test_two_ways_to_write_a_combination_are_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", "retriever=bm25", "encoder=minilm,lsa", "retriever.k1=0.9,9e-1", INLINE]) == 0
+    assert "1 combination by" in capsys.readouterr().out
+    assert len(_finished(here)) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_afresh_is_a_sweep_of_its_own(here: Path) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    assert main([*SWEEP, INLINE, "sweep.resume=false"]) == 0
+    assert set(_finished(here).values()) == {2}
+    assert len(_rows(here, "select distinct value from tags where key = 'mlflow.parentRunId'")) == 2
+
+
+def test_what_failed_is_tried_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", INLINE]
+    with monkeypatch.context() as patch:
+        patch.setattr("retrievers.bm25.BM25Searcher.search", lambda *_: 1 / 0)
+        assert main(broken) == 1
+    assert main(broken) == 0
+    assert _statuses(here) == {"FAILED": 2, "FINISHED": 3}
+
+
+def test_a_finished_run_whose_record_is_gone_is_done_again(here: Path) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    record = next(path for path in here.rglob("result.json"))
+    record.unlink()
+    assert main([*SWEEP, INLINE]) == 0
+    assert set(_finished(here).values()) == {1}
+    assert _statuses(here) == {"FINISHED": 5, "FAILED": 1}
+
+
+def test_a_run_that_was_deleted_in_mlflow_is_done_again(here: Path) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    ((run,),) = _rows(here, "select run_uuid from runs where name = 'k1=0.6, b=0.3'")
+    MlflowClient(f"sqlite:///{here}/mlruns/mlflow.db").delete_run(run)
+    assert main([*SWEEP, INLINE]) == 0
+    assert len(_rows(here, "select * from runs where name = 'k1=0.6, b=0.3' and lifecycle_stage = 'active'")) == 1
+
+
+def test_another_dataset_another_code_and_another_library_are_other_combinations(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+    one = ["-m", "retriever=bm25", "retriever.k1=0.6", INLINE, "sweep.name=one"]
+
+    def new() -> bool:
+        assert main(one) == 0
+        found = set(_finished(here)) - seen
+        seen.update(found)
+        return bool(found)
+
+    assert new()
+    assert not new()
+    monkeypatch.setattr("runner.sweep.identity.source_hash", lambda module: f"new {module}")
+    assert new()
+    monkeypatch.setattr("runner.sweep.identity._versions", lambda: "new")
+    assert new()
+    one.append("dataset.max_queries=40")
+    assert new()
+
+
+def test_results_that_the_store_of_runs_does_not_take_wait_and_are_logged_later(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table of metrics is away in the middle of the sweep, and there again before the next start."""
+    file = here / "mlruns" / "mlflow.db"
+    first = [*SWEEP[:-1], "retriever.b=0.3", INLINE, "sweep.name=it"]
+    assert main(first) == 0
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        database.execute("ALTER TABLE metrics RENAME TO gone")
+        assert main([*SWEEP, INLINE, "sweep.name=it"]) == 1
+        out = capsys.readouterr()
+        assert "the sweep goes on, and results wait in" in out.err
+        assert "4 combinations by" in out.out
+        waiting = sorted((here / "mlruns" / "unlogged").glob("*/*"))
+        assert {load(folder).name for folder in waiting} == {"k1=0.6, b=0.7", "k1=0.9, b=0.7"}
+        database.execute("ALTER TABLE gone RENAME TO metrics")
+    assert main([*SWEEP, INLINE, "sweep.name=it"]) == 0
+    assert sum(_finished(here).values()) == len(_finished(here)) == 4
+    assert not list((here / "mlruns" / "unlogged").glob("*/*"))
+
+
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.slow(reason="takes minutes"))])
+def test_whatever_is_killed_nothing_is_lost_or_doubled(
+    kills: int, here: Path, migrated: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Workers, the process that logs and the parent are killed at random moments, again and again.
+
+    In the end the leaderboard is that of an undisturbed sweep, and each combination has one finished run.
+    """
+    command = [sys.executable, "-m", "runner", "-m", "retriever=hybrid", "encoder=lsa"]
+    command += ["retriever.alpha=range(0.1,1.0,0.1)", "retriever.parts.lexical.k1=0.6,0.9", "hydra.run.dir=hydra"]
+    command += ["sweep.backend=loky", "sweep.workers=2", "sweep.retries=99"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    undisturbed = tmp_path_factory.mktemp("undisturbed")
+    (undisturbed / "mlruns").mkdir()
+    (undisturbed / "mlruns" / "mlflow.db").write_bytes(migrated.read_bytes())
+    subprocess.run(command, cwd=undisturbed, env=environment, check=True, capture_output=True, timeout=300)
+
+    chance = random.Random(kills)  # noqa: S311 (a test's)
+    killed = 0
+    while killed < kills:
+        process = subprocess.Popen(
+            command, cwd=here, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and killed < kills:
+            time.sleep(chance.uniform(0.2, 3.0))
+            killed += _kill_one(process, chance)
+        process.kill()
+        process.wait()
+        _leave_nobody(process.pid)
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert _means(here) == _means(undisturbed)
+    assert set(_finished(here).values()) == {1}
+    assert "RUNNING" not in _statuses(here)
+
+
+def _kill_one(process: subprocess.Popen[bytes], chance: random.Random) -> int:
+    """Kill the parent or one of its processes; return how many died."""
+    try:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        chance.choice(family).send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return 0
+    return 1
+
+
+def _leave_nobody(parent: int) -> None:
+    """Wait until the processes of a parent that was killed have noticed."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end and any(p.ppid() == parent for p in psutil.process_iter(["pid"])):
+        time.sleep(0.1)
+
+
+def _means(folder: Path) -> dict[str, dict[str, float]]:
+    """Return the measures of each finished combination, by its name."""
+    found = {}
+    for path in folder.rglob("artifacts/*/artifacts/result.json"):
+        record = orjson.loads(path.read_bytes())
+        found[record["name"]] = record["means"]
+    return found

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.config.objects import ConfigError
+from runner.datasets.golden_json import GoldenJson
+from runner.evaluation import Bench, Experiment
+from runner.metrics.settings import MetricSettings
+from runner.reports.leaderboard import Failure
+from runner.result import Result
+from runner.store.disk import DiskStore
+from runner.sweep.settings import SweepSettings
+from runner.sweep.workers import answers, crew_of
+from tests.unruly import Unruly
+
+SPARE_MB = 400
+"""What a worker takes before it does anything is less than this."""
+
+
+@pytest.fixture(scope="module")
+def source() -> Any:
+    from hydra import compose, initialize_config_dir
+
+    from runner.config import CONF
+    from runner.config.objects import build
+
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("evaluate")
+    from omegaconf import OmegaConf
+
+    return build(OmegaConf.to_container(cfg.dataset, resolve=True), "dataset")
+
+
+def _answers(
+    tmp_path: Path,
+    source: GoldenJson,
+    retrievers: dict[str, Unruly],
+    **settings: Any,
+) -> dict[str, Result | Failure]:
+    bench = Bench(DiskStore(tmp_path / "cache"))
+    experiments = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
+    chosen = SweepSettings(**{"backend": "loky", "workers": 2, **settings})
+    with crew_of(chosen, bench) as crew:
+        return {e.name: answer for e, answer in answers(experiments, crew, chosen.retries)}
+
+
+@pytest.fixture
+def deaths(tmp_path: Path) -> str:
+    """Return the folder that counts deaths."""
+    (tmp_path / "deaths").mkdir()
+    return str(tmp_path / "deaths")
+
+
+def test_a_worker_that_dies_costs_its_combination_one_retry(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
+    wanted = {f"fine {i}": Unruly(i) for i in range(4)} | {"dies once": Unruly(9, "die", 1, deaths)}
+    found = _answers(tmp_path, source, wanted)
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+    assert len(os.listdir(deaths)) == 1  # noqa: PTH208 (a count)
+
+
+def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
+    wanted = {"dies": Unruly(9, "die", 99, deaths), **{f"fine {i}": Unruly(i) for i in range(4)}}
+    found = _answers(tmp_path, source, wanted, retries=2)
+    assert [name for name, answer in found.items() if isinstance(answer, Failure)] == ["dies"]
+    assert "its worker died 3 times" in found["dies"].error  # type: ignore[union-attr]  # a Failure, as said above
+    assert len(os.listdir(deaths)) == 3  # noqa: PTH208 (a count)
+
+
+def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, source: GoldenJson) -> None:
+    wanted = {"sleeps": Unruly(1, "sleep"), "fine": Unruly(2), "raises": Unruly(3, "raise"), "also fine": Unruly(4)}
+    found = _answers(tmp_path, source, wanted, timeout_s=5, workers=1)
+    failures = {name: answer.error for name, answer in found.items() if isinstance(answer, Failure)}
+    assert failures == {"sleeps": "sleeps took more than sweep.timeout_s=5", "raises": "RuntimeError: no luck"}
+
+
+def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson) -> None:
+    found = _answers(tmp_path, source, {"eats": Unruly(1, "eat"), "fine": Unruly(2)}, memory_mb=SPARE_MB, workers=1)
+    assert isinstance(found["fine"], Result)
+    assert "more than sweep.memory_mb=400" in found["eats"].error  # type: ignore[union-attr]  # a Failure
+
+
+@pytest.mark.parametrize("backend", ["sequential", "loky"])
+def test_workers_find_what_one_process_finds(tmp_path: Path, source: GoldenJson, backend: str) -> None:
+    wanted = {f"fine {i}": Unruly(i) for i in range(5)}
+    expected = _answers(tmp_path / "alone", source, wanted, backend="sequential", workers=None)
+    settings = {"backend": backend, "workers": None if backend == "sequential" else 2}
+    found = _answers(tmp_path / "crew", source, wanted, **settings)
+    assert {n: dict(r.means) for n, r in found.items()} == {n: dict(r.means) for n, r in expected.items()}  # type: ignore[union-attr]  # results
+
+
+@pytest.fixture
+def dask_cluster() -> Iterator[str]:
+    """Yield the address of a running Dask cluster of two workers."""
+    distributed = pytest.importorskip(
+        "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
+    )
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_running_dask_cluster_is_joined_and_outlives_a_worker(
+    tmp_path: Path, source: GoldenJson, deaths: str, dask_cluster: str
+) -> None:
+    wanted = {f"fine {i}": Unruly(i) for i in range(4)} | {"dies once": Unruly(9, "die", 1, deaths)}
+    found = _answers(tmp_path, source, wanted, backend="dask", workers=None, address=dask_cluster)
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+
+
+def test_ray_workers_outlive_one_another(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
+    wanted = {"fine": Unruly(1), "dies once": Unruly(9, "die", 1, deaths)}
+    found = _answers(tmp_path, source, wanted, backend="ray")
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJson) -> None:
+    pytest.importorskip("distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'")
+    with pytest.raises(ConfigError, match=r"sweep\.address=tcp://127\.0\.0\.1:1: "):
+        _answers(tmp_path, source, {}, backend="dask", workers=None, address="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"workers": 2}, "workers is for workers: add sweep.backend=loky"),
+        ({"timeout_s": 2.0}, "timeout_s is for workers"),
+        ({"backend": "loky", "address": "tcp://x"}, "address is of a cluster"),
+        ({"backend": "loky", "workers": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SweepSettings(**settings)
