@@ -11,6 +11,8 @@ from rich.table import Table
 
 from benchmarks.cases import CASES, DATA, PEER
 from benchmarks.measure import Figure
+from benchmarks.scale import SCALE
+from benchmarks.sweeps import SWEEPS
 
 RESULTS = Path(__file__).with_name("results.json")
 
@@ -23,11 +25,12 @@ def main() -> int:
                 f"error: {folder} is not there: RETRIEVAL_DATA and BENCH_PEER say where else to look", file=sys.stderr
             )
             return 2
-    chosen = [case for case in CASES if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
+    every = (*CASES, *SWEEPS, *SCALE)
+    chosen = [case for case in every if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
     figures: list[Figure] = []
     for case in chosen:
         print(f"{case.__name__}: {(case.__doc__ or '').strip().partition(chr(10))[0]}", flush=True)
-        figures.append(case())
+        figures += case()
     table = Table("what", "ours", "peer", "ratio", "bar", "met")
     for f in figures:
         values = (f"{f.ours:.4g} {f.unit}", f"{f.peer:.4g} {f.unit}", f"{f.ratio:.3f}", f"{f.bar:.3f}")

@@ -20,62 +20,36 @@ from benchmarks.measure import Figure, medians, spend
 BESIDE = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("RETRIEVAL_DATA", BESIDE / "data")) / "collections"
 PEER = Path(os.environ.get("BENCH_PEER", BESIDE / "benchmarks" / "peer_stack"))
-RUNS = 3
-FEW, MANY = 2, 12
-"""Sizes of the two sweeps whose difference is the cost of one more combination."""
+PEER_RUNS = 3
+RUNNER = (sys.executable, "-m", "runner")
 
 
-def marginal_bm25() -> Figure:
-    """One more (k1, b) on scifact, its MLflow run included: the difference of two sweeps, start-up left out."""
-    data, axes = DATA / "scifact", {n: ",".join(f"{0.5 + i / 10:.1f}" for i in range(n)) for n in (FEW, MANY)}
-
-    with _folder() as folder, _peer() as peer:
-        dataset = ("dataset=beir", f"dataset.path={data}")
-
-        def ours(n: int) -> float:
-            shutil.rmtree(folder / "mlruns" / "cache", ignore_errors=True)
-            return spend([*_RUNNER, "-m", "retriever=bm25", f"retriever.k1={axes[n]}", *dataset], folder).seconds
-
-        def theirs(n: int) -> float:
-            script = str(peer / "hydra_bm25s.py")
-            command = [sys.executable, script, "-m", f"data={data}", f"k1={axes[n]}"]
-            return spend(command, folder, PEER_OUT=str(folder)).seconds
-
-        ours(FEW), theirs(FEW)  # databases are made and kernels compiled
-        sides = {
-            f"{side.__name__} {n}": (lambda side=side, n=n: side(n)) for side in (ours, theirs) for n in (FEW, MANY)
-        }
-        took = medians(sides, RUNS)
-    more = {side: (took[f"{side} {MANY}"] - took[f"{side} {FEW}"]) / (MANY - FEW) for side in ("ours", "theirs")}
-    return Figure("one more BM25 combination, scifact", "s", more["ours"], more["theirs"], 1 / 15)
-
-
-def memory() -> Figure:
+def memory() -> list[Figure]:
     """Compare the peak of a whole BM25 run on medquad, MLflow included, with bm25s alone, which logs nothing."""
     data = DATA / "medquad"
-    with _folder() as folder:
+    with folder_of_runs() as folder:
 
         def ours() -> float:
             shutil.rmtree(folder / "mlruns", ignore_errors=True)
             arguments = ["retriever=bm25", "dataset=beir", f"dataset.path={data}"]
-            return spend([*_RUNNER, *arguments], folder).mebibytes
+            return spend([*RUNNER, *arguments], folder).mebibytes
 
         def theirs() -> float:
             script = Path(__file__).with_name("bm25s_alone.py")
             return spend([sys.executable, str(script), str(data)], folder).mebibytes
 
-        took = medians({"ours": ours, "theirs": theirs}, RUNS)
-    return Figure("peak memory of a BM25 run, medquad", "MiB", took["ours"], took["theirs"], 1)
+        took = medians({"ours": ours, "theirs": theirs}, PEER_RUNS)
+    return [Figure("peak memory of a BM25 run, medquad", "MiB", took["ours"], took["theirs"], 1)]
 
 
-def help_time() -> Figure:
+def help_time() -> list[Figure]:
     """`--help`, against a second."""
-    with _folder() as folder:
-        took = medians({"ours": lambda: spend([*_RUNNER, "--help"], folder).seconds}, 5)
-    return Figure("--help", "s", took["ours"], 1.0, 1)
+    with folder_of_runs() as folder:
+        took = medians({"ours": lambda: spend([*RUNNER, "--help"], folder).seconds}, 5)
+    return [Figure("--help", "s", took["ours"], 1.0, 1)]
 
 
-def scoring() -> Figure:
+def scoring() -> list[Figure]:
     """25 measures of 300 queries to depth 100, against ir_measures."""
     import ir_measures
     import numpy as np
@@ -111,22 +85,21 @@ def scoring() -> Figure:
         },
         7,
     )
-    return Figure("scoring 25 measures of 300 queries", "s", took["ours"], took["theirs"], 1 / 20)
+    return [Figure("scoring 25 measures of 300 queries", "s", took["ours"], took["theirs"], 1 / 20)]
 
 
-CASES = (help_time, scoring, memory, marginal_bm25)
-
-_RUNNER = (sys.executable, "-m", "runner")
+CASES = (help_time, scoring, memory)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def folder_of_runs() -> Iterator[Path]:
+    """Give a fresh working directory."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 @contextmanager
-def _peer() -> Iterator[Path]:
+def peer_stack() -> Iterator[Path]:
     """Give a copy of the peer, its YAML quoted where a current parser wants it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "peer"

@@ -105,33 +105,65 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """Return the terms of a text, in their order."""
-        terms = _term_maker(self)
+        terms = _remembered(self)
         return [term for word in self.raw(text) for term in terms(word)]
 
     def raw(self, text: str) -> list[str]:
         """Cut a text into words, before stop words, stemming and splitting."""
-        if self.lowercase and not self.identifiers:  # identifiers are split at their capitals first
-            text = text.lower()
-        if text.isascii():
-            return _words(self.identifiers, True)(text)
-        return _words(self.identifiers, False)(unicodedata.normalize("NFKC", text) if self.nfkc else text)
+        return _cutter(self)(text)
 
     def terms(self, word: str) -> list[str]:
         """Return the terms that one word, as `raw` gives it, is indexed under: none for a stop word."""
-        return list(_term_maker(self)(word))
+        return list(_remembered(self)(word))
+
+    @property
+    def folds(self) -> bool:
+        """Return whether a text is folded to lower case before it is cut: identifiers are split at capitals first."""
+        return self.lowercase and not self.identifiers
+
+    @property
+    def joints(self) -> str:
+        """Return the characters that are part of a word inside it, as in don't and os.path, and not at its ends."""
+        return "'’." if self.identifiers else "'’"
+
+    def once(self) -> Callable[[str], tuple[str, ...]]:
+        """Return `tokens` as a function for texts that do not come again: it remembers none."""
+        raw, terms = _cutter(self), _term_maker(self)
+
+        def tokens(text: str) -> tuple[str, ...]:
+            words = raw(text)
+            return terms(words[0]) if len(words) == 1 else tuple(term for word in words for term in terms(word))
+
+        return tokens
 
 
 @cache
-def _words(identifiers: bool, ascii_only: bool) -> Callable[[str], list[str]]:
-    joints = "['’.]" if identifiers else "['’]"  # inside a word: don't, l'avion, os.path
-    if ascii_only:
-        return re.compile(rf"\w+(?:{joints}\w+)*", re.ASCII).findall
-    return regex.compile(rf"[{_LETTERS}]+(?:{joints}[{_LETTERS}]+)*").findall  # type: ignore[no-any-return]
+def _cutter(analyzer: Analyzer) -> Callable[[str], list[str]]:
+    def words(letters: str) -> str:
+        return f"[{letters}]+(?:[{analyzer.joints}][{letters}]+)*"
+
+    folds, nfkc = analyzer.folds, analyzer.nfkc
+    in_ascii, in_any = re.compile(words(r"\w"), re.ASCII).findall, regex.compile(words(_LETTERS)).findall
+
+    def raw(text: str) -> list[str]:
+        if folds:
+            text = text.lower()
+        if text.isascii():
+            return in_ascii(text)
+        return in_any(unicodedata.normalize("NFKC", text) if nfkc else text)  # type: ignore[no-any-return]
+
+    return raw
+
+
+@cache
+def _remembered(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
+    """Return the second step of an analyzer, which remembers the words it saw last."""
+    return lru_cache(maxsize=65536)(_term_maker(analyzer))
 
 
 @cache
 def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
-    """Return the second step of an analyzer, which remembers the words it saw last."""
+    """Return the second step of an analyzer."""
     stem: Callable[[str], str] = Stemmer.Stemmer(analyzer.stemmer, 0).stemWord if analyzer.stemmer else str
     fold: Callable[[str], str] = str.lower if analyzer.lowercase else str
     stopwords = _stopwords(analyzer.stopwords)
@@ -140,10 +172,7 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
         word = fold(word)
         if word in stopwords:
             return []
-        first, *rest = _APOSTROPHES.split(word)
-        if rest and len(rest[-1]) == 1:
-            rest.pop()  # the 's, 't and 'd of English
-        return [stem(piece) for piece in (first, *rest) if piece not in stopwords]
+        return [stem(piece) for piece in _between_apostrophes(word) if piece not in stopwords]
 
     def whole_and_parts(word: str) -> list[str]:
         parts = _CAMEL.findall(word)
@@ -151,7 +180,6 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
             return plain(word)
         return [term for piece in (word, *parts) for term in plain(piece)]
 
-    @lru_cache(maxsize=65536)
     def terms(word: str) -> tuple[str, ...]:
         found: list[str] = []
         for position, run in enumerate(_RUNS.split(word) if analyzer.bigrams and not word.isascii() else [word]):
@@ -159,9 +187,18 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
                 found += _pairs(_CHARACTERS.findall(run))
             elif run.strip("_"):
                 found += whole_and_parts(run) if analyzer.identifiers else plain(run)
-        return tuple(term for term in found if term)
+        return tuple(filter(None, found))
 
     return terms
+
+
+def _between_apostrophes(word: str) -> list[str]:
+    if "'" not in word and "’" not in word:
+        return [word]
+    first, *rest = _APOSTROPHES.split(word)
+    if rest and len(rest[-1]) == 1:
+        rest.pop()  # the 's, 't and 'd of English
+    return [first, *rest]
 
 
 def _pairs(characters: list[str]) -> list[str]:

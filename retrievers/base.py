@@ -73,6 +73,12 @@ class Corpus:
         return fingerprint("corpus", *(f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns))
 
     @cached_property
+    def key_parts(self) -> dict[str, object]:
+        """Return what a key says of a corpus: what it is, by its fingerprint, and how large, for those who estimate."""
+        characters = sum(map(len, self.contents()))
+        return {"corpus": self.fingerprint, "documents": len(self), "characters": characters}
+
+    @cached_property
     def tie_order(self) -> NDArray[np.int32]:
         """Return each document's place among equals (n, int32): the smaller goes first.
 
@@ -269,13 +275,49 @@ class Retriever(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Work:
+    """A piece of work before it is done: what people call it, its key in a store, and the works that it needs.
+
+    These are needed only where it is not in the store itself.
+    """
+
+    name: str
+    key: Key
+    needs: tuple[Work, ...] = ()
+
+
+@runtime_checkable
+class Planned(Protocol):
+    """A retriever that can say what work a search is without doing any."""
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the work that `searched` is; what is worth sharing between plans goes through the store."""
+        ...
+
+
+def planned(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+    """Return the work that `searched` is. Of a retriever that cannot say more, it is a search that needs nothing."""
+    if isinstance(retriever, Planned):
+        return retriever.plan(corpus, queries, k, store)
+    return Work("search", rankings_key(retriever, corpus, queries, k))
+
+
+def rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
+    """Return the key under which `searched` keeps rankings."""
+    asked = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    return Key.of("rankings", code_of(retriever), **corpus.key_parts, **asked, retriever=repr(retriever))
+
+
 def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
     """Index a corpus and search it, unless the store has the rankings already.
 
     Rankings that do not say how long a query takes are completed by asking the first queries again, one at a time.
     """
-    made_by = code_of(retriever)
-    parts = {"corpus": corpus.fingerprint, "queries": fingerprint(*queries), "k": k, "retriever": repr(retriever)}
+    key = rankings_key(retriever, corpus, queries, k)
+
+    def beside(kind: str) -> Key:
+        return Key.of(kind, code_of(retriever), **dict(key.parts))
 
     def work() -> Arrays:
         searcher = searcher_of(retriever, corpus, store)
@@ -284,16 +326,15 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
             raise _Unkept(rankings)
         seconds = rankings.seconds
         if seconds is None:
-            key = Key.of("latency", made_by, **parts)
-            seconds = store.arrays(key, lambda: _time_alone(searcher, queries, k))["seconds"]
+            seconds = store.arrays(beside("latency"), lambda: _time_alone(searcher, queries, k))["seconds"]
         said = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
-            said |= _diagnosed(searcher, queries, k, store, Key.of("diagnostics", made_by, **parts))
+            said |= _diagnosed(searcher, queries, k, store, beside("diagnostics"))
         kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
         return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in said.items()}
 
     try:
-        kept = store.arrays(Key.of("rankings", made_by, **parts), work)
+        kept = store.arrays(key, work)
     except _Unkept as unkept:
         return unkept.rankings
     said = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store, fingerprint
 from retrievers.postings import Postings, postings_of
+from retrievers.threads import available, side_by_side
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]
@@ -62,8 +64,8 @@ class BM25:
         """Count the corpus's terms, unless the store has them, and return a searcher."""
         postings = postings_of(corpus, self.analyzer, store)
         searcher = BM25Searcher(self, postings, corpus)
-        kept = {"counts": postings.counts.dtype, "writable": postings.counts.flags.writeable}  # each is compiled apart
-        store.share(Key.of("live code", (__name__,), **kept), lambda: searcher.search([""], 1))
+        compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # each is compiled apart
+        store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
 
 
@@ -78,13 +80,19 @@ class BM25Searcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
         terms, starts = self._terms_of(queries, store)
-        used, numbers = np.unique(terms, return_inverse=True)
-        columns = (self.postings.offsets, self.postings.documents, self.postings.counts)
-        gains, begins = _gains(used, *columns, *self.weights)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
-        places = (self.corpus.tie_order, self._by_place)
-        _search(terms, numbers, starts, *columns[:2], gains, begins, *places, documents, scores)
+        places = self.corpus.tie_order, self._by_place
+
+        def fill(part: slice) -> None:
+            first, last = starts[part.start], starts[part.stop]
+            used, numbers = np.unique(terms[first:last], return_inverse=True)
+            asked = used, numbers, starts[part.start : part.stop + 1] - first
+            _search(*asked, *self._columns, *self.weights, *places, documents[part], scores[part])
+
+        n_parts = max(min(available(), len(queries) // _FEWEST), 1)
+        bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))
+        list(side_by_side(fill, (slice(*pair) for pair in pairwise(bounds)), n_parts))
         return Rankings(documents, scores)
 
     def _terms_of(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -106,6 +114,11 @@ class BM25Searcher:
         return _weights(self.settings, self.postings)
 
     @cached_property
+    def _columns(self) -> tuple[Column, Column, Column]:
+        """Return the postings as compiled code reads them fastest, without a sign."""
+        return self.postings.offsets, self.postings.documents.view(np.uint32), self.postings.counts
+
+    @cached_property
     def _by_place(self) -> NDArray[np.int32]:
         """Return the document at each place of the tie order."""
         return np.argsort(self.corpus.tie_order).astype(np.int32)
@@ -125,15 +138,26 @@ def _weights(bm25: BM25, postings: Postings) -> Weights:
     return idf.astype(np.float32), norm.astype(np.float32), np.float32(shift), np.float32(lift)
 
 
-_LEAST, _NOUGHT = np.float32(1e-30), np.float32(1e-20)
-"""A term that weighs nothing counts this little, so that its documents are found; a sum of such is 0 in the end."""
+_LEAST = np.float32(1e-30)
+"""What a term that weighs nothing counts, so that its documents are found."""
 
-_BUCKETS = 1024
+_NOUGHT = int(np.float32(1e-20).view(np.int32))
+"""The bits of a sum that is nothing but such counts: its score is 0."""
+
+_BLOCK, _LANE = 1 << 15, 64
+"""How many documents are scored at a time, in the processor's cache, and looked through together for good ones."""
+
+_FEWEST = 32
+"""How many queries are worth a thread."""
+
+_NO_KEY = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _gains(
+@njit(cache=True, nogil=True)
+def _search(
     used: Column,
+    numbers: Column,
+    starts: Column,
     offsets: Column,
     postings: Column,
     counts: Column,
@@ -141,69 +165,135 @@ def _gains(
     norm: Column,
     shift: np.float32,
     lift: np.float32,
-) -> tuple[Column, Column]:
-    """Weigh the postings of some terms, once each; return the gains, term after term, and where each term's begin."""
-    begins = np.zeros(len(used) + 1, dtype=np.int64)
-    for number in range(len(used)):
-        begins[number + 1] = begins[number] + offsets[used[number] + 1] - offsets[used[number]]
-    gains = np.empty(begins[-1], dtype=np.float32)
-    for number in range(len(used)):
-        weight, first = idf[used[number]], offsets[used[number]]
-        for i in range(begins[number + 1] - begins[number]):
-            count, length = np.float32(counts[first + i]), norm[postings[first + i]]
-            gain = weight * ((count + shift * length) / (count + length) + lift)
-            gains[begins[number] + i] = max(gain, _LEAST)
-    return gains, begins
-
-
-@njit(cache=True, nogil=True)
-def _search(
-    terms: Column,
-    numbers: Column,
-    starts: Column,
-    offsets: Column,
-    postings: Column,
-    gains: Column,
-    begins: Column,
     tie_order: Column,
     by_place: Column,
     documents: Column,
     scores: Column,
 ) -> None:
-    """Fill the rankings of every query: add up gains a term at a time, then find the best.
+    """Fill the rankings of queries, whose terms are `used[numbers]`, from one of `starts` to the next.
 
-    A histogram of the scores tells which documents can be among the best; those few are sorted by one integer each, in
-    which score and place decide as in `retrievers.base.rank`.
+    One block of documents after the other, the postings of all terms are weighed, once each, and their gains added up
+    for each query. What can be among its best goes onto its heap as one integer, in which score and place decide as in
+    `retrievers.base.rank`.
     """
-    n_documents, depth = len(tie_order), documents.shape[1]
-    total = np.zeros(n_documents, dtype=np.float32)
-    bits = total.view(np.int32)  # of a positive number they order as it does
-    keys = np.empty(n_documents, dtype=np.int64)
-    histogram = np.empty(_BUCKETS, dtype=np.int32)
-    for query in range(len(starts) - 1):
-        for at in range(starts[query], starts[query + 1]):
-            first, begin = offsets[terms[at]], begins[numbers[at]]
-            for i in range(begins[numbers[at] + 1] - begin):
-                total[postings[first + i]] += gains[begin + i]
-        highest = np.float32(0)
-        for document in range(n_documents):
-            highest = max(highest, total[document])
-        scale = np.float32(_BUCKETS - 1) / highest if highest > _NOUGHT else np.float32(0)
-        histogram[:] = 0
-        for document in range(n_documents):
-            histogram[int(total[document] * scale)] += 1
-        bucket, reached = _BUCKETS - 1, histogram[_BUCKETS - 1]
-        while bucket > 0 and reached < depth:
-            bucket -= 1
-            reached += histogram[bucket]
-        n_found = 0
-        for document in range(n_documents):
-            if total[document] > 0 and int(total[document] * scale) >= bucket:
-                score = bits[document] if total[document] > _NOUGHT else 0
-                keys[n_found] = np.int64(~score) << 32 | np.int64(tie_order[document])
-                n_found += 1
-        for place, key in enumerate(np.sort(keys[:n_found])[:depth]):
-            document = by_place[key & 0xFFFFFFFF]
-            documents[query, place] = document
-            scores[query, place] = total[document] if total[document] > _NOUGHT else np.float32(0)
-        total[:] = 0
+    n_documents, n_queries = len(tie_order), len(starts) - 1
+    n_blocks = max(-(-n_documents // _BLOCK), 1)
+    block = max(-(-n_documents // (n_blocks * _LANE)), 1) * _LANE
+    total, peaks = np.zeros(block, dtype=np.float32), np.empty(block // _LANE, dtype=np.int32)
+    heaps = np.full((n_queries, documents.shape[1]), _NO_KEY, dtype=np.int64)
+    begins, ends = offsets[used], offsets[used]
+    gains, gains_at = np.empty(0, dtype=np.float32), np.zeros(len(used) + 1, dtype=np.int64)
+    for first in range(0, n_documents, block):
+        for i in range(len(used)):
+            begins[i] = ends[i]
+            ends[i] = _first_from(first + block, postings, begins[i], offsets[used[i] + 1])
+            gains_at[i + 1] = gains_at[i] + ends[i] - begins[i]
+        if gains_at[-1] > len(gains):
+            gains = np.empty(2 * gains_at[-1], dtype=np.float32)
+        for i in range(len(used)):
+            span = slice(begins[i], ends[i])
+            _weigh(postings[span], counts[span], idf[used[i]], norm, shift, lift, gains[gains_at[i] : gains_at[i + 1]])
+        for query in range(n_queries):
+            found = False
+            for i in numbers[starts[query] : starts[query + 1]]:
+                _add(postings[begins[i] : ends[i]], gains[gains_at[i] : gains_at[i + 1]], first, total)
+                found |= ends[i] > begins[i]
+            if found:
+                _keep_best(total.view(np.int32), peaks, first, tie_order, heaps[query])
+    for query in range(n_queries):
+        _unload(heaps[query], by_place, documents[query], scores[query].view(np.int32))
+
+
+@njit(cache=True, nogil=True)
+def _first_from(document: int, postings: Column, begin: int, end: int) -> int:
+    """Return the first posting from `begin` on of a document or a later one; it is looked for nearby first."""
+    step = 1
+    while begin + step < end and postings[begin + step] < document:
+        begin, step = begin + step, 2 * step
+    end = min(begin + step, end)
+    while begin < end:
+        middle = (begin + end) // 2
+        if postings[middle] < document:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _weigh(
+    postings: Column, counts: Column, idf: np.float32, norm: Column, shift: np.float32, lift: np.float32, gains: Column
+) -> None:
+    for i in range(len(postings)):
+        count, length = np.float32(counts[i]), norm[postings[i]]
+        gains[i] = max(idf * ((count + shift * length) / (count + length) + lift), _LEAST)
+
+
+@njit(cache=True, nogil=True)
+def _add(postings: Column, gains: Column, first: int, total: Column) -> None:
+    for i in range(len(postings)):
+        total[postings[i] - first] += gains[i]
+
+
+@njit(cache=True, nogil=True)
+def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap: Column) -> None:
+    """Offer a heap what can be among the best of a block, and leave the totals at 0.
+
+    Totals are the bits of positive numbers, which order as these do.
+    """
+    for begin in range(0, len(total), _LANE):  # written so that it is compiled to vector instructions
+        peak = np.int32(0)
+        for at in range(begin, begin + _LANE):
+            peak = max(peak, total[at])
+        peaks[begin // _LANE] = peak
+    least = np.int32(1)
+    if heap[0] == _NO_KEY:  # a bound that some document of each of enough lanes reaches
+        bound = heap.copy()
+        for peak in peaks:
+            _offer(_key(peak, np.int32(0)), bound)
+        least = max(_score(bound[0]), least)
+    for lane, peak in enumerate(peaks):
+        if peak >= least:
+            for at in range(lane * _LANE, (lane + 1) * _LANE):
+                if total[at] >= least:
+                    _offer(_key(total[at], tie_order[first + at]), heap)
+                    least = max(_score(heap[0]), least)
+    total[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _key(score: np.int32, place: np.int32) -> np.int64:
+    """Return an integer that is the smaller, the better, and score nought if it is made of nothing."""
+    return np.int64(~score if score > _NOUGHT else -1) << 32 | np.int64(place)
+
+
+@njit(cache=True, nogil=True)
+def _score(key: np.int64) -> np.int64:
+    return ~(key >> 32)
+
+
+@njit(cache=True, nogil=True)
+def _offer(key: np.int64, heap: Column) -> None:
+    """Put a key in the place of a heap's worst, its first, if it is better."""
+    at, child = 0, 1
+    if key >= heap[0]:
+        return
+    while child < len(heap):
+        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= key:
+            break
+        heap[at] = heap[child]
+        at, child = child, 2 * child + 1
+    heap[at] = key
+
+
+@njit(cache=True, nogil=True)
+def _unload(heap: Column, by_place: Column, documents: Column, scores: Column) -> None:
+    """Write a heap's documents and the bits of their scores, the worst of those left at a time."""
+    for place in range(len(heap) - 1, -1, -1):
+        key, last = heap[0], heap[place]
+        if key != _NO_KEY:
+            documents[place], scores[place] = by_place[key & 0xFFFFFFFF], _score(key)
+        heap[0] = _NO_KEY
+        _offer(last, heap[: max(place, 1)])

@@ -5,7 +5,6 @@ It knows nothing of where vectors come from: an encoder makes them, of documents
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,10 +28,13 @@ from retrievers.base import (
     Rankings,
     RetrieverError,
     Store,
+    Work,
+    code_of,
     no_rankings,
     rank,
+    rankings_key,
 )
-from retrievers.encoders.base import Encoder, Vectors
+from retrievers.encoders.base import Encoder, PlannedEncoder, Vectors
 
 BATCH = 1024
 """How many queries are searched together, after those that are timed."""
@@ -74,24 +76,36 @@ class Dense:
     def index(self, corpus: Corpus, store: Store) -> DenseSearcher:
         """Embed the corpus and build the index, unless the store has them, and return a searcher."""
         embedded = self.encoder.embed(corpus, store)
-        key = Key.of(
-            "points", (__name__,), corpus=corpus.fingerprint, encoder=self.encoder, unit_length=self.metric == "cosine"
-        )
+        key = self._key("points", corpus, unit_length=self.metric == "cosine")
         points = store.share(key, lambda: _points(embedded.documents, self.metric == "cosine"))
-        return DenseSearcher(self, embedded.queries, points, corpus.tie_order, self._ready_index(points, store))
+        return DenseSearcher(self, embedded.queries, points, corpus.tie_order, self._ready_index(corpus, points, store))
 
-    def _ready_index(self, points: Points, store: Store) -> faiss.Index | None:
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search, which needs the vectors, and the index where there is to be one."""
+        encoder = self.encoder
+        needs = list(encoder.plan(corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
+        if self.index_type != "flat":
+            needs.append(Work("index", self._index_key("vector index", corpus)))
+        return Work("search", rankings_key(self, corpus, queries, k), tuple(needs))
+
+    def _ready_index(self, corpus: Corpus, points: Points, store: Store) -> faiss.Index | None:
         """Return FAISS's index of points, or None where every point is looked at."""
         if self.index_type == "flat" or not len(points.rows):
             return None
-        parts: dict[str, object] = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
-        parts |= {"index": self.index_type, "metric": self.metric, "vectors": points.fingerprint}
 
         def load() -> faiss.Index:
-            kept = store.arrays(Key.of("vector index", (__name__,), **parts), lambda: self._build(points.vectors))
+            kept = store.arrays(self._index_key("vector index", corpus), lambda: self._build(points.vectors))
             return faiss.deserialize_index(np.asarray(kept["index"]))
 
-        return store.share(Key.of("live vector index", (__name__,), **parts), load)
+        return store.share(self._index_key("live vector index", corpus), load)
+
+    def _index_key(self, kind: str, corpus: Corpus) -> Key:
+        built_with = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
+        return self._key(kind, corpus, index=self.index_type, metric=self.metric, **built_with)
+
+    def _key(self, kind: str, corpus: Corpus, **parts: object) -> Key:
+        """Return the key of what is made of the vectors of a corpus."""
+        return Key.of(kind, {__name__, *code_of(self.encoder)}, **corpus.key_parts, encoder=self.encoder, **parts)
 
     def _build(self, vectors: Vectors) -> Arrays:
         n, width = vectors.shape
@@ -137,11 +151,6 @@ class Points:
     rows: NDArray[np.int32]
     vectors: Vectors
     longest: float
-
-    @property
-    def fingerprint(self) -> str:
-        """Return a hash of the vectors."""
-        return hashlib.blake2b(self.vectors.data, digest_size=16).hexdigest()
 
 
 def _points(shards: Sequence[Vectors], unit_length: bool) -> Points:

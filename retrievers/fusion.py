@@ -27,7 +27,10 @@ from retrievers.base import (
     Retriever,
     RetrieverError,
     Store,
+    Work,
     no_rankings,
+    planned,
+    rankings_key,
     searched,
     searcher_of,
 )
@@ -98,6 +101,16 @@ class Hybrid:
         """Return a searcher; its parts are indexed through the store when their rankings are first missing."""
         return HybridSearcher(self, corpus, MemoryStore() if isinstance(store, NoStore) else store)
 
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the fusion, which needs the rankings of its parts."""
+        depth = self.depth or k
+        needs = tuple(planned(part, corpus, queries, depth, store) for part in self.searched_parts().values())
+        return Work("fuse", rankings_key(self, corpus, queries, k), needs)
+
+    def searched_parts(self) -> dict[str, Retriever]:
+        """Return the parts that weigh anything."""
+        return {name: self.parts[name] for name, weight in self.shares().items() if weight}
+
 
 @dataclass(frozen=True, eq=False)
 class HybridSearcher:
@@ -113,12 +126,12 @@ class HybridSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best of the parts' candidates; a query that failed in a part finds nothing."""
-        shares = {name: weight for name, weight in self.settings.shares().items() if weight}
-        depth = self.settings.depth or k
-        found = {name: self._search(self.settings.parts[name], queries, depth, store) for name in shares}
+        shares, depth = self.settings.shares(), self.settings.depth or k
+        parts = self.settings.searched_parts()
+        found = {name: self._search(part, queries, depth, store) for name, part in parts.items()}
         start = time.perf_counter()
         candidates = self._candidates(list(found.values()), store)
-        values = [weight * self._values(found[name]) for name, weight in shares.items()]
+        values = [shares[name] * self._values(rankings) for name, rankings in found.items()]
         fused = _best(candidates.documents, candidates.total(values), k)
         own = (time.perf_counter() - start) / max(len(queries), 1)
         seconds = [rankings.seconds for rankings in found.values()]

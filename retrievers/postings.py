@@ -5,12 +5,11 @@ The columns are stored as they are used, term by term, so they can be memory-map
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import count
+from functools import cached_property, partial
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Arrays, Corpus, Key, Store
+from retrievers.base import NOTHING, Arrays, Corpus, Key, Store
+from retrievers.threads import available, side_by_side
+from retrievers.words import Numbered, numbered
 
 Column = NDArray[Any]
 
@@ -79,92 +80,96 @@ def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
     return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
 
 
-_MADE_BY = ("retrievers.postings", "retrievers.analyzer")
+_MADE_BY = ("retrievers.postings", "retrievers.words", "retrievers.analyzer")
+
+_MOST_PARTS = 4
+"""How many parts of a corpus are counted side by side; each has numbers of its own for every term."""
+
+_Part = Sequence[tuple[int, Numbered]]
+"""Chunks of a corpus, and the position of each one's first document."""
 
 
 def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
-    # Distinct words get numbers as they appear; each is analysed once, and its terms then stand in for its number.
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    number = numbers.__getitem__
-    words, ends = array("i"), array("q")
-    for content in corpus.contents():
-        words.extend(map(number, analyzer.raw(content)))
-        ends.append(len(words))
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
-    terms, starts = array("i"), array("q", [0])
-    for word in numbers:
-        terms.extend(map(vocabulary.__getitem__, analyzer.terms(word)))
-        starts.append(len(terms))
-    del numbers
+    parts = _parts(list(numbered(corpus.contents(), analyzer, vocabulary.__getitem__)))
     # A term never holds white space, so lines keep the vocabulary.
-    lines = "\n".join(vocabulary).encode("utf-8", "surrogatepass")
-    columns = (_column(words, np.int32), _column(ends, np.int64), _column(terms, np.int32), _column(starts, np.int64))
-    frequencies, lengths, largest = _frequencies(*columns, len(vocabulary))
-    offsets = np.zeros(len(vocabulary) + 1, dtype=np.int64)
-    np.cumsum(frequencies, out=offsets[1:])
-    counts = np.zeros(offsets[-1], dtype=np.min_scalar_type(max(largest, 1)))
-    documents = np.zeros(offsets[-1], dtype=np.int32)
-    _fill(*columns, offsets, offsets.copy(), documents, counts)
-    return {
+    n_terms, lines = len(vocabulary), "\n".join(vocabulary).encode("utf-8", "surrogatepass")
+    del vocabulary
+    tallies = list(side_by_side(partial(_tally, n_terms), parts))
+    frequencies = np.array([frequencies for frequencies, _ in tallies])
+    offsets = np.zeros(n_terms + 1, dtype=np.int64)
+    np.cumsum(frequencies.sum(axis=0), out=offsets[1:])
+    free = offsets[:-1] + np.cumsum(frequencies, axis=0) - frequencies  # each part's first entry of each term
+    documents = np.empty(offsets[-1], dtype=np.int32)
+    counts = np.empty(offsets[-1], dtype=np.min_scalar_type(max(1, *(largest for _, largest in tallies))))
+    list(side_by_side(partial(_fill, documents, counts), zip(parts, free, strict=True)))
+    kept: dict[str, Column] = {
         "vocabulary": np.frombuffer(lines, dtype=np.uint8),
         "offsets": offsets,
         "documents": documents,
         "counts": counts,
-        "lengths": lengths,
+        "lengths": np.concatenate([np.zeros(0, dtype=np.int32), *(c.lengths for part in parts for _, c in part)]),
     }
+    for column in kept.values():
+        column.flags.writeable = False  # as columns from disk are: code is compiled for one kind
+    return kept
 
 
-def _column(values: array[int], dtype: type[np.integer[Any]]) -> Column:
-    return np.frombuffer(values, dtype) if len(values) else np.zeros(0, dtype)
+def _parts(chunks: Sequence[Numbered]) -> list[_Part]:
+    firsts = accumulate((len(chunk.lengths) for chunk in chunks), initial=0)
+    placed = list(zip(firsts, chunks, strict=False))
+    n_parts = max(1, min(available(), _MOST_PARTS, len(chunks)))
+    return [placed[n * len(placed) // n_parts : (n + 1) * len(placed) // n_parts] for n in range(n_parts)]
 
 
-@njit(cache=True)
-def _frequencies(
-    words: Column, ends: Column, terms: Column, starts: Column, n_terms: int
-) -> tuple[Column, Column, int]:
-    """Return the document frequency of each term, the length of each document, and the largest count."""
-    frequencies = np.zeros(n_terms, dtype=np.int64)
-    lengths = np.zeros(len(ends), dtype=np.int32)
-    seen = np.full(n_terms, -1, dtype=np.int32)  # the last document that had the term
-    within = np.zeros(n_terms, dtype=np.int32)  # how often that document has it so far
+def _tally(n_terms: int, part: _Part) -> tuple[NDArray[np.int64], int]:
+    """Return in how many documents of a part each term is, and how often at most in one."""
+    frequencies, largest = np.zeros(n_terms, dtype=np.int64), 0
+    last, within = np.full(n_terms, NOTHING, dtype=np.int32), np.zeros(n_terms, dtype=np.int32)
+    for first, chunk in part:
+        largest = max(largest, _tally_chunk(first, chunk.lengths, chunk.terms, last, within, frequencies))
+    return frequencies, largest
+
+
+def _fill(documents: Column, counts: Column, task: tuple[_Part, NDArray[np.int64]]) -> None:
+    part, free = task
+    last = np.full(len(free), NOTHING, dtype=np.int32)
+    for first, chunk in part:
+        _fill_chunk(first, chunk.lengths, chunk.terms, last, free, documents, counts)
+
+
+@njit(cache=True, nogil=True)
+def _tally_chunk(first: int, lengths: Column, terms: Column, last: Column, within: Column, frequencies: Column) -> int:
+    """Add to the document frequencies and return the largest count.
+
+    `last` is the last document that had a term, and `within` how often it has it so far.
+    """
     largest, begin = 0, 0
-    for document in range(len(ends)):
-        for at in range(begin, ends[document]):
-            for entry in range(starts[words[at]], starts[words[at] + 1]):
-                term = terms[entry]
-                if seen[term] != document:
-                    seen[term] = document
-                    within[term] = 0
-                    frequencies[term] += 1
-                within[term] += 1
-                largest = max(largest, within[term])
-                lengths[document] += 1
-        begin = ends[document]
-    return frequencies, lengths, largest
+    for document in range(len(lengths)):
+        for term in terms[begin : begin + lengths[document]]:
+            if last[term] != first + document:
+                last[term] = first + document
+                within[term] = 0
+                frequencies[term] += 1
+            within[term] += 1
+            largest = max(largest, within[term])
+        begin += lengths[document]
+    return largest
 
 
-@njit(cache=True)
-def _fill(
-    words: Column,
-    ends: Column,
-    terms: Column,
-    starts: Column,
-    offsets: Column,
-    free: Column,
-    documents: Column,
-    counts: Column,
+@njit(cache=True, nogil=True)
+def _fill_chunk(
+    first: int, lengths: Column, terms: Column, last: Column, free: Column, documents: Column, counts: Column
 ) -> None:
-    """Write each (term, document) pair once; `free` is the next free entry of each term and is used up."""
+    """Write each (term, document) pair once; `free` is the next free entry of each term, `last` its last document."""
     begin = 0
-    for document in range(len(ends)):
-        for at in range(begin, ends[document]):
-            for entry in range(starts[words[at]], starts[words[at] + 1]):
-                term = terms[entry]
-                last = free[term] - 1
-                if last >= offsets[term] and documents[last] == document:  # documents come in order
-                    counts[last] += 1
-                else:
-                    documents[free[term]] = document
-                    counts[free[term]] = 1
-                    free[term] += 1
-        begin = ends[document]
+    for document in range(len(lengths)):
+        for term in terms[begin : begin + lengths[document]]:
+            if last[term] == first + document:
+                counts[free[term] - 1] += 1
+            else:
+                last[term] = first + document
+                documents[free[term]] = first + document
+                counts[free[term]] = 1
+                free[term] += 1
+        begin += lengths[document]

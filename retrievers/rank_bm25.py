@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 from rank_bm25 import BM25L, BM25Okapi, BM25Plus
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Key, NoStore, Rankings, Store, no_rankings, rank
+from retrievers.base import Corpus, Key, NoStore, Rankings, Store, Work, no_rankings, rank, rankings_key
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -48,10 +48,17 @@ class RankBM25:
             documents = [self.analyzer.tokens(contents[document]) for document in order]
             return documents, _holders(documents)
 
-        made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
-        key = Key.of("tokens by tie order", made_by, corpus=corpus.fingerprint, analyzer=self.analyzer)
-        terms, holders = store.share(key, tokens)
+        terms, holders = store.share(self._tokens_key(corpus), tokens)
         return RankBM25Searcher(self, self._model(terms) if any(terms) else None, holders, order, corpus.tie_order)
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search, which needs the corpus's terms."""
+        needs = (Work("count terms", self._tokens_key(corpus)),)
+        return Work("search", rankings_key(self, corpus, queries, k), needs)
+
+    def _tokens_key(self, corpus: Corpus) -> Key:
+        made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
+        return Key.of("tokens by tie order", made_by, **corpus.key_parts, analyzer=self.analyzer)
 
     def _model(self, terms: list[list[str]]) -> BM25Okapi | BM25L | BM25Plus:
         if self.variant == "okapi":

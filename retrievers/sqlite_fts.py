@@ -21,7 +21,19 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Arrays, Corpus, Key, NoStore, Rankings, RetrieverError, Store, no_rankings, rank
+from retrievers.base import (
+    Arrays,
+    Corpus,
+    Key,
+    NoStore,
+    Rankings,
+    RetrieverError,
+    Store,
+    Work,
+    no_rankings,
+    rank,
+    rankings_key,
+)
 
 # What the unicode61 tokenizer takes for a word: letters, numbers, private use, and marks once a word has begun.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
@@ -49,21 +61,28 @@ class SqliteFts:
 
     def index(self, corpus: Corpus, store: Store) -> SqliteFtsSearcher:
         """Fill a database, unless the store has it, and return a searcher, which threads may share."""
-        tokenize = {"porter": "porter unicode61"}.get(self.tokenizer, self.tokenizer)
-        if self.remove_diacritics is not None:
-            tokenize += f" remove_diacritics {self.remove_diacritics}"
-        parts = {"corpus": corpus.fingerprint, "tokenize": tokenize, "sqlite": sqlite3.sqlite_version}
 
         def open_database() -> _Database:
-            image = store.arrays(Key.of("fts5 database", _MADE_BY, **parts), lambda: _fill(corpus, tokenize))["image"]
+            image = store.arrays(self._key("fts5 database", corpus), lambda: _fill(corpus, self._tokenize()))["image"]
             return _Database(image)
 
-        return SqliteFtsSearcher(
-            self, store.share(Key.of("live fts5 database", _MADE_BY, **parts), open_database), corpus.tie_order
-        )
+        database = store.share(self._key("live fts5 database", corpus), open_database)
+        return SqliteFtsSearcher(self, database, corpus.tie_order)
 
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search, which needs the database."""
+        needs = (Work("index", self._key("fts5 database", corpus)),)
+        return Work("search", rankings_key(self, corpus, queries, k), needs)
 
-_MADE_BY = ("retrievers.sqlite_fts",)
+    def _key(self, kind: str, corpus: Corpus) -> Key:
+        """Return the key of what is made of the words of a corpus, which weights and matching do not change."""
+        parts = {"tokenize": self._tokenize(), "sqlite": sqlite3.sqlite_version}
+        return Key.of(kind, ("retrievers.sqlite_fts",), **corpus.key_parts, **parts)
+
+    def _tokenize(self) -> str:
+        """Return the settings of the tokenizer as SQLite writes them."""
+        tokenize = {"porter": "porter unicode61"}.get(self.tokenizer, self.tokenizer)
+        return tokenize + ("" if self.remove_diacritics is None else f" remove_diacritics {self.remove_diacritics}")
 
 
 @dataclass(frozen=True, eq=False)

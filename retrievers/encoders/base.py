@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from retrievers.base import TIMED_QUERIES, Arrays, Corpus, Key, Store, fingerprint
+from retrievers.base import TIMED_QUERIES, Arrays, Corpus, Key, Store, Work
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
@@ -54,13 +54,29 @@ class Encoder(Protocol):
         ...
 
 
-def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[str], Key], store: Store) -> list[Vectors]:
-    """Return the vectors of documents in shards, each kept under the key of its texts' fingerprint.
+@runtime_checkable
+class PlannedEncoder(Protocol):
+    """An encoder that can say what work it has with a corpus and queries without doing any."""
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+        """Return the works that `embed` and its `queries` are; what is worth sharing goes through the store."""
+        ...
+
+
+def shards_of(texts: Iterable[str]) -> Iterator[Sequence[str]]:
+    """Yield texts in the shards in which they are embedded and kept."""
+    documents = list(texts)
+    for start in range(0, len(documents), SHARD):
+        yield documents[start : start + SHARD]
+
+
+def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store) -> list[Vectors]:
+    """Return the vectors of documents in shards, each kept under the key of its texts.
 
     A killed run resumes at its last shard, and equal shards are embedded once. Long work is told to the logger
     "retrievers".
     """
-    documents, shards, fresh = list(texts), [], 0
+    documents, shards, done, fresh = list(texts), [], 0, 0
     began = told = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
@@ -68,10 +84,9 @@ def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[str], Key], s
         fresh += len(part)
         return {"vectors": encode(part)}
 
-    for start in range(0, len(documents), SHARD):
-        part = documents[start : start + SHARD]
-        shards.append(store.arrays(key(fingerprint(*part)), partial(build, part))["vectors"])
-        now, done = time.monotonic(), start + len(part)
+    for part in shards_of(documents):
+        shards.append(store.arrays(key(part), partial(build, part))["vectors"])
+        now, done = time.monotonic(), done + len(part)
         if fresh and done < len(documents) and now - told >= TOLD_EVERY:
             told, left = now, _duration((now - began) / fresh * (len(documents) - done))
             logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)

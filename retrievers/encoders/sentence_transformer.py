@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Key, RetrieverError, Store, fingerprint
-from retrievers.encoders.base import Embedded, Vectors, in_shards, timed
+from retrievers.base import Corpus, Key, RetrieverError, Store, Work, fingerprint
+from retrievers.encoders.base import Embedded, Vectors, in_shards, shards_of, timed
 from retrievers.encoders.pretrained import Backend, identity_of, opened
 
 if TYPE_CHECKING:
@@ -55,27 +55,45 @@ class SentenceTransformerEncoder:
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the corpus as vectors, encoding those shards that the store does not have."""
-        how = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
-        live = Key.of("live model", _MADE_BY, model=identity_of(self.model, self.revision), **how)
-        model = store.share(live, lambda: cache(partial(_open, self)))
-
+        # Opened when the first text is new, as a work of its own, whose time is not that of encoding.
+        model = cache(lambda: store.share(self._live_key(), partial(_open, self)))
         document_key, query_key = self._key_of("document"), self._key_of("query")
 
         def documents(texts: Sequence[str]) -> Vectors:
             return _encode(self, model(), "document", texts)
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
-            key = query_key(fingerprint(*texts))
-            kept = store.arrays(key, lambda: timed(texts, partial(_encode, self, model(), "query")))
+            kept = store.arrays(query_key(texts), lambda: timed(texts, partial(_encode, self, model(), "query")))
             return kept["vectors"], kept["seconds"]
 
         return Embedded(in_shards(corpus.contents(), documents, document_key, store), queries)
 
-    def _key_of(self, role: Role) -> Callable[[str], Key]:
+    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+        """Return the encoding of each shard and of the queries, none of which opens the model if all are stored."""
+
+        def works() -> tuple[Work, ...]:
+            document_key, query_key = self._key_of("document"), self._key_of("query")
+            keys = [*map(document_key, shards_of(corpus.contents())), query_key(queries)]
+            opening = (Work("open model", self._live_key()),)
+            return tuple(Work("embed", key, opening) for key in keys)
+
+        parts = {**corpus.key_parts, "queries": fingerprint(*queries), "encoder": self}
+        return store.share(Key.of("encoding planned", _MADE_BY, **parts), works)
+
+    def _live_key(self) -> Key:
+        how = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
+        return Key.of("live model", _MADE_BY, model=identity_of(self.model, self.revision), **how)
+
+    def _key_of(self, role: Role) -> Callable[[Sequence[str]], Key]:
         """Return how texts in a role name their vectors, in which the other role's prompt has no part."""
         parts = {name: getattr(self, name) for name in ("max_length", "dimensions", "normalize", "backend")}
         parts |= {"model": identity_of(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
-        return lambda texts: Key.of(f"{role} vectors", _MADE_BY, texts=texts, **parts)
+
+        def key(texts: Sequence[str]) -> Key:
+            size = {"rows": len(texts), "characters": sum(map(len, texts))}
+            return Key.of(f"{role} vectors", _MADE_BY, texts=fingerprint(*texts), **size, **parts)
+
+        return key
 
 
 def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:

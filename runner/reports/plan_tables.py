@@ -75,6 +75,16 @@ def as_json(plan: Plan) -> str:
     return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
 
 
+def search_as_json(name: str, trials: int) -> str:
+    """Return of a search for machines what is known of it before it runs."""
+    return orjson.dumps({"name": name, "combinations": trials}, option=orjson.OPT_INDENT_2).decode()
+
+
+def of_search(name: str, trials: int) -> str:
+    """Return what is known of a search before it runs."""
+    return f"{name}: a search of up to {_counted(trials, 'combination')}, each found by what came of those before it"
+
+
 def heading(plan: Plan) -> str:
     """Return what is planned, and how much of it is finished."""
     n = _counted(plan.combinations, "combination")

@@ -30,6 +30,7 @@ from runner.reports.selection import KFOLD, FrontPoint, Objective, Search, Trial
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.execute import report
+from runner.sweep.plan import plan_search
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Selecting, place, place_of_search, refuse_splits
 from runner.sweep.settings import SweepSettings
@@ -89,10 +90,12 @@ def search(
     (source,) = sources.values()
     asked = declared.settings.select_on
     on = place(asked, source) if asked else place_of_search(source)
+    head = declared.sweep(space.axes, own.n_trials)
+    if declared.settings.dry_run:
+        return plan_search(declared, head)
     studies = Studies(
         own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
     )
-    head = declared.sweep(space.axes, own.n_trials)
     with (
         BackgroundTracker(declared.tracking) as tracker,
         SweepRun(head, declared.settings, declared.bench, tracker) as run,

@@ -35,7 +35,7 @@ from runner.store import disk, entries
 from runner.store.disk import DiskStore
 from runner.store.entries import Entry
 from runner.sweep.estimates import Estimator
-from runner.sweep.plan import LOG_S, SCORE_S, START_S, planned_sweep
+from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, planned_sweep
 from runner.tracking.settings import Tracking
 from tests.broken import Broken
 from tests.retrievers.test_contract import ALL, each
@@ -191,7 +191,8 @@ def test_a_plan_leaves_the_store_alone(tmp_path: Path) -> None:
 
 def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path) -> None:
     bench, same = Bench(DiskStore(tmp_path)), [RankBM25(k1=k1) for k1 in (1.0, 1.2, 1.4, 1.6)]
-    walls = [plan_for(bench, *same, workers=workers).wall_seconds - START_S for workers in (1, 2, 4, 100)]
+    plans = {workers: plan_for(bench, *same, workers=workers) for workers in (1, 2, 4, 100)}
+    walls = [p.wall_seconds - START_S - (WORKERS_S if workers > 1 else 0) for workers, p in plans.items()]
     assert walls[0] == pytest.approx(sum(stage.seconds for stage in plan_for(bench, *same).stages) - 4 * LOG_S)
     assert walls[1] == pytest.approx(walls[0] / 2)
     assert walls[2] == walls[3] >= max(SCORE_S, walls[0] / 4)
@@ -319,6 +320,14 @@ def test_a_preset_is_planned_without_a_flag(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.usefixtures("here")
 def test_a_single_combination_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "plan", "--json", "retriever=sqlite_fts")["combinations"] == 1
+
+
+def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("plan", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=7", "retriever.k1=interval(0.5,2)")
+    assert main(list(arguments)) == 0
+    assert "sweep over k1: a search of up to 7 combinations" in capsys.readouterr().out
+    assert told(capsys, *arguments, "--json") == {"name": "sweep over k1", "combinations": 7}
+    assert not (here / "mlruns" / "optuna.db").exists()
 
 
 @pytest.mark.parametrize(

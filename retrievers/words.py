@@ -1,0 +1,228 @@
+"""Texts to numbers of terms, a chunk of documents at a time, chunks side by side: the fast way to an analyzer's terms.
+
+Compiled code cuts the bytes of texts into pieces, at the ASCII characters that no word holds, and numbers the pieces
+that differ; the analyzer sees each of these once. A piece is a word, or several that no ASCII character keeps apart.
+What an analyzer finds in a text is what it finds in its pieces, one after the other: Unicode normalises no ASCII
+character together with what is before it, and of those between words only < = > with what follows. Nothing here knows
+what terms are good for.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from retrievers.analyzer import Analyzer
+from retrievers.threads import side_by_side
+
+Column = NDArray[Any]
+
+CHUNK_CHARACTERS = 8 << 20
+"""How much text is cut at a time. Larger chunks take more memory, smaller ones have more pieces in common."""
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """Documents as numbers (int32): how many terms each has, and the terms, one document after the other."""
+
+    lengths: NDArray[np.int32]
+    terms: NDArray[np.int32]
+
+
+def numbered(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str], int]) -> Iterator[Numbered]:
+    """Yield the terms of documents, in chunks; `number` is asked for terms in the order in which they first appear."""
+    analyse = analyzer.once()
+    known, terms, begins = _no_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer to share
+    for cut in side_by_side(partial(_cut, analyzer), _chunks(contents)):
+        seen = known
+        places, _, known = _numbers(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
+        for piece in known.texts(seen.n):
+            terms.extend(map(number, analyse(piece)))
+            begins.append(len(terms))
+        columns = places, np.frombuffer(begins, np.int64), np.frombuffer(terms, np.int32)
+        yield Numbered(*_replaced(cut.numbers, cut.lengths, *columns))
+        del columns
+
+
+class _Pieces(NamedTuple):
+    """Pieces by number: how many, a line of text each, where each line starts, and a hash table of the numbers.
+
+    A slot of the table is -1 or has a piece's hash above its number; half of the slots may be taken.
+    """
+
+    n: int
+    lines: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    def texts(self, first: int) -> list[str]:
+        """Return the pieces from one on."""
+        lines = self.lines[self.starts[first] : self.starts[self.n]]
+        return lines.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+
+
+def _no_pieces() -> _Pieces:
+    room = 1 << 14
+    columns = np.empty(8 * room, dtype=np.uint8), np.zeros(room + 1, dtype=np.int64)
+    return _Pieces(0, *columns, np.full(2 * room, -1, dtype=np.int64))
+
+
+def _chunks(contents: Iterable[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for content in contents:
+        chunk.append(content)
+        size += len(content)
+        if size >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+class _Cut(NamedTuple):
+    """Documents in pieces (int32): the number of each piece, how many each document has, and the pieces by number."""
+
+    numbers: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    pieces: _Pieces
+
+
+_END, _SEPARATOR, _JOINT, _LETTER, _BEYOND = range(5)
+"""Kinds of bytes: at the end of a document, between words, between parts of a word, in a word, beyond ASCII."""
+
+_DOCUMENT_END, _LINE_END, _LESS, _GREATER = b"\xff\n<>"
+"""What ends a document, a byte that UTF-8 does not use; what ends a piece; the first and the last of < = >."""
+
+_IN_LINES = np.where(np.arange(256) == _LINE_END, _SEPARATOR, _LETTER).astype(np.uint8)
+"""The kinds of bytes where pieces are lines."""
+
+
+def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
+    kinds = np.full(256, _BEYOND, dtype=np.uint8)
+    kinds[_DOCUMENT_END] = _END
+    for byte in range(128):
+        letter, joint = chr(byte).isalnum() or chr(byte) == "_", chr(byte) in analyzer.joints
+        kinds[byte] = _LETTER if letter else _JOINT if joint else _SEPARATOR
+    if analyzer.folds:
+        chunk = [text if text.isascii() else text.lower() for text in chunk]
+    text = bytearray([_DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
+    return _Cut(*_numbers(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, _no_pieces()))
+
+
+_FNV_PRIME = 0x100000001B3
+
+
+@njit(cache=True, nogil=True)
+def _numbers(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Column, _Pieces]:
+    """Return the number of each piece of a text, how many each document has, and all pieces, the new ones too.
+
+    The hash is 31 bits of FNV-1a by Fowler, Noll and Vo.
+    """
+    n, lines, starts, slots = pieces
+    numbers, n_numbers = np.empty(len(text) // 2 + 1, dtype=np.int32), 0
+    lengths, n_documents, n_before = np.empty(np.sum(text == _DOCUMENT_END), dtype=np.int32), 0, 0
+    begin, end, hashed, kept = -1, 0, 0, 0
+    for at in range(len(text)):
+        kind = kinds[text[at]]
+        if kind >= _LETTER:
+            if begin < 0:
+                composed = kind == _BEYOND and at > 0 and _LESS <= text[at - 1] <= _GREATER
+                begin, hashed = at - int(composed), 0
+            hashed = (hashed ^ text[at]) * _FNV_PRIME
+            end, kept = at + 1, hashed
+            continue
+        if kind == _JOINT:  # at the end of a piece, or before it, it joins nothing
+            hashed = (hashed ^ text[at]) * _FNV_PRIME
+            continue
+        if begin >= 0:
+            kept = (kept ^ kept >> 32) & 0x7FFFFFFF
+            slot = _slot(kept, slots, lines, starts, text, begin, end)
+            if slots[slot] < 0:
+                slots[slot] = kept << 32 | n
+                lines = _with_line(lines, starts[n], text, begin, end)
+                starts[n + 1] = starts[n] + end - begin + 1
+                n += 1
+            numbers[n_numbers] = slots[slot] & 0xFFFFFFFF
+            begin, n_numbers = -1, n_numbers + 1
+            if 2 * n == len(slots):
+                slots, starts = _spread(slots), _doubled(starts)
+        if kind == _END:
+            lengths[n_documents] = n_numbers - n_before
+            n_documents, n_before = n_documents + 1, n_numbers
+    return numbers[:n_numbers], lengths, _Pieces(n, lines, starts, slots)
+
+
+@njit(cache=True, nogil=True)
+def _slot(hashed: int, slots: Column, lines: Column, starts: Column, text: Column, begin: int, end: int) -> int:
+    """Return the slot of a piece of the text, or the empty one where it belongs."""
+    slot = hashed & (len(slots) - 1)
+    while slots[slot] >= 0:
+        if slots[slot] >> 32 == hashed:
+            line, line_end = starts[slots[slot] & 0xFFFFFFFF], starts[(slots[slot] & 0xFFFFFFFF) + 1] - 1
+            at = begin
+            while at < end and line < line_end and lines[line] == text[at]:
+                line, at = line + 1, at + 1
+            if at == end and line == line_end:
+                break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _with_line(lines: Column, start: int, text: Column, begin: int, end: int) -> Column:
+    while start + end - begin >= len(lines):
+        lines = _doubled(lines)
+    for i in range(end - begin):
+        lines[start + i] = text[begin + i]
+    lines[start + end - begin] = _LINE_END
+    return lines
+
+
+@njit(cache=True, nogil=True)
+def _doubled(column: Column) -> Column:
+    larger = np.empty(2 * len(column), dtype=column.dtype)
+    for i in range(len(column)):
+        larger[i] = column[i]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def _spread(slots: Column) -> Column:
+    larger = np.full(2 * len(slots), -1, dtype=np.int64)
+    for entry in slots:
+        if entry >= 0:
+            slot = (entry >> 32) & (len(larger) - 1)
+            while larger[slot] >= 0:
+                slot = (slot + 1) & (len(larger) - 1)
+            larger[slot] = entry
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def _replaced(numbers: Column, lengths: Column, places: Column, begins: Column, terms: Column) -> tuple[Column, Column]:
+    """Return how many terms each document has, and the terms, in the place of numbers of pieces.
+
+    The number n stands for the terms from `begins[places[n]]` to the next.
+    """
+    size = 0
+    for number in numbers:
+        size += begins[places[number] + 1] - begins[places[number]]
+    replaced, n_terms = np.empty(size, dtype=np.int32), np.empty(len(lengths), dtype=np.int32)
+    at, size = 0, 0
+    for document in range(len(lengths)):
+        before = size
+        for number in numbers[at : at + lengths[document]]:
+            for term in terms[begins[places[number]] : begins[places[number] + 1]]:
+                replaced[size] = term
+                size += 1
+        at += lengths[document]
+        n_terms[document] = size - before
+    return n_terms, replaced
