@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -70,7 +71,8 @@ class Corpus:
         """Return a hash of the ids, titles and texts, in their order."""
         titles = self.titles or [""] * len(self)
         columns = zip(self.ids, titles, self.texts, strict=True)
-        return fingerprint("corpus", *(f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns))
+        rows = (f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns)
+        return fingerprint_of(chain(["corpus"], rows))  # one at a time: together they take as much memory as the corpus
 
     @cached_property
     def key_parts(self) -> dict[str, object]:
@@ -156,6 +158,11 @@ class Key:
 
 def fingerprint(*texts: str) -> str:
     """Return a hash of texts in their order, as 32 hexadecimal digits."""
+    return fingerprint_of(texts)
+
+
+def fingerprint_of(texts: Iterable[str]) -> str:
+    """Return the same hash of texts that need not be there all at once."""
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -172,15 +179,15 @@ def source_hash(module: str) -> str:
 
 @cache
 def modules_behind(module: str) -> frozenset[str]:
-    """Return a loaded module and those of its own package that it takes names from, directly or not."""
-    package = module.partition(".")[0]
+    """Return a loaded module and those of its own package and of this one that it takes names from, directly or not."""
+    packages = (module.partition(".")[0], __name__.partition(".")[0])
     found, todo = {module}, [module]
     while todo:
         for value in list(vars(sys.modules[todo.pop()]).values()):
             name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
             if (
                 isinstance(name, str)
-                and name.partition(".")[0] == package
+                and name.partition(".")[0] in packages
                 and name in sys.modules
                 and name not in found
             ):

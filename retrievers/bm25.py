@@ -20,8 +20,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store, fingerprint
-from retrievers.postings import Postings, postings_of
+from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store, Work, fingerprint, rankings_key
+from retrievers.postings import Postings, postings_key, postings_of
 from retrievers.threads import available, side_by_side
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -67,6 +67,11 @@ class BM25:
         compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # each is compiled apart
         store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search, which needs the corpus's terms counted."""
+        needs = (Work("count terms", postings_key(corpus, self.analyzer)),)
+        return Work("search", rankings_key(self, corpus, queries, k), needs)
 
 
 @dataclass(frozen=True, eq=False)

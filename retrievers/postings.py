@@ -62,9 +62,13 @@ class Postings:
         return np.array([t for row in terms for t in row], dtype=np.int32), starts
 
 
+def postings_key(corpus: Corpus, analyzer: Analyzer) -> Key:
+    """Return the key under which the postings of a corpus are kept."""
+    return Key.of("postings", _MADE_BY, **corpus.key_parts, analyzer=analyzer)
+
+
 def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
     """Return the postings of a corpus, counted once for each corpus and analyzer."""
-    key = Key.of("postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer)
 
     def count_terms() -> Arrays:
         compiled = Key.of("live code", _MADE_BY)  # compiling is no part of the time that counting takes
@@ -72,7 +76,7 @@ def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
         return _count(corpus, analyzer)
 
     def load() -> Postings:
-        kept = store.arrays(key, count_terms)
+        kept = store.arrays(postings_key(corpus, analyzer), count_terms)
         text = kept["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
         columns = (kept[name] for name in ("offsets", "documents", "counts", "lengths"))
         return Postings(text.split("\n") if text else [], *columns)

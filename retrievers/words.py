@@ -46,9 +46,8 @@ def numbered(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str]
         for piece in known.texts(seen.n):
             terms.extend(map(number, analyse(piece)))
             begins.append(len(terms))
-        columns = places, np.frombuffer(begins, np.int64), np.frombuffer(terms, np.int32)
-        yield Numbered(*_replaced(cut.numbers, cut.lengths, *columns))
-        del columns
+        chunk = _replaced(cut.numbers, cut.lengths, places, np.frombuffer(begins, np.int64), np.frombuffer(terms, "i"))
+        yield Numbered(*chunk)
 
 
 class _Pieces(NamedTuple):

@@ -16,9 +16,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Arrays, Corpus, Key, Store, modules_behind
+from retrievers.base import Arrays, Corpus, Key, Store, Work, modules_behind
 from retrievers.encoders.base import Embedded, Vectors, timed
-from retrievers.postings import Postings, postings_of
+from retrievers.postings import Postings, postings_key, postings_of
 
 _ROUNDING = 1e-6
 """What is smaller, of something of size 1, is noise."""
@@ -39,8 +39,7 @@ class LSAEncoder:
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Factorise the corpus's term counts, unless the store has them factorised."""
         postings = postings_of(corpus, self.analyzer, store)
-        key = Key.of("lsa", modules_behind(__name__), corpus=corpus.fingerprint, encoder=self)
-        kept = store.arrays(key, lambda: _factorise(postings, self.dimensions, self.seed))
+        kept = store.arrays(self._key(corpus), lambda: _factorise(postings, self.dimensions, self.seed))
         encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
@@ -48,6 +47,13 @@ class LSAEncoder:
             return made["vectors"], made["seconds"]
 
         return Embedded([kept["documents"]], queries)
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+        """Return the factorisation, and the counting of terms, which queries need as well."""
+        return Work("embed", self._key(corpus)), Work("count terms", postings_key(corpus, self.analyzer))
+
+    def _key(self, corpus: Corpus) -> Key:
+        return Key.of("lsa", modules_behind(__name__), **corpus.key_parts, encoder=self)
 
 
 def _idf(postings: Postings) -> NDArray[np.float64]:

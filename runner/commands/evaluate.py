@@ -30,8 +30,11 @@ def main(cfg: DictConfig) -> int:
     settled = settle(cfg, hydra.runtime.choices)
     # A job of another sweeper than ours, which a launcher may have taken to another machine, is told by its overrides.
     experiment = experiment_of(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
-    if settings_of(settled.config.get("sweep")).union:
+    sweep = settings_of(settled.config.get("sweep"))
+    if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
+    if sweep.dry_run:
+        raise ConfigError("sweep.dry_run: add -m, as for a sweep, or say plan: python -m runner plan ...")
     bench = Bench(DiskStore(store_path(settled.config)))
     bench.dataset(experiment.source)
     with BackgroundTracker(build(settled.config["tracking"], "tracking")) as tracker:

@@ -22,7 +22,7 @@ from runner.store.entries import Entry
 LONGEST = 64
 """How many characters of settings are shown."""
 
-CONTENT = frozenset({"corpus", "queries", "texts", "vectors"})
+CONTENT = frozenset({"corpus", "documents", "characters", "queries", "asked", "texts", "rows"})
 """The parts of keys that stand for documents and queries."""
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")

@@ -92,8 +92,7 @@ class Selection:
         if self.primary in self.figures:
             figures = self.figures[self.primary]
             found |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
-            if not self.is_optimistic:
-                found["optimism"] = signed(figures.optimism)
+            found["optimism"] = "unknown" if self.is_optimistic else signed(figures.optimism)
         return found
 
     def to_json(self) -> str:
@@ -156,9 +155,10 @@ class Search:
     def sentence(self) -> str:
         """Return in words how it went."""
         failed, when = len(self.trials) - len(self.done), self.best_so_far()
-        combinations = len({trial.label for trial in self.trials})
-        told = f"{len(self.trials):,} trials ({self.sampler}) asked for {combinations:,} combinations"
+        trials, combinations = len(self.trials), len({trial.label for trial in self.trials})
+        told = f"{trials:,} trial{'s' if trials != 1 else ''} ({self.sampler}) asked for {combinations:,} combination"
         found = f"; the best {self.objectives[0].name} came with trial {when[-1][0] + 1:,}" if when else ""
+        told += "s" if combinations != 1 else ""
         return f"{told}{f', {failed:,} failed' if failed else ''}{found}."
 
     def best_so_far(self) -> list[tuple[int, float]]:

@@ -78,7 +78,7 @@ def report(
     """
     outcome = run.outcome
     results = [outcome.results[combination] for combination in wanted if combination in outcome.results]
-    ends = [c.result for c in chosen if c.result] or results
+    ends = [c.result for c in chosen if c.result] if chosen else results
     best = max(ends, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
     reports: dict[str, str] = {}
     told = {**_selections(chosen), **(files or {})}

@@ -22,7 +22,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import fingerprint
-from runner.analysis.selection import front, means
+from runner.analysis.selection import FOLDS, front, means
 from runner.config.objects import ConfigError, build, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
@@ -92,7 +92,7 @@ def search(
     on = place(asked, source) if asked else place_of_search(source)
     head = declared.sweep(space.axes, own.n_trials)
     if declared.settings.dry_run:
-        return plan_search(declared, head)
+        return plan_search(declared, replace(head, combinations=own.n_trials * (FOLDS + 1 if on == KFOLD else 1)))
     studies = Studies(
         own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
     )

@@ -6,6 +6,7 @@ on. A grid and a search choose alike. It does not know how candidates are found.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -79,6 +80,10 @@ class Selecting:
     on: str
     points: dict[str, Combination] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.on == KFOLD:
+            self.folds()  # so that what is too little to fold is said before any work
+
     @property
     def measured(self) -> Dataset:
         """Return the dataset that candidates are measured on."""
@@ -110,8 +115,8 @@ class Selecting:
         results = self.run.outcome.results
 
         def merit(combination: str) -> tuple[float, str]:
-            result = results[combination]
-            return -np.nan_to_num(float(result.means[result.primary] or 0), nan=-np.inf), result.name
+            mean = _mean(results[combination], results[combination].primary)
+            return math.inf if math.isnan(mean) else -mean, results[combination].name
 
         return sorted((c for c in combinations if c in results), key=merit)
 
@@ -131,7 +136,7 @@ class Selecting:
         return {candidate_of[id(experiment)]: results[c] for c, experiment in wanted.items() if c in results}
 
     def choose(self, candidates: Collection[str], by_fold: Sequence[Collection[str]] = ()) -> Chosen | None:
-        """Choose the best by the primary measure and measure it where it is reported; None where all failed.
+        """Choose the best by the primary measure and measure it where it is reported; None where none has a value.
 
         In cross-validation, `by_fold` are what each fold has to choose from, if not all candidates.
         """
@@ -139,6 +144,8 @@ class Selecting:
         if not ordered:
             return None
         best = self.run.outcome.results[ordered[0]]
+        if math.isnan(_mean(best, best.primary)):  # no query has gold: there is nothing to choose by
+            return None
         if self.on == KFOLD:
             return self._cross_validated(best, candidates, by_fold)
         reported = self.reported(ordered[:1]).get(ordered[0])
@@ -158,7 +165,8 @@ class Selecting:
         every = self.ordered({*candidates, *(c for fold in by_fold for c in fold)})
         results = [self.run.outcome.results[combination] for combination in every]
         scores = np.stack([result.of(best.primary) for result in results])
-        among = np.array([[c in fold for c in every] for fold in by_fold or [candidates] * (fold_of.max() + 1)])
+        of_each = [set(fold) for fold in by_fold] or [set(candidates)] * (fold_of.max() + 1)
+        among = np.array([[c in fold for c in every] for fold in of_each])
         if not among.any(axis=1).all():
             return None
         found = nested(scores, fold_of, among)
@@ -176,7 +184,7 @@ class Selecting:
         figures = {}
         if reported is not None:
             names = headline(best)
-            figures = {m: Figures(best.means[m], reported.means[m], reported.intervals[m]) for m in names}
+            figures = {m: Figures(_mean(best, m), _mean(reported, m), reported.intervals[m]) for m in names}
         return Selection(
             dataset=best.dataset.name,
             on=self.on,
@@ -187,6 +195,12 @@ class Selecting:
             queries=int(np.count_nonzero(~np.isnan((reported or best).of(best.primary)))),
             figures=figures,
         )
+
+
+def _mean(result: Result, measure: str) -> float:
+    """Return a mean, NaN for the null that a record has in its place."""
+    mean = result.means[measure]
+    return math.nan if mean is None else float(mean)
 
 
 def _joined(best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], settings: MetricSettings) -> Result:

@@ -153,7 +153,7 @@ def _limit_threads(threads: int) -> None:
     from threadpoolctl import threadpool_limits
 
     _mine.threads = threads
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    numba.config.NUMBA_NUM_THREADS = threads  # which `retrievers.threads` goes by
     threadpool_limits(threads)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, MemoryStore
-from retrievers.bm25 import BM25, Variant
+from retrievers.base import NOTHING, Arrays, Corpus, Key, MemoryStore, rank
+from retrievers.bm25 import BM25, BM25Searcher, Variant
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
 VARIANTS: tuple[Variant, ...] = ("lucene", "robertson", "atire", "bm25l", "bm25+")
@@ -171,3 +172,74 @@ def test_settings_of_weights_share_the_counts(harbour: Corpus) -> None:
     assert all(searcher.postings is searchers[0].postings for searcher in searchers)
     assert len({searcher.search(["lighthouse ships"], 3).scores.tobytes() for searcher in searchers}) > 1
     assert np.isfinite(searchers[0].search(["lighthouse"], 1).scores).all()
+
+
+@pytest.fixture(scope="module")
+def many() -> Corpus:
+    """Return more documents than are scored at a time, in two blocks, with ids in no order."""
+    rng = np.random.default_rng(0)
+    ranks = np.minimum(rng.zipf(1.2, (50_000, 6)), 2_000)
+    return Corpus([f"{i:x}" for i in rng.permutation(50_000)], [" ".join(f"w{rank}" for rank in row) for row in ranks])
+
+
+MANY_QUERIES = [f"w{a} w{b} w{a} unknown w{a + b}" for a, b in product((1, 2, 7, 50, 300, 1_999), range(1, 30))]
+
+
+def everything(searcher: BM25Searcher, query: str) -> np.ndarray:
+    """Return the sum of each document's gains, a term of the query after the other."""
+    postings, (idf, norm, _, _) = searcher.postings, searcher.weights
+    total = np.zeros(len(postings.lengths), dtype=np.float32)
+    for term in postings.terms_of([query], WORDS)[0]:
+        span = slice(postings.offsets[term], postings.offsets[term + 1])
+        documents, counts = postings.documents[span], postings.counts[span].astype(np.float32)
+        total[documents] += idf[term] * (counts / (counts + norm[documents]))
+    return total
+
+
+@pytest.mark.parametrize(("k1", "depth"), [(0.9, 10), (0.9, 2_000), (0.0, 100)])
+def test_the_best_of_many_documents_are_those_of_scoring_and_ranking_them_all(
+    many: Corpus, k1: float, depth: int
+) -> None:
+    searcher = BM25(analyzer=WORDS, k1=k1).index(many, MemoryStore())
+    found = searcher.search(MANY_QUERIES, depth)
+    for position in range(0, len(MANY_QUERIES), 9):
+        total = everything(searcher, MANY_QUERIES[position])
+        documents = np.where(total > 0, np.arange(len(many), dtype=np.int32), NOTHING)
+        best = rank(documents[None], total[None], many.tie_order, depth)
+        np.testing.assert_array_equal(found.documents[position], best.documents[0])
+        np.testing.assert_array_equal(found.scores[position], best.scores[0])
+
+
+def test_documents_that_score_nothing_are_found_in_the_order_of_ties(many: Corpus) -> None:
+    """In robertson a term of more than half of the documents weighs nothing, however often it is there."""
+    texts = [f"{text} common{' common' * (position % 3)}" for position, text in enumerate(many.texts)]
+    corpus = Corpus(many.ids, texts)
+    found = BM25(analyzer=WORDS, variant="robertson").index(corpus, MemoryStore()).search(["common", "common w7"], 50)
+    assert found.documents[0].tolist() == np.argsort(corpus.tie_order)[:50].tolist()
+    assert (found.scores[0] == 0).all()
+    assert (found.scores[1] > 0).all()
+
+
+def test_threads_and_company_change_no_byte(many: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    searcher = BM25(analyzer=WORDS).index(many, MemoryStore())
+    made = set()
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        found = searcher.search(MANY_QUERIES, 30)
+        made.add((found.documents.tobytes(), found.scores.tobytes()))
+    assert len(made) == 1
+    alone = searcher.search(MANY_QUERIES[40:41], 30)
+    np.testing.assert_array_equal(alone.documents[0], found.documents[40])
+    np.testing.assert_array_equal(alone.scores[0], found.scores[40])
+
+
+def test_counts_may_be_mapped_from_a_file(harbour: Corpus, tmp_path: Path) -> None:
+    class Mapped(MemoryStore):
+        def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+            for name, array in build().items():
+                np.save(tmp_path / f"{name}.npy", array)
+            return {path.stem: np.load(path, mmap_mode="r") for path in tmp_path.glob("*.npy")}
+
+    mapped, kept = (BM25().index(harbour, store).search(["lighthouse ships"], 3) for store in (Mapped(), MemoryStore()))
+    np.testing.assert_array_equal(mapped.documents, kept.documents)
+    np.testing.assert_array_equal(mapped.scores, kept.scores)

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrievers import words
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, MemoryStore
 from retrievers.postings import Postings, postings_of
@@ -47,3 +50,25 @@ def test_they_are_counted_once_for_each_corpus_and_analyzer(harbour: Corpus) -> 
     store = MemoryStore()
     assert postings_of(harbour, ANALYZER, store) is postings_of(harbour, ANALYZER, store)
     assert postings_of(harbour, Analyzer(), store) is not postings_of(harbour, ANALYZER, store)
+
+
+def test_the_number_of_threads_and_the_size_of_chunks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, rng.integers(0, 40)) % 500) for _ in range(300)]
+    corpus = Corpus([str(position) for position in range(len(texts))], [*texts[:-1], "w1 " * 300])
+    made = set()
+    for threads, size in [(1, 1 << 20), (1, 1000), (2, 1000), (3, 5000), (16, 1)]:
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        monkeypatch.setattr(words, "CHUNK_CHARACTERS", size)
+        postings = postings_of(corpus, ANALYZER, MemoryStore())
+        columns = (postings.offsets, postings.documents, postings.counts, postings.lengths)
+        made.add((*postings.vocabulary, *(column.tobytes() for column in columns)))
+        assert postings.counts.dtype == np.uint16
+    assert len(made) == 1
+
+
+def test_a_corpus_without_documents_or_terms_has_none() -> None:
+    for texts in ([], ["", " - "]):
+        postings = postings_of(Corpus([str(i) for i in range(len(texts))], texts), ANALYZER, MemoryStore())
+        assert counted(postings) == {}
+        assert postings.lengths.tolist() == [0] * len(texts)

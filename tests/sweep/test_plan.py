@@ -324,6 +324,7 @@ def test_a_single_combination_is_planned(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("plan", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=7", "retriever.k1=interval(0.5,2)")
+    arguments += ("sweep.select_on=test",)
     assert main(list(arguments)) == 0
     assert "sweep over k1: a search of up to 7 combinations" in capsys.readouterr().out
     assert told(capsys, *arguments, "--json") == {"name": "sweep over k1", "combinations": 7}
@@ -338,6 +339,7 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
         (["plan", "plan.json=maybe"], "plan.json=maybe: should be a valid boolean"),
         (["plan", "hydra.mode=RUN"], "hydra.mode: a plan is of a sweep"),
         (["plan", "dataset=beir", "dataset.path=nowhere"], "nowhere"),
+        (["sweep.dry_run=true"], "sweep.dry_run: add -m"),
         (["--json"], "evaluate.json: no such setting"),
     ],
 )

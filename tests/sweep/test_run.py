@@ -185,7 +185,7 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
     (undisturbed / "mlruns" / "mlflow.db").write_bytes(migrated.read_bytes())
     subprocess.run(command, cwd=undisturbed, env=environment, check=True, capture_output=True, timeout=300)
 
-    chance = random.Random(kills)  # noqa: S311 (a test's)
+    chance = random.Random(kills)
     killed = 0
     while killed < kills:
         process = subprocess.Popen(
