@@ -87,13 +87,12 @@ class BM25Searcher:
         terms, starts = self._terms_of(queries, store)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
-        places = self.corpus.tie_order, self._by_place
+        columns = (*self._columns, *self.weights, self.corpus.tie_order, self._by_place)
 
         def fill(part: slice) -> None:
-            first, last = starts[part.start], starts[part.stop]
-            used, numbers = np.unique(terms[first:last], return_inverse=True)
-            asked = used, numbers, starts[part.start : part.stop + 1] - first
-            _search(*asked, *self._columns, *self.weights, *places, documents[part], scores[part])
+            bounds = starts[part.start : part.stop + 1]
+            used, numbers = np.unique(terms[bounds[0] : bounds[-1]], return_inverse=True)
+            _search(used, numbers, bounds - bounds[0], *columns, documents[part], scores[part])
 
         n_parts = max(min(available(), len(queries) // _FEWEST), 1)
         bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))

@@ -124,6 +124,28 @@ def test_a_model_is_opened_for_what_is_not_embedded_yet(harbour: Corpus) -> None
     assert all(work.needs for work in names["embed"])
 
 
+@pytest.mark.usefixtures("model")
+def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
+    harbour: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way: list[str] = []
+    opened: list[str] = []
+
+    class Nesting(MemoryStore):
+        def share(self, key: Key, make: Callable[[], T]) -> T:
+            def noted() -> T:
+                under_way.append(key.kind)
+                made = make()
+                under_way.pop()
+                return made
+
+            return super().share(key, noted)
+
+    monkeypatch.setattr(sentence_transformer, "_open", lambda encoder: opened.append(under_way[-1]))
+    searched(MINILM, harbour, ["ships"], 5, Nesting())
+    assert opened == ["live model"]
+
+
 def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
     plan = planned(Broken("never"), harbour, ["ships"], 5, MemoryStore())
     assert (plan.name, plan.needs) == ("search", ())
