@@ -142,9 +142,12 @@ def _seconds_to_search(data: Path) -> dict[int, dict[str, float]]:
 
 
 def _documents(data: Path) -> tuple[list[str], list[str]]:
+    ids, texts = [], []
     with (data / "corpus.jsonl").open("rb") as lines:
-        rows = [(row["_id"], f"{row['title']} {row['text']}".strip()) for row in map(orjson.loads, lines)]
-    return [identifier for identifier, _ in rows], [text for _, text in rows]
+        for row in map(orjson.loads, lines):
+            ids.append(row["_id"])
+            texts.append(f"{row['title']} {row['text']}".strip())
+    return ids, texts
 
 
 def _seconds(work: Callable[[], object]) -> float:

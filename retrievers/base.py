@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -173,27 +175,39 @@ def fingerprint_of(texts: Iterable[str]) -> str:
 
 @cache
 def source_hash(module: str) -> str:
-    """Return a hash of a loaded module's source, so that what older code made is not taken for the new."""
-    return fingerprint(inspect.getsource(sys.modules[module]))
+    """Return a hash of a loaded module's file, so that what older code made is not taken for the new."""
+    file = getattr(sys.modules[module], "__file__", None)
+    return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest() if file else ""
 
 
 @cache
 def modules_behind(module: str) -> frozenset[str]:
-    """Return a loaded module and those of its own package and of this one that it takes names from, directly or not."""
+    """Return a loaded module and those that it takes names from, directly or not, that are no library's.
+
+    These are this package's, those of the module's own package, and whatever was imported from elsewhere than where
+    libraries are installed.
+    """
     packages = (module.partition(".")[0], __name__.partition(".")[0])
     found, todo = {module}, [module]
     while todo:
         for value in list(vars(sys.modules[todo.pop()]).values()):
             name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
-            if (
-                isinstance(name, str)
-                and name.partition(".")[0] in packages
-                and name in sys.modules
-                and name not in found
-            ):
+            if not isinstance(name, str) or name not in sys.modules or name in found:
+                continue
+            if name.partition(".")[0] in packages or not _is_library(name):
                 found.add(name)
                 todo.append(name)
     return frozenset(found)
+
+
+@cache
+def _is_library(module: str) -> bool:
+    """Tell a module that was installed, or came with Python, from one that its user is at work on."""
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or module in sys.stdlib_module_names or module == "__main__":
+        return True
+    places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(Path(file).is_relative_to(place) for place in places)
 
 
 def code_of(settings: object) -> tuple[str, ...]:

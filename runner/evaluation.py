@@ -10,7 +10,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -77,12 +77,23 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     for key, kind in (("retriever", Retriever), ("dataset", Source), ("metrics", MetricSettings)):
         if not isinstance(parts[key], kind):
             raise ConfigError(f"{key}: {type(parts[key]).__name__} is not a {kind.__name__}")
+    _check_values(parts["retriever"])
     choice, swept = str(config["choices"].get("retriever", "retriever")), swept or {}
     first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, parts["retriever"], parts["dataset"], parts["metrics"],
         settled.public, {**first, **settled.parameters}, swept,
     )  # fmt: skip
+
+
+def _check_values(retriever: object) -> None:
+    """Refuse a retriever that is no dataclass: its repr would not tell it from another, nor its code be known."""
+    if not is_dataclass(retriever):
+        raise ConfigError(f"retriever: {type(retriever).__name__} is not a dataclass, whose settings are its identity")
+    for parts in (value for each in fields(retriever) if isinstance(value := getattr(retriever, each.name), Mapping)):
+        for part in parts.values():
+            if isinstance(part, Retriever):
+                _check_values(part)
 
 
 class Bench:

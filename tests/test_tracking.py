@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from dataclasses import astuple
+import subprocess
+import sys
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from mlflow.tracking import MlflowClient
 
 from runner.config.objects import ConfigError
 from runner.result import load
+from runner.store.lock import holder
 from runner.tracking.record import Failed, Finished, metric_name
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import State, Sweep, Tracker, sqlite_state, this_process
+from runner.tracking.tracker import State, Sweep, Tracker, _of_sweep, sqlite_state, this_time
 from tests.reports.factory import result as make_result
 
 
@@ -72,13 +75,13 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
 
 def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
-    tracker.start_sweep(Sweep("abc", "a sweep", {"k1": "1, 2"}, 2, this_process()))
+    sweep = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2, this_time())
     entries = (
         Finished(make_result(), {"k1": "1"}, trec=False),
         Failed("k1=2", {"k1": "2"}, "RuntimeError: no luck", "tr"),
     )
-    child, failed = (run.id for run in tracker.log(entries))
-    parent = tracker.finish_sweep(make_result(), {"report.md": "x"}, "FAILED").id
+    child, failed = (run.id for run in tracker.log(entries, sweep))
+    parent = tracker.finish_sweep(sweep, make_result(), {"report.md": "x"}, "FAILED").id
     client = MlflowClient(tracking.uri)
     assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
     assert client.get_run(child).data.tags["sweep_id"] == "abc"
@@ -117,7 +120,7 @@ def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
 def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking) -> None:
     """Every table, every column, but for ids and moments: what a new MLflow changes is seen here."""
     tracker, entry = Tracker(tracking), Finished(make_result(), {"k1": "1", "long": "x" * 7000})
-    record = tracker._of_sweep(entry.record)
+    record = _of_sweep(entry.record, None, None)
     ours, theirs = tracker.log([entry])[0].id, tracker._through_client(record).id
     MlflowClient(tracking.uri).delete_tag(theirs, "process")
     database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))
@@ -158,28 +161,40 @@ def test_runs_of_one_call_are_there_together_or_not_at_all(tracking: Tracking, m
 def test_a_sweep_is_found_again_with_what_is_finished(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
     assert tracker.state("abc") == sqlite_state(tracking, "abc") == State()
-    sweep = tracker.start_sweep(Sweep("abc", "a sweep", {}, 2, this_process()))
+    sweep = Sweep("abc", "a sweep", {}, 2, this_time())
+    parent = tracker.start_sweep(sweep)
     done = Finished(make_result(), {}, tags={"combination": "1"})
-    run, _ = tracker.log([done, Failed("k1=2", {}, "no luck", "", {"combination": "2"})])
-    tracker.finish_sweep(None, {}, "FAILED")
-    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State(sweep.run, "FAILED", {"1": run})
+    run, _ = tracker.log([done, Failed("k1=2", {}, "no luck", "", {"combination": "2"})], sweep)
+    tracker.finish_sweep(sweep, None, {}, "FAILED")
+    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State(parent, "FAILED", {"1": run})
     assert tracker.state("another") == State()
-    tracker.start_sweep(sweep)
-    assert tracker.log([done], again=True) == []
+    again = replace(sweep, run=parent, process=this_time())
+    assert tracker.start_sweep(again) == tracker.start_sweep(again) == parent
+    assert tracker.log([done], again, again=True) == []
     MlflowClient(tracking.uri).delete_run(run.id)
     assert tracker.state("abc").finished == {}
 
 
+def test_a_process_that_takes_the_place_of_another_finds_the_parent_that_it_made(tracking: Tracking) -> None:
+    sweep = Sweep("abc", "a sweep", {}, 2, this_time())
+    assert Tracker(tracking).start_sweep(sweep) == Tracker(tracking).start_sweep(sweep)
+
+
 def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
-    gone = this_process().rpartition(":")[0] + ":0.0"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    gone = f"{holder().rpartition('.')[0]}.{ended.pid} 1"
     left = tracker.start_sweep(Sweep("abc", "left", {}, 1, gone))
-    elsewhere = tracker.start_sweep(Sweep("def", "elsewhere", {}, 1, "another.machine:1:0.0"))
-    assert left.run is not None and elsewhere.run is not None
-    assert sqlite_state(tracking, "abc").run == left.run
-    with pytest.raises(ConfigError, match=r"under way in another\.machine:1"):
-        sqlite_state(tracking, "def")
+    mine = tracker.start_sweep(Sweep("def", "mine", {}, 1, this_time()))
+    elsewhere = tracker.start_sweep(Sweep("ghi", "elsewhere", {}, 1, "anothermachine.1 1"))
     assert tracker.recover() == 1
     client = MlflowClient(tracking.uri)
-    assert client.get_run(left.run.id).info.status == "KILLED"
-    assert client.get_run(elsewhere.run.id).info.status == "RUNNING"
+    statuses = [client.get_run(run.id).info.status for run in (left, mine, elsewhere)]
+    assert statuses == ["KILLED", "RUNNING", "RUNNING"]
+
+
+def test_a_database_that_is_none_is_one_line(tracking: Tracking) -> None:
+    Path(tracking.uri.removeprefix("sqlite:///")).write_text("no database" * 1000)
+    with pytest.raises(ConfigError, match=r"tracking\.uri=.*cannot be read \(file is not a database\)"):
+        sqlite_state(tracking, "abc")

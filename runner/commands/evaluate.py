@@ -50,8 +50,7 @@ def main(cfg: DictConfig) -> int:
             console.error(f"{what} (see {run.where('traceback.txt')})")
             return FAILED
         reports = {"report.md": result_markdown(result), "report.html": result_page(result)}
-        logged = tracker.submit("log", [Finished(result, experiment.parameters, reports)])
         console.show_result(result)
-        (run,) = logged.result()
+        (run,) = tracker.ask("log", [Finished(result, experiment.parameters, reports)])
     console.line(f"report: {run.where('report.html')}")
     return 0

@@ -74,9 +74,9 @@ class Declared:
         """Return the sweep as it is logged, given its axes with their values."""
         if self.settings.name:  # the user's word for what is one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations)
-        name = self._composer.value(self.arguments, "experiment") or _name(axes)
+        preset = self._composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
-        return Sweep(sweep_id(name, fixed), name, axes, combinations)
+        return Sweep(sweep_id(preset or ", ".join(sorted(axes)), fixed), preset or _name(axes), axes, combinations)
 
     def _experiment(self, point: Combination) -> Experiment:
         try:

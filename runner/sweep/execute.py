@@ -82,7 +82,7 @@ def report(
     best = max(ends, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
     reports: dict[str, str] = {}
     told = {**_selections(chosen), **(files or {})}
-    news = run.changed or not all(run.has(name, text) for name, text in told.items())
+    news = run.changed or not run.reported or not all(run.has(name, text) for name, text in told.items())
     try:
         selections = {c.measured: c.selection for c in chosen}
         boards = [

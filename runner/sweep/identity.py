@@ -7,6 +7,7 @@ name; without a name it is what varies and what is held fixed. Where and how fas
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable
 from functools import cache
 
@@ -14,6 +15,7 @@ from retrievers.base import code_of, fingerprint, modules_behind, source_hash
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
 from runner.evaluation import Experiment, environment
+from runner.result import VERSION
 
 
 def combination_id(experiment: Experiment, dataset: Dataset) -> str:
@@ -40,10 +42,11 @@ def sweep_id(name: str, arguments: Iterable[str]) -> str:
 @cache
 def _evaluating() -> frozenset[str]:
     """Return the modules of this program that turn rankings into results."""
-    return modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention") | {"runner.evaluation"}
+    own = frozenset({"runner.evaluation", "runner.analysis.significance"})
+    return own | modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention")
 
 
 @cache
 def _versions() -> str:
     env = environment()
-    return json.dumps([env["python"], env["packages"]], sort_keys=True)
+    return json.dumps([VERSION, env["python"], env["packages"], sqlite3.sqlite_version], sort_keys=True)

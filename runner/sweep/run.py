@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +18,8 @@ from runner.config.objects import ConfigError
 from runner.evaluation import Bench, Experiment
 from runner.reports import console
 from runner.reports.leaderboard import Failure
-from runner.result import Result, ResultError, load
+from runner.result import QueryTable, Result, ResultError, load
+from runner.store.lock import alone
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 from runner.sweep.unlogged import Unlogged
@@ -67,12 +69,18 @@ class SweepRun:
         self._unlogged = Unlogged(bench.store.folder.parent / "unlogged" / sweep.id)
         self._context = ExitStack()
         self._crew: Crew | None = None
-        self._state: State = tracker.state(sweep.id) if settings.resume else State()
+        self._state = State()
         self._experiments: dict[str, Experiment] = {}
+        self._queries: dict[str, QueryTable] = {}
         self._best, self._told = -math.inf, False
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin, once no other process is at the same sweep; raises `ConfigError`."""
+        if self._settings.resume:
+            with console.Working("waiting until this sweep is not under way elsewhere"):
+                lock = self._bench.store.folder.parent / "sweeps" / f"{self._sweep.id}.lock"
+                self._context.enter_context(alone(lock, "this sweep"))
+            self._state = self._tracker.state(self._sweep.id)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
@@ -92,11 +100,11 @@ class SweepRun:
         if run is None:
             return None
         try:
-            result = load(self._tracker.ask("fetched", run) if run.folder is None else run.folder, rankings=False)
-        except (ResultError, OSError, ValueError) as error:
+            result = self._tracker.ask("result", run) if run.folder is None else _loaded(run.folder)
+        except ResultError as error:
             self._tracker.ask("reject", run, f"its record is gone: {error}")
             return None
-        return replace(result, name=experiment.name, swept=dict(experiment.swept))
+        return replace(self._slim(result), name=experiment.name, swept=dict(experiment.swept))
 
     def evaluate(
         self, combinations: Mapping[str, Experiment], progress: console.Progress | None = None
@@ -131,6 +139,12 @@ class SweepRun:
         """Tell whether there was anything to do, or an earlier start left the sweep open."""
         return self._tracker.in_sweep or self._state.status not in ("FINISHED", "FAILED")
 
+    @property
+    def reported(self) -> bool:
+        """Tell whether the parent run has a report, as far as is known."""
+        folder = self._state.run.folder if self._state.run else None
+        return folder is None or any(folder.glob("report*.html"))
+
     def has(self, report: str, text: str) -> bool:
         """Tell whether the parent run is known to have a report that says just this."""
         folder = self._state.run.folder if self._state.run else None
@@ -161,19 +175,18 @@ class SweepRun:
     def _computed(self, todo: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
         if todo:
             self._start()
-        rest = []
+        rest: dict[str, Experiment] = {}
         for combination, experiment in todo.items():
             waits = self._unlogged.find(combination)  # it is logged at the end
             if waits is None:
-                rest.append(experiment)
+                rest[combination] = experiment
             else:
-                self.outcome.results[combination] = waits.light()
+                self.outcome.results[combination] = self._slim(waits)
                 yield combination, self.outcome.results[combination]
         if rest and self._crew is None:
             self._crew = self._context.enter_context(crew_of(self._settings, self._bench))
-        identities = {id(experiment): combination for combination, experiment in todo.items()}
-        for experiment, answer in answers(rest, self._crew, self._settings.retries) if self._crew else ():
-            yield identities[id(experiment)], self._log(identities[id(experiment)], answer)
+        for combination, answer in answers(rest, self._crew, self._settings.retries) if self._crew else ():
+            yield combination, self._log(combination, answer)
 
     def _start(self) -> None:
         if not self._tracker.in_sweep:
@@ -188,7 +201,7 @@ class SweepRun:
         else:
             self.outcome.work.update(stage.kind for stage in answer.timings.stages if not stage.reused)
             self._hand_over(combination, answer)
-            answer = self.outcome.results[combination] = answer.light()
+            answer = self.outcome.results[combination] = self._slim(answer)
         self._keep_unlogged()
         return answer
 
@@ -234,9 +247,26 @@ class SweepRun:
                 self._unlogged.drop(combination)
         self.outcome.unlogged = len(refused)
 
+    def _slim(self, result: Result) -> Result:
+        """Return a result without its rankings, and with the columns of the queries that it shares with others."""
+        mine = result.queries
+        shared = self._queries.setdefault(result.dataset.fingerprint, mine)
+        if (mine.ids, mine.texts, mine.types, mine.expected) != (
+            shared.ids, shared.texts, shared.types, shared.expected,
+        ):  # fmt: skip
+            shared = mine
+        return replace(result.light(), queries=replace(shared, statuses=mine.statuses, errors=mine.errors))
+
     def _leader(self, answer: Answer) -> str | None:
         """Return what to say of an answer that leads now."""
         if isinstance(answer, Failure) or not answer.means[answer.primary] > self._best:
             return None
         self._best = answer.means[answer.primary]
         return f"{answer.primary} {self._best:.4f} by {answer.name}"
+
+
+def _loaded(folder: Path) -> Result:
+    """Load a finished run's record; raises `ResultError` where it is gone, `ConfigError` where all of them are."""
+    if not folder.parents[1].is_dir():
+        raise ConfigError(f"{folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?")
+    return load(folder, rankings=False)

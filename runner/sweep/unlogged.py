@@ -18,6 +18,8 @@ class Unlogged:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for aside in folder.glob(".*"):  # what was being written when a process died: one at a time is at a sweep
+            shutil.rmtree(aside, ignore_errors=True)
 
     def combinations(self) -> list[str]:
         """Return the combinations whose results wait."""
@@ -25,6 +27,8 @@ class Unlogged:
 
     def keep(self, combination: str, result: Result) -> None:
         """Keep a result; raises `OSError`."""
+        if self.find(combination) is not None:
+            return
         aside = self.folder / f".{combination}.{os.getpid()}"
         try:
             save(result, aside)

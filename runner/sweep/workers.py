@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import platform
 import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from runner.evaluation import Bench, Experiment
 from runner.reports.leaderboard import Failure
 from runner.result import Result
 from runner.store.disk import DiskStore
+from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 
 Answer = Result | Failure
@@ -56,33 +58,43 @@ class Crew(Protocol):
         """Return how many calls are taken at a time."""
         ...
 
-    def submit(self, experiment: Experiment) -> Future[Answer]:
-        """Have an experiment evaluated."""
+    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
+        """Have an experiment evaluated, which is to be this combination."""
         ...
 
 
-def answers(experiments: Sequence[Experiment], crew: Crew, retries: int) -> Iterator[tuple[Experiment, Answer]]:
-    """Yield each experiment with what came of it, as they end.
+def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> Iterator[tuple[str, Answer]]:
+    """Yield what came of each combination, as they end.
 
     One that loses its worker is tried again, so many times, after all others; then it has failed.
     """
-    waiting = deque((experiment, 0) for experiment in experiments)
-    running: dict[Future[Answer], tuple[Experiment, int]] = {}
+    waiting = deque((combination, 0) for combination in experiments)
+    running: dict[Future[Answer], tuple[str, int]] = {}
     while waiting or running:
         while waiting and len(running) < crew.size:
-            experiment, tries = waiting.popleft()
-            running[crew.submit(experiment)] = experiment, tries
+            combination, tries = waiting.popleft()
+            running[_submitted(crew, combination, experiments[combination])] = combination, tries
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            experiment, tries = running.pop(future)
+            combination, tries = running.pop(future)
             lost = future.exception()
             if lost is None:
-                yield experiment, future.result()
+                yield combination, future.result()
             elif tries < retries:
-                waiting.append((experiment, tries + 1))
+                waiting.append((combination, tries + 1))
             else:
                 why = " ".join(str(lost).split())[:300]
-                said = f"its worker died {tries + 1} times ({type(lost).__name__}: {why})"
-                yield experiment, Failure(experiment.name, said, "".join(traceback.format_exception(lost)))
+                said = f"no worker came back with it, {tries + 1} times tried ({type(lost).__name__}: {why})"
+                trace = "".join(traceback.format_exception(lost))
+                yield combination, Failure(experiments[combination].name, said, trace)
+
+
+def _submitted(crew: Crew, combination: str, experiment: Experiment) -> Future[Answer]:
+    try:
+        return crew.submit(combination, experiment)
+    except Exception as error:  # what cannot be sent is the failure of its own combination
+        future: Future[Answer] = Future()
+        future.set_exception(error)
+        return future
 
 
 def crew_of(settings: SweepSettings, bench: Bench) -> AbstractContextManager[Crew]:
@@ -97,7 +109,7 @@ def attempt(bench: Bench, experiment: Experiment) -> Answer:
     """Evaluate an experiment; whatever a retriever raises is the failure of its own combination."""
     try:
         return bench.evaluate(experiment)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = " ".join(str(error).split())
         trace = "".join(traceback.format_exception(error))
         return Failure(experiment.name, f"{type(error).__name__}: {what}", trace)
@@ -107,11 +119,21 @@ _mine = threading.local()
 """What a worker keeps between calls. Some clusters run calls in threads, and a store is for one thread."""
 
 
-def work(experiment: Experiment, store: Path, limits: Limits, threads: int) -> Answer:
-    """Evaluate an experiment in a worker: what every backend calls."""
+def work(combination: str, experiment: Experiment, store: Path, limits: Limits, threads: int) -> Answer:
+    """Evaluate an experiment in a worker: what every backend calls.
+
+    It fails where it would be another combination: with other code, data or libraries than the process that sent it.
+    """
     _limit_threads(threads)
     benches: dict[Path, Bench] = _mine.__dict__.setdefault("benches", {})
     bench = benches.setdefault(store, Bench(DiskStore(store)))
+    try:
+        same = combination_id(experiment, bench.dataset(experiment.source)) == combination
+    except (OSError, ValueError) as error:
+        return Failure(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
+    if not same:
+        said = f"its worker ({platform.node()}) has other code, data or libraries than the process that began the sweep"
+        return Failure(experiment.name, said)
     if limits == Limits():
         return attempt(bench, experiment)
     return _within(limits, experiment, lambda: attempt(bench, experiment))
@@ -165,7 +187,7 @@ class _Alone:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
-    def submit(self, experiment: Experiment) -> Future[Answer]:
+    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
         future: Future[Answer] = Future()
         future.set_result(attempt(self._bench, experiment))
         return future
@@ -182,12 +204,13 @@ class _Loky:
     def __init__(self, settings: SweepSettings, store: Path) -> None:
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.size = settings.workers or cpus
-        self._arguments = store, _limits(settings), max(1, cpus // self.size)
+        self._threads = max(1, cpus // self.size)
+        self._arguments = store, _limits(settings), self._threads
         self._limited = _limits(settings) != Limits()
         self._free: list[Any] = [self._worker() for _ in range(self.size)]
         self._busy: dict[Future[Answer], Any] = {}
 
-    def submit(self, experiment: Experiment) -> Future[Answer]:
+    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
             spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, Failure))
@@ -195,18 +218,26 @@ class _Loky:
                 worker.shutdown(wait=False, kill_workers=True)
             self._free.append(self._worker() if spent else worker)
         worker = self._free.pop()
-        future = worker.submit(work, experiment, *self._arguments)
+        try:
+            future = worker.submit(work, combination, experiment, *self._arguments)
+        except Exception:  # it died while it had nothing to do, or what it was to do cannot be sent
+            self._free.append(self._worker())
+            raise
         self._busy[future] = worker
         return future  # type: ignore[no-any-return]  # loky has no types
 
-    def end(self, now: bool) -> None:
-        for worker in [*self._free, *self._busy.values()]:
-            worker.shutdown(wait=not now, kill_workers=now)
+    def end(self) -> None:
+        """End all workers; what one is still at is wanted by nobody."""
+        for worker in self._free:
+            worker.shutdown(wait=True)
+        for future, worker in self._busy.items():
+            worker.shutdown(wait=future.done(), kill_workers=not future.done())
 
     def _worker(self) -> Any:  # noqa: ANN401 (loky has no types)
         from joblib.externals.loky import ProcessPoolExecutor
 
-        return ProcessPoolExecutor(1, initializer=_ignore_interrupts)
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+        return ProcessPoolExecutor(1, initializer=_ignore_interrupts, env=dict.fromkeys(names, str(self._threads)))
 
 
 def _ignore_interrupts() -> None:
@@ -225,10 +256,8 @@ def _loky(settings: SweepSettings, store: Path) -> Iterator[Crew]:
     crew = _Loky(settings, store)
     try:
         yield crew
-    except BaseException:
-        crew.end(now=True)
-        raise
-    crew.end(now=False)
+    finally:
+        crew.end()
 
 
 @dataclass(frozen=True)
@@ -236,10 +265,10 @@ class _Cluster:
     """A cluster, which brings a call back from a node that left."""
 
     size: int
-    call: Callable[[Experiment], Future[Answer]]
+    call: Callable[[str, Experiment], Future[Answer]]
 
-    def submit(self, experiment: Experiment) -> Future[Answer]:
-        return self.call(experiment)
+    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
+        return self.call(combination, experiment)
 
 
 @contextmanager
@@ -257,7 +286,7 @@ def _dask(settings: SweepSettings, store: Path) -> Iterator[Crew]:
                 f"sweep.address={settings.address}: has no workers; start some with `dask worker ADDRESS`"
             )
         pool = client.get_executor(pure=False, retries=0)
-        yield _Cluster(size, lambda experiment: pool.submit(work, experiment, store, _limits(settings), 1))
+        yield _Cluster(size, lambda *call: pool.submit(work, *call, store, _limits(settings), 1))
 
 
 @contextmanager
@@ -271,7 +300,7 @@ def _ray(settings: SweepSettings, store: Path) -> Iterator[Crew]:
     try:
         size = settings.workers or int(ray.cluster_resources().get("CPU", 1))
         remote = ray.remote(num_cpus=1, max_retries=0)(work)
-        yield _Cluster(size, lambda experiment: remote.remote(experiment, store, _limits(settings), 1).future())
+        yield _Cluster(size, lambda *call: remote.remote(*call, store, _limits(settings), 1).future())
     finally:
         ray.shutdown()
 

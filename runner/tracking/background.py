@@ -31,7 +31,7 @@ from runner.tracking.tracker import (
     Tracker,
     patience,
     sqlite_state,
-    this_process,
+    this_time,
     told,
 )
 
@@ -61,11 +61,11 @@ class BackgroundTracker:
         self._queue: deque[Entry] = deque()
         self._in_flight: Sequence[Entry] = ()
         self._unlogged: list[Entry] = []
-        self._again, self._deaths = 0.0, 0
+        self._again, self._deaths, self._doubt = 0.0, 0, False
         self.trouble: ConfigError | None = None
         self._executor: Executor | None = None
+        self._opened: Future[None] | None = None
         self._sweep: Sweep | None = None
-        self._parent: Future[Sweep] | None = None
         if not tracking.uri.startswith("sqlite:"):  # it may be out of reach, which is better said before any work
             try:
                 self.ask("recover")
@@ -76,38 +76,41 @@ class BackgroundTracker:
     def start(self) -> None:
         """Begin to load MLflow, which takes seconds, beside the work."""
         if self._executor is None:
-            self._executor = self._started()
+            self._executor, self._opened = self._started()
 
     def ask(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401 (any method's)
         """Return what a method of `Tracker` returns; raises `ConfigError`."""
         while True:
+            self.start()
+            executor = self._executor
             try:
                 return self.submit(method, *arguments).result()
             except BrokenProcessPool as error:
-                self._start_again(error)
+                self._start_again(executor, error)
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
         """Return the future of what a method of `Tracker` returns."""
         self.start()
-        assert self._executor is not None  # noqa: S101 (it was started)
+        executor = self._executor
+        assert executor is not None  # noqa: S101 (it was started)
         try:
-            return self._executor.submit(_call, self.tracking, method, arguments)
+            return executor.submit(_call, self.tracking, method, arguments)
         except BrokenProcessPool as error:
-            self._start_again(error)
-            return self._executor.submit(_call, self.tracking, method, arguments)
+            self._start_again(executor, error)
+            return self.submit(method, *arguments)
 
     def state(self, sweep_id: str) -> State:
-        """Return how far a sweep is; raises `ConfigError` while another process is at it."""
+        """Return how far a sweep is; raises `ConfigError`."""
         if self.tracking.uri.startswith("sqlite:"):
             return sqlite_state(self.tracking, sweep_id)
         state: State = self.ask("state", sweep_id)
         return state
 
     def log(self, entry: Entry) -> None:
-        """Log an evaluation that is over, soon; raises `ConfigError` where the sweep could not be opened."""
+        """Log an evaluation that is over, soon; raises `ConfigError` where there is no store of runs to log to."""
         with self._changed:
-            if self._parent is not None and self._parent.done() and self._parent.exception() is not None:
-                self._parent.result()
+            if self._opened is not None and self._opened.done() and not self._deaths:
+                self._opened.result()
             if self.trouble is not None and self._clock() < self._again:
                 self._unlogged.append(entry)
                 return
@@ -116,23 +119,23 @@ class BackgroundTracker:
             self._changed.wait_for(lambda: len(self._queue) <= MOST_WAITING)
 
     def start_sweep(self, sweep: Sweep) -> None:
-        """Open the parent run of a sweep; what is logged from now on is part of it."""
-        self._sweep = replace(sweep, process=this_process())
+        """Open the parent run of a sweep, soon; what is logged from now on is part of it."""
+        self._sweep = replace(sweep, process=this_time())
         self.submit("recover")
-        self._parent = self.submit("start_sweep", self._sweep)
+        self.submit("start_sweep", self._sweep)
 
     @property
     def in_sweep(self) -> bool:
         """Tell whether a sweep was started."""
-        return self._parent is not None
+        return self._sweep is not None
 
     def finish_sweep(
         self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
     ) -> LoggedRun:
         """Close the sweep with its reports and tags; raises `ConfigError`."""
         self.flush()
-        run: LoggedRun = self.ask("finish_sweep", best, dict(reports), status, dict(tags or {}))
-        self._sweep = self._parent = None
+        run: LoggedRun = self.ask("finish_sweep", self._sweep, best, dict(reports), status, dict(tags or {}))
+        self._sweep = None
         return run
 
     def flush(self) -> None:
@@ -141,8 +144,8 @@ class BackgroundTracker:
             self._changed.wait_for(lambda: not self._queue and not self._in_flight)
 
     def hurry(self) -> None:
-        """Try a store of runs that failed again, at once."""
-        self._again = 0.0
+        """Try a store of runs that failed again, at once, with what it may have taken already."""
+        self._again, self._doubt = 0.0, True
 
     def take_unlogged(self) -> list[Entry]:
         """Return what could not be logged, each once."""
@@ -167,59 +170,66 @@ class BackgroundTracker:
             self._in_flight = tuple(self._queue)
             self._queue.clear()
             self._changed.notify_all()
-            self._submit_batch(again=False)
+            self._submit_batch()
 
-    def _submit_batch(self, again: bool) -> None:
-        self.submit("log", self._in_flight, again).add_done_callback(self._arrived)
+    def _submit_batch(self) -> None:
+        try:
+            sent = self.submit("log", self._in_flight, self._sweep, self._doubt)
+        except BaseException as error:  # a batch always ends, logged or handed back
+            self._hand_back(error)
+            if not isinstance(error, ConfigError):
+                raise
+        else:
+            sent.add_done_callback(self._arrived)
 
     def _arrived(self, sent: Future[Any]) -> None:
         with self._changed:
             error = sent.exception()
             if isinstance(error, BrokenProcessPool):
-                try:
-                    self._start_again(error)
-                except ConfigError as fatal:
-                    error = fatal
-                else:
-                    self._submit_batch(again=True)
-                    return
-            if error is None:
-                self.trouble = None
-            else:
-                self.trouble = error if isinstance(error, ConfigError) else ConfigError(f"tracking: {error}")
-                self._again = self._clock() + AGAIN_S
-                self._unlogged += self._in_flight
+                self._doubt = True
+                self._submit_batch()
+                return
+            if error is not None:
+                self._hand_back(error)
+                return
+            self.trouble, self._deaths = None, 0
             self._in_flight = ()
             self._changed.notify_all()
             self._send()
 
-    def _started(self) -> Executor:
-        """Return a process with an open tracker, or this one."""
+    def _hand_back(self, error: BaseException) -> None:
+        """Give up a batch, and all that waits behind it for now."""
+        self.trouble = error if isinstance(error, ConfigError) else ConfigError(f"tracking: {error}")
+        self._again, self._doubt = self._clock() + AGAIN_S, True
+        self._unlogged += [*self._in_flight, *self._queue]
+        self._in_flight = ()
+        self._queue.clear()
+        self._changed.notify_all()
+
+    def _started(self) -> tuple[Executor, Future[None]]:
+        """Return a process, or this one, and the future of its opening the store of runs."""
         # A process that a launcher made logs by itself: not every kind of it can make another.
         if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
             executor: Executor = _Inline()
         else:
             executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_belong_to_parent)
         with _interrupts_ignored():  # the process starts here, and inherits this
-            executor.submit(_call, self.tracking, "open", ())
-        return executor
+            return executor, executor.submit(_call, self.tracking, "open", ())
 
     def _end(self, now: bool = False) -> None:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=now)
 
-    def _start_again(self, error: BrokenProcessPool) -> None:
-        self._deaths += 1
-        if self._deaths > MOST_DEATHS:
-            way_out = "is there memory for it? tracking.background=false logs without one"
-            raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
-        self._executor = self._started()
-        if self._sweep is not None:
-            parent, known = self._parent, None
-            if parent is not None and parent.done() and parent.exception() is None:
-                known = parent.result()
-            self.submit("recover")
-            self._parent = self.submit("start_sweep", known or self._sweep)
+    def _start_again(self, broken: Executor | None, error: BrokenProcessPool) -> None:
+        """Start another process in the place of one that died, unless somebody did so already."""
+        with self._changed:
+            if self._executor is not broken:
+                return
+            self._deaths += 1
+            if self._deaths > MOST_DEATHS:
+                way_out = "is there memory for it? tracking.background=false logs without one"
+                raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
+            self._executor, self._opened = self._started()
 
 
 class _Inline(Executor):

@@ -54,20 +54,24 @@ from runs r
 join experiments e on e.experiment_id = r.experiment_id and e.name = :experiment
 join tags s on s.run_uuid = r.run_uuid and s.key = 'sweep_id' and s.value = :sweep
 join tags c on c.run_uuid = r.run_uuid and c.key = 'combination'
-where r.lifecycle_stage = 'active' and r.status = 'FINISHED' order by r.start_time"""
+left join tags q on q.run_uuid = r.run_uuid and q.key = 'mlflow.parentRunId'
+where r.lifecycle_stage = 'active' and r.status = 'FINISHED' and (:parent = '' or q.value = :parent)
+order by r.start_time"""
 
-Ask = Callable[[str, dict[str, str]], Sequence[Sequence[Any]]]
+Rows = Sequence[Sequence[Any]]
+
+Ask = Callable[[str, dict[str, str]], Rows]
 """What answers a query in SQL with rows."""
 
 
-def sweep_rows(ask: Ask, experiment: str, sweep_id: str) -> tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]]]:
-    """Return what a database has of a sweep, the oldest first.
+def sweep_rows(ask: Ask, experiment: str, sweep_id: str, parent: str = "") -> tuple[Rows, Rows]:
+    """Return what a database has of a sweep, or of one parent run of it, the oldest first.
 
     These are its parent runs (id, address of the artifacts, status, process) and its finished combinations (identity,
     run id, address of the artifacts).
     """
     named = {"experiment": experiment, "sweep": sweep_id}
-    return ask(_PARENTS, named), ask(_FINISHED, named)
+    return ask(_PARENTS, named), ask(_FINISHED, {**named, "parent": parent})
 
 
 def read_sqlite(file: Path) -> Ask:
@@ -76,7 +80,7 @@ def read_sqlite(file: Path) -> Ask:
     Where there is no database yet, or no tables, there are no rows.
     """
 
-    def ask(query: str, named: dict[str, str]) -> Sequence[Sequence[Any]]:
+    def ask(query: str, named: dict[str, str]) -> Rows:
         if not file.is_file():
             return []
         with closing(sqlite3.connect(file, timeout=_PATIENCE_S)) as database:
@@ -94,7 +98,7 @@ def read_store(store: SqlAlchemyStore) -> Ask:
     """Return what answers queries from any database that MLflow has open."""
     from sqlalchemy import text
 
-    def ask(query: str, named: dict[str, str]) -> Sequence[Sequence[Any]]:
+    def ask(query: str, named: dict[str, str]) -> Rows:
         with store.ManagedSessionMaker() as session:
             return [tuple(row) for row in session.execute(text(query), named)]
 

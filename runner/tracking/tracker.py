@@ -9,25 +9,25 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-import socket
+import shutil
 import sqlite3
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import psutil
 from filelock import FileLock
 
 from runner.config.objects import ConfigError
 from runner.config.values import public
-from runner.result import Result
-from runner.tracking.database import insert_runs, read_sqlite, read_store, sweep_rows
+from runner.result import Result, load
+from runner.store.lock import holder, is_gone
+from runner.tracking.database import Rows, insert_runs, read_sqlite, read_store, sweep_rows
 from runner.tracking.record import (
     LONGEST_NAME,
     LONGEST_TAG,
@@ -74,7 +74,7 @@ class LoggedRun:
 class Sweep:
     """A sweep as it is logged: its identity, its name, its axes with their values, and its parent run once it has one.
 
-    `process` is the one that runs it (see `this_process`).
+    `process` is the one that runs it, and which time (see `this_time`).
     """
 
     id: str
@@ -95,45 +95,50 @@ class State:
 
 
 class Tracker:
-    """An open store of runs; raises `ConfigError` where it cannot be opened.
-
-    Between `start_sweep` and `finish_sweep` what is logged becomes part of the sweep.
-    """
+    """An open store of runs; raises `ConfigError` where it cannot be opened."""
 
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
         self.uri = tracking.absolute_uri()
-        self.sweep: Sweep | None = None
         self._client, self.experiment = _open(tracking, self.uri)
+        self._parents: dict[str, LoggedRun] = {}
 
-    def log(self, entries: Sequence[Finished | Failed], again: bool = False) -> list[LoggedRun]:
-        """Log evaluations that are over, as combinations of the sweep that was started, if one was.
+    def log(
+        self, entries: Sequence[Finished | Failed], sweep: Sweep | None = None, again: bool = False
+    ) -> list[LoggedRun]:
+        """Log evaluations that are over, as combinations of a sweep if there is one.
 
         In a database they become visible together, whole; on a server one after the other. Where nobody knows what
         became of an earlier try (`again`), those that are finished are left out.
         """
-        if again and self.sweep is not None:
-            done = {combination for combination, *_ in self._rows(self.sweep.id)[1]}
+        parent = None if sweep is None else self.start_sweep(sweep)
+        if again and sweep is not None:
+            done = {combination for combination, *_ in self._rows(sweep.id, parent)[1]}
             entries = [entry for entry in entries if entry.tags.get("combination") not in done]
-        records = [self._of_sweep(entry.record) for entry in entries]
+        records = [_of_sweep(entry.record, sweep, parent) for entry in entries]
         if self.tracking.is_server():
             return [self._through_client(record) for record in records]
         runs = [(uuid.uuid4().hex, record) for record in records]
         rows = [(run_id, self._artifact_uri(run_id), record) for run_id, record in runs]
-        for _, uri, record in rows:  # artifacts first: a run that is there has them
-            with _artifacts(uri) as folder:
-                record.write(folder)
-        insert_runs(self._store, self.experiment, _user(), rows)
+        try:
+            for _, uri, record in rows:  # artifacts first: a run that is there has them
+                with _artifacts(uri) as folder:
+                    record.write(folder)
+            insert_runs(self._store, self.experiment, _user(), rows)
+        except BaseException:
+            for local in filter(None, (_local_path(uri) for _, uri, _ in rows)):  # of runs that nobody will find
+                shutil.rmtree(local.parent, ignore_errors=True)
+            raise
         return [LoggedRun(run_id, _local_path(uri)) for run_id, uri, _ in rows]
 
     def state(self, sweep_id: str) -> State:
-        """Return how far a sweep is; raises `ConfigError` while another process is at it."""
+        """Return how far a sweep is."""
         return state_of(*self._rows(sweep_id))
 
-    def _rows(self, sweep_id: str) -> tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]]]:
-        """Return what is known of a sweep, as `sweep_rows` does."""
+    def _rows(self, sweep_id: str, parent: LoggedRun | None = None) -> tuple[Rows, Rows]:
+        """Return what is known of a sweep, as `sweep_rows` does; with a parent, only what is part of that."""
         if not self.tracking.is_server():
-            return sweep_rows(read_store(self._store), self.tracking.experiment, sweep_id)
+            return sweep_rows(read_store(self._store), self.tracking.experiment, sweep_id, parent.id if parent else "")
         runs = [(run.info, run.data.tags) for run in self._search(f"tags.sweep_id = '{sweep_id}'")]
         parents = [
             (info.run_id, info.artifact_uri, info.status, tags.get("process"))
@@ -144,17 +149,16 @@ class Tracker:
             (tags["combination"], info.run_id, info.artifact_uri)
             for info, tags in runs
             if "combination" in tags and info.status == "FINISHED"
+            if parent is None or tags.get("mlflow.parentRunId") == parent.id
         ]
         return parents, done
 
-    def fetched(self, run: LoggedRun) -> Path:
-        """Return a folder of this machine with a run's record, without its rankings."""
-        if run.folder is not None:
-            return run.folder
-        folder = Path(tempfile.mkdtemp(prefix=f"{run.id}-"))
-        for name in ("result.json", "per_query.parquet"):
-            self._client.download_artifacts(run.id, name, str(folder))
-        return folder
+    def result(self, run: LoggedRun) -> Result:
+        """Return the record of a run that a server keeps, without its rankings; raises `ResultError`."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("result.json", "per_query.parquet"):
+                self._client.download_artifacts(run.id, name, folder)
+            return load(Path(folder), rankings=False)
 
     def reject(self, run: LoggedRun, why: str) -> None:
         """Mark a finished run as failed whose record is gone."""
@@ -166,35 +170,44 @@ class Tracker:
         left = [
             run
             for run in self._search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
-            if is_gone(run.data.tags["process"])
+            if is_gone(run.data.tags["process"].partition(" ")[0])
         ]
         for run in left:
             self._client.set_tag(run.info.run_id, "error", "its process was gone before it ended")
             self._client.set_terminated(run.info.run_id, "KILLED")
         return len(left)
 
-    def start_sweep(self, sweep: Sweep) -> Sweep:
-        """Open the parent run of a sweep, the one that it has if it has one."""
+    def start_sweep(self, sweep: Sweep) -> LoggedRun:
+        """Return the parent run of a sweep, open: the one that it has, or a new one; however often it is asked for."""
+        if sweep.process in self._parents:
+            return self._parents[sweep.process]
         tags = {"kind": "sweep", "sweep_id": sweep.id, "process": sweep.process}
         tags |= {"combinations": str(sweep.combinations)} | axes_of(sweep.axes)
         tags = {allowed(key): value[:LONGEST_TAG] for key, value in tags.items()}
-        if sweep.run is None:
-            created = self._create(sweep.name, now(), tags).info
-            sweep = replace(sweep, run=LoggedRun(created.run_id, _local_path(created.artifact_uri)))
-        else:
+        made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before this process died
+        if sweep.run is not None:
+            parent = sweep.run
             for key, value in tags.items():
-                self._client.set_tag(sweep.run.id, key, value)
-            self._client.update_run(sweep.run.id, status="RUNNING")
-        self.sweep = sweep
-        return sweep
+                self._client.set_tag(parent.id, key, value)
+            self._client.update_run(parent.id, status="RUNNING")
+        elif made:
+            parent = LoggedRun(made[-1][0], _local_path(made[-1][1]))
+        else:
+            created = self._create(sweep.name, now(), tags).info
+            parent = LoggedRun(created.run_id, _local_path(created.artifact_uri))
+        self._parents[sweep.process] = parent
+        return parent
 
     def finish_sweep(
-        self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
+        self,
+        sweep: Sweep,
+        best: Result | None,
+        reports: Mapping[str, str],
+        status: str,
+        tags: Mapping[str, str] | None = None,
     ) -> LoggedRun:
-        """Close the sweep with its reports and tags; its measures are those of its best combination."""
-        if self.sweep is None or self.sweep.run is None:
-            raise RuntimeError("no sweep was started")
-        parent, self.sweep = self.sweep.run, None
+        """Close a sweep with its reports and tags; its measures are those of its best combination."""
+        parent = self.start_sweep(sweep)
         run = self._client.get_run(parent.id)
         if best is not None:
             self._fill(run, metrics_of(best), {})
@@ -204,22 +217,21 @@ class Tracker:
             self._client.set_tag(run.info.run_id, allowed(key), value[:LONGEST_TAG])
         self._keep(run, partial(write_files, files=reports))
         self._client.set_terminated(run.info.run_id, status)
+        del self._parents[sweep.process]
         return parent
 
-    def _of_sweep(self, record: Record) -> Record:
-        # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
-        tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
-        if self.sweep is not None and self.sweep.run is not None:
-            tags |= {"mlflow.parentRunId": self.sweep.run.id, "sweep_id": self.sweep.id}
-        return replace(record, tags={**tags, **record.tags})
-
     def _through_client(self, record: Record) -> LoggedRun:
-        run = self._create(record.name, record.started, {"process": this_process(), **record.tags})
-        if record.dataset:
-            self._client.log_inputs(run.info.run_id, [_dataset_input(record.dataset)])
-        self._fill(run, record.metrics, record.parameters, record.ended)
-        self._keep(run, record.write)
-        self._client.set_terminated(run.info.run_id, record.status, record.ended)
+        run = self._create(record.name, record.started, {"process": holder(), **record.tags})
+        try:
+            if record.dataset:
+                self._client.log_inputs(run.info.run_id, [_dataset_input(record.dataset)])
+            self._fill(run, record.metrics, record.parameters, record.ended)
+            self._keep(run, record.write)
+            self._client.set_terminated(run.info.run_id, record.status, record.ended)
+        except Exception:
+            with suppress(Exception):  # it is told what went wrong first
+                self._client.set_terminated(run.info.run_id, "KILLED")
+            raise
         return LoggedRun(str(run.info.run_id), None)
 
     def _keep(self, run: Run, write: Callable[[Path], None]) -> None:
@@ -277,11 +289,8 @@ class Tracker:
         return str(self._client.get_experiment(self.experiment).artifact_location)
 
 
-def state_of(parents: Sequence[Sequence[Any]], finished: Sequence[Sequence[Any]]) -> State:
-    """Return how far a sweep is, from what `sweep_rows` returns; raises `ConfigError` while a process is at it."""
-    for _, _, status, process in parents:
-        if status == "RUNNING" and not (process and (is_gone(process) or process == this_process())):
-            raise ConfigError(f"this sweep is under way in {process}: wait for it, or add sweep.resume=false")
+def state_of(parents: Rows, finished: Rows) -> State:
+    """Return how far a sweep is, from what `sweep_rows` returns."""
     if not parents:
         return State()
     run_id, uri, status, _ = parents[-1]
@@ -290,25 +299,25 @@ def state_of(parents: Sequence[Sequence[Any]], finished: Sequence[Sequence[Any]]
 
 
 def sqlite_state(tracking: Tracking, sweep_id: str) -> State:
-    """Return how far a sweep is in a SQLite file, without loading MLflow."""
-    file = Path(tracking.absolute_uri().removeprefix("sqlite:///"))
-    return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
-
-
-def this_process() -> str:
-    """Return a name of this process that no other has had: machine, number, when it began."""
-    return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.1f}"
-
-
-def is_gone(process: str) -> bool:
-    """Tell a process of this machine that has ended; of other machines nothing is known."""
-    host, _, rest = process.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname():
-        return False
+    """Return how far a sweep is in a SQLite file, without loading MLflow; raises `ConfigError`."""
+    file = Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
     try:
-        return f"{psutil.Process(int(rest)).create_time():.1f}" != process.rpartition(":")[2]
-    except (psutil.NoSuchProcess, ValueError):
-        return True
+        return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
+    except sqlite3.Error as error:
+        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error})") from error
+
+
+def this_time() -> str:
+    """Return a name for this process and for one time that it does something."""
+    return f"{holder()} {uuid.uuid4().hex}"
+
+
+def _of_sweep(record: Record, sweep: Sweep | None, parent: LoggedRun | None) -> Record:
+    # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
+    tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
+    if sweep is not None and parent is not None:
+        tags |= {"mlflow.parentRunId": parent.id, "sweep_id": sweep.id}
+    return replace(record, tags={**tags, **record.tags})
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from runner.config.objects import ConfigError
@@ -14,8 +16,9 @@ from runner.metrics.settings import MetricSettings
 from runner.reports.leaderboard import Failure
 from runner.result import Result
 from runner.store.disk import DiskStore
+from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
-from runner.sweep.workers import answers, crew_of
+from runner.sweep.workers import Limits, answers, crew_of, work
 from tests.unruly import Unruly
 
 SPARE_MB = 400
@@ -43,10 +46,12 @@ def _answers(
     **settings: Any,
 ) -> dict[str, Result | Failure]:
     bench = Bench(DiskStore(tmp_path / "cache"))
-    experiments = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
+    made = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
+    experiments = {combination_id(experiment, bench.dataset(source)): experiment for experiment in made}
     chosen = SweepSettings(**{"backend": "loky", "workers": 2, **settings})
     with crew_of(chosen, bench) as crew:
-        return {e.name: answer for e, answer in answers(experiments, crew, chosen.retries)}
+        found = answers(experiments, crew, chosen.retries)
+        return {experiments[combination].name: answer for combination, answer in found}
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source
     wanted = {"dies": Unruly(9, "die", 99, deaths), **{f"fine {i}": Unruly(i) for i in range(4)}}
     found = _answers(tmp_path, source, wanted, retries=2)
     assert [name for name, answer in found.items() if isinstance(answer, Failure)] == ["dies"]
-    assert "its worker died 3 times" in found["dies"].error  # type: ignore[union-attr]  # a Failure, as said above
+    assert "no worker came back with it, 3 times tried" in found["dies"].error  # type: ignore[union-attr]  # a Failure, as said above
     assert len(os.listdir(deaths)) == 3  # noqa: PTH208 (a count)
 
 
@@ -82,6 +87,27 @@ def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson)
     found = _answers(tmp_path, source, {"eats": Unruly(1, "eat"), "fine": Unruly(2)}, memory_mb=SPARE_MB, workers=1)
     assert isinstance(found["fine"], Result)
     assert "more than sweep.memory_mb=400" in found["eats"].error  # type: ignore[union-attr]  # a Failure
+
+
+def test_a_worker_with_other_code_refuses(tmp_path: Path, source: GoldenJson) -> None:
+    bench = Bench(DiskStore(tmp_path / "cache"))
+    experiment = Experiment("fine", "bm25", Unruly(1), source, MetricSettings(), {}, {})
+    answer = work("what another would be", experiment, bench.store.folder, Limits(), 1)
+    assert isinstance(answer, Failure)
+    assert "other code, data or libraries" in answer.error
+
+
+def test_a_worker_that_dies_while_it_waits_is_replaced(tmp_path: Path, source: GoldenJson) -> None:
+    bench = Bench(DiskStore(tmp_path / "cache"))
+    experiment = Experiment("fine", "bm25", Unruly(1), source, MetricSettings(), {}, {})
+    combination = combination_id(experiment, bench.dataset(source))
+    with crew_of(SweepSettings(backend="loky", workers=1), bench) as crew:
+        for _ in range(2):
+            assert isinstance(dict(answers({combination: experiment}, crew, 1))[combination], Result)
+            for process in psutil.Process().children():
+                if "popen_loky" in " ".join(process.cmdline()):
+                    process.kill()
+            time.sleep(0.5)  # for its end to be noticed, or not
 
 
 @pytest.mark.parametrize("backend", ["sequential", "loky"])
