@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from runner import commands
 from runner.config import help_of
@@ -29,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from runner.config.launch import launch
     from runner.config.objects import ConfigError, suggestion
 
+    with suppress(ValueError):  # of a thread that is not the main one: what asks us to end is then not for us
+        signal.signal(signal.SIGTERM, _interrupt)
     try:
         if verb not in verbs:
             raise ConfigError(f"{verb}: no such verb; {suggestion(verb, verbs)}")
@@ -44,6 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """End as Ctrl-C does, with what is done."""
+    raise KeyboardInterrupt
 
 
 def _take_verb(words: list[str]) -> str:

@@ -25,6 +25,9 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options is not None:
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return f"{group}={choice}: no such choice; {suggestion(choice, error.options)}"
+    if match := re.search(r"Could not load '([^/']+)/([^']+)'", text):
+        known = _loader()[0].get_group_options(match[1])
+        return f"{match[1]}={match[2]}: no such choice; {suggestion(match[2], known)}"
     if match := re.search(r"Could not override '([^']+)'", text):
         return _unknown_key(match[1], verb, overrides)
     if match := re.search(r"Ambiguous value for argument '(.+)'", text):

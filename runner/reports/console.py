@@ -110,15 +110,20 @@ class Progress:
     """Shows how far a sweep is, and what the retrievers and the store log, on standard error.
 
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager; `advance` and `note` are
-    called inside. `before` is how many combinations were finished before it began.
+    called inside. `before` is how many combinations were finished before it began, `best` which of them leads.
     """
 
     def __init__(
-        self, total: int, before: int = 0, every: float = 10.0, clock: Callable[[], float] = time.monotonic
+        self,
+        total: int,
+        before: int = 0,
+        best: str = "",
+        every: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total, self._before, self._clock, self._start = total, before, clock, clock()
         self._done = self._failed = 0
-        self._best = self._stage = ""
+        self._best, self._stage = best, ""
         self._finished = deque([self._start], maxlen=RECENT + 1)
         self._screen = _Screen(self._draw, self._plain, every, clock)
         self._notes = _Notes(self.note, self._screen.say)

@@ -123,7 +123,8 @@ def leaderboard(
 ) -> Leaderboard:
     """Order results by the mean of a measure, say how sure it is, and test each against the best.
 
-    Raises `ReportError` for results on different datasets, `ResultError` where the measure is missing.
+    There are as many `permutations` as are asked for, or as several tests need for any to be significant. Raises
+    `ReportError` for results on different datasets, `ResultError` where the measure is missing.
     """
     for result in results:
         if result.dataset.fingerprint != results[0].dataset.fingerprint:
@@ -140,7 +141,10 @@ def leaderboard(
         queries = int(np.count_nonzero(~np.isnan(scores[0])))
         counted = scores[:, ~np.isnan(scores).all(axis=0)]
         intervals = bootstrap_interval(counted, confidence, resamples, seed).tolist()
-        found = compare_to(0, scores, alpha, permutations, seed)
+        # The least p-value that there can be, times the number of tests (Holm's first step), is to be below alpha.
+        tests = len(ranked) - 1
+        enough = max(permutations, math.ceil(2 * tests / alpha)) if tests > 1 else permutations
+        found = compare_to(0, scores, alpha, enough, seed)
         for i, label in enumerate(labels(ranked)):
             result = ranked[i]
             low, high = intervals[i]

@@ -108,7 +108,7 @@ def report(
         elif parent:
             console.line(f"report: {parent.where(name)}")
     if outcome.work:
-        console.note(f"work done: {', '.join(f'{n:,} {kind}' for kind, n in outcome.work.most_common())}")
+        console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
         console.line(f"stopped after {len(results):,} of {total or len(wanted):,}: the same command goes on")
     console.line("compare in MLflow: python -m runner ui")

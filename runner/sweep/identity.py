@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 from retrievers.base import code_of, fingerprint, modules_behind, source_hash
@@ -24,7 +25,8 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     Its settings are the objects that its config describes, whose repr leaves out what changes no result (a device, a
     batch size), so that two ways to write one thing are one combination.
     """
-    settings = [repr(experiment.retriever), repr(experiment.metrics)]
+    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # which compare results, and make none
+    settings = [repr(experiment.retriever), repr(measured)]
     if dataset.judgments_for(experiment.retriever_name) is not dataset.judgments:
         settings.append(experiment.retriever_name)
     code = sorted({*code_of(experiment.retriever), *code_of(experiment.metrics), *_evaluating()})

@@ -31,6 +31,9 @@ from runner.tracking.tracker import LoggedRun, State, Sweep
 FAILED, INTERRUPTED = 1, 130
 """Exit codes of a sweep in which a combination failed, or that the user stopped."""
 
+UNCOUNTED = frozenset({"latency", "diagnostics", "searcher", "query terms"})
+"""Kinds of work that are part of a search, not worth counting by themselves."""
+
 
 @dataclass
 class Outcome:
@@ -72,7 +75,7 @@ class SweepRun:
         self._state = State()
         self._experiments: dict[str, Experiment] = {}
         self._queries: dict[str, QueryTable] = {}
-        self._best, self._told = -math.inf, False
+        self._best, self._leading, self._told = -math.inf, "", False
 
     def __enter__(self) -> Self:
         """Begin, once no other process is at the same sweep; raises `ConfigError`."""
@@ -92,6 +95,8 @@ class SweepRun:
         found: dict[str, Experiment] = {}
         for experiment in experiments:
             found.setdefault(combination_id(experiment, self._bench.dataset(experiment.source)), experiment)
+        if repeated := len(experiments) - len(found):
+            console.note(f"{repeated:,} of {len(experiments):,} combinations are the same as another, and done once")
         return found
 
     def finished(self, combination: str, experiment: Experiment) -> Result | None:
@@ -122,12 +127,16 @@ class SweepRun:
                 continue
             self.outcome.reused += combination not in self.outcome.results
             self.outcome.results[combination] = result
+            leads = self._leader(result)
             if progress:
-                progress.advance(best=self._leader(result))
+                progress.advance(best=leads)
             yield combination, result
         if not todo:
+            if progress is None:
+                console.note(f"all {len(combinations):,} were finished before: there is nothing to do")
             return
-        with nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused) as shown:
+        begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, self._leading)
+        with begun as shown:
             for combination, answer in self._computed(todo):
                 shown.advance(failed=isinstance(answer, Failure), best=self._leader(answer))
                 yield combination, answer
@@ -199,7 +208,8 @@ class SweepRun:
             parameters, tags = self._said_of(combination)
             self._tracker.log(Failed(answer.name, parameters, answer.error, answer.traceback, tags))
         else:
-            self.outcome.work.update(stage.kind for stage in answer.timings.stages if not stage.reused)
+            done = (stage.kind for stage in answer.timings.stages if not stage.reused)
+            self.outcome.work.update(kind for kind in done if kind not in UNCOUNTED and not kind.startswith("live "))
             self._hand_over(combination, answer)
             answer = self.outcome.results[combination] = self._slim(answer)
         self._keep_unlogged()
@@ -262,7 +272,8 @@ class SweepRun:
         if isinstance(answer, Failure) or not answer.means[answer.primary] > self._best:
             return None
         self._best = answer.means[answer.primary]
-        return f"{answer.primary} {self._best:.4f} by {answer.name}"
+        self._leading = f"{answer.primary} {self._best:.4f} by {answer.name}"
+        return self._leading
 
 
 def _loaded(folder: Path) -> Result:

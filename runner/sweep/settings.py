@@ -40,7 +40,7 @@ class SweepSettings(Space):
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} is for workers: add sweep.backend=loky (or dask, ray)")
+                    raise ValueError(f"{name} is about worker processes: add sweep.backend=loky (or dask, ray)")
         if self.backend == "loky" and self.address is not None:
             raise ValueError("address is of a cluster: sweep.backend=dask or ray; loky's workers are on this machine")
         return self

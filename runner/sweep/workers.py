@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import platform
+import signal
 import threading
 import time
 import traceback
@@ -34,6 +35,9 @@ Answer = Result | Failure
 
 LOOK_EVERY_S = 0.05
 """How often a combination's time and memory are looked at."""
+
+LOOK_FOR_PARENT_S = 1.0
+"""How often a worker looks whether the process that it works for is there."""
 
 GRACE_S = 5.0
 """How long after its time a combination that cannot even be looked at is ended with its worker."""
@@ -237,14 +241,21 @@ class _Loky:
         from joblib.externals.loky import ProcessPoolExecutor
 
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-        return ProcessPoolExecutor(1, initializer=_ignore_interrupts, env=dict.fromkeys(names, str(self._threads)))
+        return ProcessPoolExecutor(
+            1, initializer=_belong_to, initargs=(os.getpid(),), env=dict.fromkeys(names, str(self._threads))
+        )
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that has the terminal, which ends its workers."""
-    import signal
-
+def _belong_to(parent: int) -> None:
+    """Leave Ctrl-C to the process that has the terminal, which ends its workers; end when that process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_FOR_PARENT_S)
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _limits(settings: SweepSettings) -> Limits:

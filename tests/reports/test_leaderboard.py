@@ -183,3 +183,10 @@ def test_labels_always_tell_results_apart(swept: list[dict[str, object]]) -> Non
     base = result(queries=1, no_result=0, found=False)
     found = labels([replace(base, swept=s) for s in swept])
     assert len(set(found)) == len(found)
+
+
+def test_among_many_what_clearly_differs_does_so() -> None:
+    """However few permutations are asked for: Holm's correction multiplies by the number of tests."""
+    best, *others = (result(str(i), quality=0.9 if i == 0 else 0.1, queries=60) for i in range(60))
+    rows = leaderboard([best, *others], PRIMARY, permutations=100).rows
+    assert all(row.differs for row in rows[1:])

@@ -153,8 +153,8 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJ
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"workers": 2}, "workers is for workers: add sweep.backend=loky"),
-        ({"timeout_s": 2.0}, "timeout_s is for workers"),
+        ({"workers": 2}, "workers is about worker processes: add sweep.backend=loky"),
+        ({"timeout_s": 2.0}, "timeout_s is about worker processes"),
         ({"backend": "loky", "address": "tcp://x"}, "address is of a cluster"),
         ({"backend": "loky", "workers": 0}, "greater than or equal to 1"),
     ],
