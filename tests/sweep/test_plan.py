@@ -410,7 +410,10 @@ def test_nothing_is_wider_than_the_terminal_and_what_is_to_do_stays(
     assert "~40 s" in out
 
 
-def test_a_plan_ends_with_what_it_all_takes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_ends_with_what_it_all_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     console.show_plan(PLAN)
     out = capsys.readouterr().out
     assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 finished before, 1,000 to do" in out
