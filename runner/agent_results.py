@@ -13,12 +13,12 @@ import numpy as np
 import orjson
 
 from retrievers.base import fingerprint
-from runner.agents.figures import OUTCOMES, PROBES, figures
-from runner.agents.matched import latest
-from runner.agents.rankings import ranked
-from runner.agents.stages import NO_GROUND_TRUTH, Artifact
-from runner.agents.summary import described
-from runner.agents.taxonomy import LABELS
+from runner.agents.measures.figures import OUTCOMES, PROBES, figures
+from runner.agents.measures.matched import latest
+from runner.agents.measures.rankings import ranked
+from runner.agents.measures.stages import NO_GROUND_TRUTH, Artifact
+from runner.agents.measures.summary import described
+from runner.agents.measures.taxonomy import LABELS
 from runner.analysis.significance import bootstrap_interval
 from runner.evaluation import environment
 from runner.metrics.abstention import abstention, statuses

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runner.agent_results import result_of
-from runner.agents.stages import artifact
+from runner.agents.measures.stages import artifact
 from runner.metrics.settings import MetricSettings
 from runner.reports.comparability import NotComparable, what_is_same
 from runner.reports.comparison import Statistics, compare

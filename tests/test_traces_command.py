@@ -17,7 +17,7 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import INTERRUPTED, USER_MISTAKE, main
 from runner.agents import evaluation, formats
-from runner.agents.events import load_events
+from runner.agents.events.document import load_events
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import trajectory, world, write_run
 

@@ -18,19 +18,19 @@ import orjson
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import fingerprint, modules_behind, source_hash
-from runner.agents.events import Document, events
+from runner.agents.events.document import Document, events
+from runner.agents.events.sightings import Sighting, View, looking, richer
 from runner.agents.formats import read
-from runner.agents.ground_truth import GroundTruth, ground_truth_in
-from runner.agents.layout import RunFolder
-from runner.agents.outcomes import Outcome, outcome_in, records_in
-from runner.agents.paths import File
-from runner.agents.provenance import provenance_of
+from runner.agents.measures.stages import artifact, rounded
 from runner.agents.reading import read_run
-from runner.agents.sightings import Sighting, View, looking, richer
-from runner.agents.stages import artifact, rounded
-from runner.agents.tasks import Tasks
+from runner.agents.runs.layout import RunFolder
+from runner.agents.runs.outcomes import Outcome, outcome_in, records_in
+from runner.agents.runs.provenance import provenance_of
+from runner.agents.runs.tasks import Tasks
+from runner.agents.runs.walk import place_at
 from runner.agents.trace import Look, ToolCall, Trace
-from runner.agents.walk import place_at
+from runner.agents.truth.ground_truth import GroundTruth, ground_truth_in
+from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
 
 EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
@@ -189,6 +189,6 @@ def _files(folder: Path) -> Iterator[Path]:
 @cache
 def _code() -> str:
     """Return a hash of the modules and tables that make events and metrics."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent / "events"
     tables = [file.read_text(encoding="utf-8") for file in (here / "tools.yaml", *sorted((here / "schema").iterdir()))]
     return fingerprint(*map(source_hash, sorted(modules_behind(__name__))), *tables)

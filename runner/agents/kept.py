@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from runner.agents.stages import Artifact
+from runner.agents.measures.stages import Artifact
 
 FILE = "artifacts.jsonl"
 

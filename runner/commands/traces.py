@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from runner.agents.evaluation import Evaluation, Job, Reading
     from runner.agents.kept import Kept
-    from runner.agents.layout import RunFolder
-    from runner.agents.tasks import Tasks
+    from runner.agents.runs.layout import RunFolder
+    from runner.agents.runs.tasks import Tasks
     from runner.metrics.settings import MetricSettings
     from runner.reports.trace_report import TraceReport
     from runner.tracking.background import BackgroundTracker
@@ -57,8 +57,8 @@ class Done:
 def main(cfg: DictConfig) -> int:
     """Print the events of one trace, or evaluate a folder of runs; return 1 where that failed for one of them."""
     from runner.agents.evaluation import Reading
-    from runner.agents.sightings import looking
-    from runner.agents.tasks import tasks_in
+    from runner.agents.events.sightings import looking
+    from runner.agents.runs.tasks import tasks_in
     from runner.config.objects import ConfigError
     from runner.config.values import resolved
 
@@ -91,7 +91,7 @@ def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
 
 def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks) -> int:
     from runner.agents.evaluation import Evaluation
-    from runner.agents.events import load_events
+    from runner.agents.events.document import load_events
     from runner.config.objects import ConfigError, build
     from runner.reports import console
     from runner.reports.trace_comparisons import verdicts
@@ -155,7 +155,7 @@ def _kept(output: Path) -> Kept:
 
 
 def _runs(path: Path, output: Path, tasks: Tasks) -> list[RunFolder]:
-    from runner.agents.layout import runs_in
+    from runner.agents.runs.layout import runs_in
     from runner.config.objects import ConfigError
 
     own = output.resolve()

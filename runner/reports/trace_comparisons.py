@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.matched import FEWEST
-from runner.agents.summary import described
+from runner.agents.measures.matched import FEWEST
+from runner.agents.measures.summary import described
 from runner.reports.numbers import number, p_value, score
 from runner.reports.tables import Column, Table
 from runner.reports.trace_report import TraceReport

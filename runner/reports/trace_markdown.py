@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.agents.association import CAVEAT as ASSOCIATION_ONLY
-from runner.agents.matched import CAVEAT as COMPARISON_ONLY
+from runner.agents.measures.association import CAVEAT as ASSOCIATION_ONLY
+from runner.agents.measures.matched import CAVEAT as COMPARISON_ONLY
 from runner.reports import trace_comparisons as compared
 from runner.reports import trace_tables as told
 from runner.reports.markdown import escaped, markdown_table

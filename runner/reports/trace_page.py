@@ -5,7 +5,7 @@ Nothing in it is from elsewhere; the same input gives the same bytes. Knows noth
 
 from __future__ import annotations
 
-from runner.agents import association, matched
+from runner.agents.measures import association, matched
 from runner.reports import trace_comparisons, trace_tables, trace_timeline
 from runner.reports.page import render
 from runner.reports.trace_report import TraceReport

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from runner.agents.association import associations
-from runner.agents.events import Document
-from runner.agents.figures import figures
-from runner.agents.matched import compared
-from runner.agents.stages import Artifact, rounded
-from runner.agents.summary import described, summary
+from runner.agents.events.document import Document
+from runner.agents.measures.association import associations
+from runner.agents.measures.figures import figures
+from runner.agents.measures.matched import compared
+from runner.agents.measures.stages import Artifact, rounded
+from runner.agents.measures.summary import described, summary
 from runner.reports.trace_timeline import Timeline, timeline
 
 _LISTS = ("ground_truth_files", "retrieved_files")  # which take most of the room, and enter no mean

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runner.agents.figures import FIGURES, figures
-from runner.agents.stages import Artifact
-from runner.agents.summary import Described
-from runner.agents.taxonomy import LABELS
+from runner.agents.measures.figures import FIGURES, figures
+from runner.agents.measures.stages import Artifact
+from runner.agents.measures.summary import Described
+from runner.agents.measures.taxonomy import LABELS
 from runner.reports.numbers import duration, gist, number, score
 from runner.reports.tables import Column, Table, grouped
 from runner.reports.trace_report import TraceReport

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runner.agents.trail import Trail, trail_of
+from runner.agents.measures.trail import Trail, trail_of
 from runner.reports.numbers import duration
 
 Kind = Literal["read", "search", "write"]

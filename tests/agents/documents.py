@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runner.agents.outcomes import Outcome
-from runner.agents.stages import artifact
+from runner.agents.measures.stages import artifact
+from runner.agents.runs.outcomes import Outcome
 
 CATEGORIES = (
     "file_read",

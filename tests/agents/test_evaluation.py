@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.evaluation import Evaluation, Job, Reading, events_of, jobs_of
-from runner.agents.events import load_events
-from runner.agents.layout import RunFolder, runs_in
-from runner.agents.stages import rounded
-from runner.agents.tasks import Tasks, tasks_in
+from runner.agents.events.document import load_events
+from runner.agents.measures.stages import rounded
+from runner.agents.runs.layout import RunFolder, runs_in
+from runner.agents.runs.tasks import Tasks, tasks_in
 from runner.config.objects import ConfigError
 from tests.agents.formats.written import SESSION, TRANSCRIPT
 from tests.agents.recorded import trajectory, write_run, write_task

@@ -14,11 +14,11 @@ from statistics import fmean
 
 import pytest
 
-from runner.agents.events import events
-from runner.agents.ground_truth import GroundTruth
-from runner.agents.provenance import Provenance
+from runner.agents.events.document import events
+from runner.agents.events.sightings import looking, richer
 from runner.agents.reading import read_run
-from runner.agents.sightings import looking, richer
+from runner.agents.runs.provenance import Provenance
+from runner.agents.truth.ground_truth import GroundTruth
 
 LISTS = sorted((Path(__file__).parent / "hand_checked").glob("*.json"))
 RUN = Provenance("run", "task", "configuration", "suite")

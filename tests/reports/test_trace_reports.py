@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.agents.outcomes import Outcome
-from runner.agents.stages import Artifact, artifact
+from runner.agents.measures.stages import Artifact, artifact
+from runner.agents.runs.outcomes import Outcome
 from runner.reports import trace_comparisons as compared
 from runner.reports import trace_tables as told
 from runner.reports.markdown import escaped

@@ -1,0 +1,1 @@
+"""What an agent's retrieval was worth: on one task, over many, and beside another configuration."""

@@ -1,0 +1,62 @@
+"""What goes together with how well an agent retrieves: reward, cost and time, over the tasks that have both.
+
+Association only: that two figures go up together does not say that one is the cause of the other. Knows nothing of
+configurations; tasks of several may be given together, where the same task counts once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from runner.agents.measures.figures import OUTCOMES, columns
+from runner.agents.measures.stages import Artifact
+from runner.analysis.corrections import holm
+from runner.analysis.correlation import FEWEST, Correlation, spearman
+
+MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency", "ndcg@10")
+"""The measures that outcomes are held against."""
+
+CAVEAT = "Association only: that two figures go together does not make one the cause of the other."
+
+
+def associations(artifacts: Sequence[Artifact], confidence: float = 0.95) -> dict[str, Any]:
+    """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.rounded`.
+
+    `spearman_p` is of one pair of figures alone, `spearman_p_corrected` by Holm for all pairs together. A pair with
+    too few tasks, or with a figure that does not vary, is said not to be computable.
+    """
+    values = columns(artifacts, (*MEASURES, *OUTCOMES))
+    order = np.lexsort(list(values.values()))  # so that the order given changes not even the last digit
+    ordered = {name: column[order] for name, column in values.items()}
+    pairs = list(product(MEASURES, OUTCOMES))
+    found = [spearman(ordered[measure], ordered[outcome], confidence) for measure, outcome in pairs]
+    known = {place: each.p_value for place, each in enumerate(found) if isinstance(each, Correlation)}
+    corrected = dict(zip(known, holm(np.array([*known.values()])).tolist(), strict=True))
+    return {
+        "computable": bool(known),
+        "reason": None if known else f"no measure and outcome that both vary over at least {FEWEST} tasks",
+        "n_joined": int(np.count_nonzero(np.isfinite(values[MEASURES[0]]) & np.isfinite(values["reward"]))),
+        "confidence": confidence,
+        "interpretation": CAVEAT,
+        "correlations": [
+            {"retrieval_metric": measure, "outcome_metric": outcome, **_row(each, corrected.get(place))}
+            for place, ((measure, outcome), each) in enumerate(zip(pairs, found, strict=True))
+        ],
+    }
+
+
+def _row(found: Correlation | str, corrected: float | None) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"computable": False, "reason": found}
+    return {
+        "computable": True,
+        "n": found.n,
+        "spearman_r": found.rho,
+        "interval": list(found.interval) if found.interval else None,
+        "spearman_p": found.p_value,
+        "spearman_p_corrected": corrected,
+    }

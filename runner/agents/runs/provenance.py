@@ -1,0 +1,162 @@
+"""Whose run it is: run, task, configuration, suite and model, from a run's records and from where its folder lies.
+
+It knows nothing of traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from runner.agents.runs.outcomes import Records, agent_of, model_of
+from runner.agents.runs.tasks import Tasks, plain_name
+
+UNKNOWN = "unknown"
+
+_STAGES = ("staging", "official")
+_SHELVES = ("archive", "_raw")  # within a stage, above the runs
+_CONTAINERS = {"runs", "trials", "studies", "results", "benchmarks", "tasks", *_STAGES, *_SHELVES}
+_BATCH = re.compile(r"\d{4}-\d{2}-\d{2}_+\d{2}-\d{2}-\d{2}")
+_REPEAT = re.compile(r"(?:rep|repeat|attempt|trial|seed)[-_]?\d+")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Whose run a trace is of: the fields of the event schema's section of this name."""
+
+    run_id: str
+    task_name: str
+    config_name: str
+    benchmark: str
+    batch_timestamp: str | None = None
+    trial_name: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a run's folder lies: its own name, the repeats below that, the batch, and the names of what holds it.
+
+    `run_id` and `config_name` are told by `runs/{staging,official}/<run>/<config>/`, None elsewhere.
+    """
+
+    name: str
+    above: Sequence[str]
+    repeats: Sequence[str]
+    batch: str | None
+    run_id: str | None = None
+    config_name: str | None = None
+
+
+def provenance_of(folder: Path, records: Records, tasks: Tasks) -> tuple[Provenance, Sequence[Path]]:
+    """Return whose run is in a folder, and the folders where its task is defined.
+
+    What its records say of the task counts more than where it lies; in `runs/{staging,official}/<run>/<config>/` the
+    place counts more for run and configuration.
+    """
+    position = _position(folder)
+    task_name, folders = _task(position, records, tasks)
+    config_name = position.config_name or _config(position, records, task_name)
+    suite = _suite(records)
+    folders = [path for path in folders if path.parent.name == suite] or folders
+    beside = folders[0].parent.name if folders else UNKNOWN
+    trial = records.first_text("result.json: trial_name") or "-".join(position.repeats) or position.name
+    provenance = Provenance(
+        run_id=position.run_id or _run(position, passed={position.name, task_name, config_name}),
+        task_name=task_name,
+        config_name=config_name,
+        benchmark=(suite or UNKNOWN) if beside in {UNKNOWN, *_CONTAINERS} else beside,
+        batch_timestamp=position.batch,
+        trial_name=None if trial == task_name else trial,
+        model=model_of(records),
+    )
+    return provenance, folders
+
+
+def is_task_place(folder: Path) -> bool:
+    """Say whether a folder lies where `runs/{staging,official}/<run>/<config>/` has those of tasks."""
+    below = _below_stage(folder.absolute().parts)
+    return len(below) == 3 and not _BATCH.fullmatch(below[2])
+
+
+def _position(folder: Path) -> _Position:
+    parts = list(folder.absolute().parts[1:])
+    repeats: list[str] = []
+    while len(parts) > 1 and _REPEAT.fullmatch(parts[-1]):
+        repeats.insert(0, parts.pop())
+    batch = next((part for part in reversed(parts) if _BATCH.fullmatch(part)), None)
+    below = _below_stage(folder.absolute().parts)
+    run_id, config_name = below[:2] if len(below) > 2 else (None, None)
+    return _Position(parts[-1] if parts else UNKNOWN, parts[:-1], repeats, batch, run_id, config_name)
+
+
+def _below_stage(parts: Sequence[str]) -> Sequence[str]:
+    for position in range(len(parts) - 1, 0, -1):
+        if parts[position] in _STAGES and parts[position - 1] == "runs":
+            return [part for part in parts[position + 1 :] if part not in _SHELVES]
+    return []
+
+
+def _task(position: _Position, records: Records, tasks: Tasks) -> tuple[str, Sequence[Path]]:
+    definition = records.first_text("result.json: config task path", "config.json: task path")
+    recorded = [
+        records.first_text("result.json: task_name", "results.json: task_id", "task_metrics.json: task_id"),
+        PurePosixPath(definition).name if definition else None,
+    ]
+    signalled = records.first_text("signals.json: task_id")
+    placed = (position.name, signalled) if position.config_name else (signalled, position.name)
+    names = [name for name in (*recorded, *placed) if name]
+    above = () if any(recorded) or signalled else reversed(position.above)
+    for name in (*names, *above):
+        if folders := tasks.of(name):
+            return folders[0].name, folders
+    return plain_name(names[0]), ()
+
+
+def _config(position: _Position, records: Records, task_name: str) -> str:
+    said = records.first_text(
+        "task_metrics.json: config_name",
+        "signals.json: config_name",
+        "config.json: mode",
+        "results.json: config mode",
+        "result.json: config_name",
+    )
+    if said:
+        return said
+    if "signals.json" in records.contents and (agent := agent_of(records)):
+        return agent  # trials kept apart from their runs: what tells them apart is who did them
+    for name in reversed(position.above):
+        if name in _CONTAINERS:
+            break
+        if name != task_name and not _BATCH.fullmatch(name):
+            return name
+    return agent_of(records) or UNKNOWN
+
+
+def _suite(records: Records) -> str | None:
+    definition = records.first_text("result.json: config task path", "config.json: task path")
+    suite = PurePosixPath(definition).parent.name if definition else None
+    return suite or records.first_text(
+        "task_metrics.json: benchmark",
+        "results.json: task_metadata suite",
+        "signals.json: benchmark",
+        "metadata.json: benchmark",
+    )
+
+
+def _run(position: _Position, passed: Collection[str]) -> str:
+    """Return the nearest name above a run that is not its task's, its configuration's, or a shelf's of runs.
+
+    A folder that lies directly on such a shelf is a run of its own.
+    """
+    has_passed = False
+    for name in reversed(position.above):
+        if name in passed or _BATCH.fullmatch(name):
+            has_passed = True
+        elif name not in _CONTAINERS:
+            return name
+        elif not has_passed:
+            break
+    return position.name

@@ -1,0 +1,71 @@
+"""Where tasks are defined: the folders of definitions, found by a task's name however a run spells it.
+
+It knows nothing of what a definition holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runner.agents.runs.walk import walked
+
+_MARKS = {"task.toml", "task.yaml", "instruction.md", "ground_truth.json", "ground_truth_agent.json"}
+_PARTS = ("tests", "solution", "environment")
+_MOST_WORDS = 32  # of a name: a longer one is no task's
+_SEPARATORS = re.compile(r"[_-]+")
+
+_DECORATED = re.compile(
+    r"(?:mcp|bl|baseline|sgonly|sdlc|org|csb|ccb)_(?:[a-z]+_)*"
+    r"(?P<name>[A-Za-z0-9.]+(?:-[A-Za-z0-9.]+)+)(?:_[A-Za-z0-9]{6,8})?"
+)
+_TRIAL_SUFFIX = re.compile(r"__[A-Za-z0-9]{5,12}$")
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The folders of task definitions by name; a name is the same with hyphens or underscores, in either case."""
+
+    folders: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+
+    def of(self, name: str) -> Sequence[Path]:
+        """Return the folders of a task, none if it is not known.
+
+        A run may decorate the name with a configuration, a suite or a random end, set off by underscores: then it is
+        the longest part that is a task, and has more than one word.
+        """
+        words = name.split("_")[:_MOST_WORDS]
+        spans = [(start, end) for start in range(len(words)) for end in range(start + 1, len(words) + 1)]
+        for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+            key = _key("_".join(words[start:end]))
+            if key in self.folders and ("-" in key or end - start == len(words)):
+                return self.folders[key]
+        return ()
+
+
+def tasks_in(roots: Iterable[Path]) -> Tasks:
+    """Find the definitions of tasks below folders: a folder with a task's files, its tests or its solution."""
+    found: dict[str, list[Path]] = {}
+    for root in roots:
+        for place in walked(root, inside=lambda name: name not in _PARTS):
+            if place.files & _MARKS or any(part in place.folders for part in _PARTS):
+                folders = found.setdefault(_key(place.path.name), [])
+                folders += [place.path] if place.path not in folders else []
+    return Tasks({name: tuple(folders) for name, folders in found.items()})
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a task without what a run adds to it, for where its definition is not at hand.
+
+    That is `__` and a trial's random end, and around a name with hyphens a configuration's or a suite's prefix and
+    another random end: `mcp_ccx-migration-114_0b2c8f22`, `sdlc_test_envoy-code-review-001_Z8m4il`.
+    """
+    name = _TRIAL_SUFFIX.sub("", name)
+    decorated = _DECORATED.fullmatch(name)
+    return decorated["name"] if decorated else name
+
+
+def _key(name: str) -> str:
+    return _SEPARATORS.sub("-", name).casefold()

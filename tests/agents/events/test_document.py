@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.agents.events.document import SCHEMA_VERSION, Document, check, events, gold_of, load_events
+from runner.agents.events.sightings import Sighting, looking, richer
+from runner.agents.reading import read_run
+from runner.agents.runs.provenance import Provenance
+from runner.agents.trace import Step, ToolCall, Trace
+from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, ground_truth_in
+from runner.config.objects import ConfigError
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+RUN = Provenance("run", "task", "baseline", "suite")
+NOTHING = GroundTruth()
+
+
+def trace(*calls: ToolCall, cwds: Sequence[str] = (), **others: Any) -> Trace[Sighting]:
+    look = looking()
+    steps = [Step(index, f"id{index}", look(call)) for index, call in enumerate(calls)]
+    return Trace(source="trajectory", steps=steps, cwds=cwds, **others)
+
+
+def call(name: str, result: str | None = None, **arguments: Any) -> ToolCall:
+    return ToolCall(name, arguments, result)
+
+
+def document(*calls: ToolCall, gold: Sequence[str] = (), **others: Any) -> Document:
+    truth = GroundTruth(files=[GoldFile(path) for path in gold])
+    return events(trace(*calls, **others), truth, RUN, WHEN)
+
+
+def files(found: Document) -> list[list[str]]:
+    return [event["target_files"] for event in found["events"]]
+
+
+def test_a_document_has_the_steps_with_their_files_and_what_of_them_is_gold() -> None:
+    found = document(
+        call("Grep", "src/b.py:1:x\nsrc/a.py:1:x", pattern="x"),
+        call("Read", "1\tx", file_path="/workspace/src/A.py"),
+        call("TodoWrite"),
+        gold=["src/a.py", "src/c.py"],
+    )
+    assert files(found) == [["src/b.py", "src/a.py"], ["src/A.py"], []]
+    assert [event["matched_ground_truth_files"] for event in found["events"]] == [["src/a.py"], ["src/a.py"], []]
+    assert found["events"][1]["original_paths"] == ["/workspace/src/A.py"]
+    assert "original_paths" not in found["events"][0]
+    assert found["events"][0]["arguments"] == {"query": "x"}
+    assert found["summary"] == {
+        "total_events": 3,
+        "mcp_events": 0,
+        "local_events": 3,
+        "unique_files_accessed": 2,
+        "ground_truth_files_hit": 1,
+        "ground_truth_files_total": 2,
+        "first_ground_truth_hit_step": 0,
+        "events_by_category": {"code_search": 1, "file_read": 1, "other": 1},
+    }
+
+
+def test_the_same_file_has_one_name_however_it_was_seen() -> None:
+    found = document(
+        call("Bash", "x", command="cat /workspace/kafka--07/core/A.java"),
+        call("read_file", repo="github.com/x/kafka--07", path="core/A.java"),
+        call("Read", file_path="/home/me/k/core/A.java"),
+        gold=["kafka::core/A.java"],
+        cwds=["/home/me/k"],
+    )
+    assert files(found) == [["core/A.java"]] * 3
+    assert found["events"][0]["inferred"] == "shell"
+    assert found["ground_truth"]["files"] == ["kafka::core/A.java"]
+    assert found["summary"]["ground_truth_files_hit"] == 1
+
+
+def test_files_of_several_repositories_are_named_with_theirs() -> None:
+    reads = [call("read_file", repo=f"github.com/x/{name}--v1", path="README.md") for name in ("kafka", "flink")]
+    found = document(*reads, gold=["flink::README.md"])
+    assert files(found) == [["kafka::README.md"], ["flink::README.md"]]
+    assert [event["hits_ground_truth"] for event in found["events"]] == [False, True]
+
+
+def test_a_command_that_reads_and_writes_is_two_events_of_a_step() -> None:
+    found = document(call("Bash", "", command="cat a.py"), call("Bash", "x", command="cat a.py | tee b.py"))
+    assert [(event["step_index"], event["tool_category"]) for event in found["events"]] == [
+        (0, "file_read"),
+        (1, "file_read"),
+        (1, "file_write"),
+    ]
+
+
+def test_what_was_lost_is_said_and_so_is_that_nothing_is_there() -> None:
+    lost = events(trace(call("Read"), losses={"cut results": 3, "calls without a name": 1}), NOTHING, RUN, WHEN)
+    assert lost["coverage"]["degraded_reason"] == "cut results (3); calls without a name (1)"
+    empty = events(Trace(source=None, losses={"a file is missing": 1}), NOTHING, RUN, WHEN)["coverage"]
+    assert empty["degraded_reason"] == "no usable trace; a file is missing (1)"
+    assert (empty["trace_source"], empty["has_trajectory"], empty["has_transcript"]) == (None, False, False)
+    assert document()["coverage"]["degraded_reason"] == "no tool calls"
+    assert document(call("Read"))["coverage"]["degraded_reason"] is None
+
+
+def test_all_of_the_ground_truth_is_there_under_the_names_of_its_files() -> None:
+    truth = GroundTruth(
+        files=[GoldFile("kafka::core/A.java")],
+        symbols=[GoldSymbol("core/A.java", "A")],
+        chunks=[GoldChunk("core/A.java", 3, 5), GoldChunk("kafka::core/A.java", 7, 7)],
+        expected_edit_files=[GoldFile("core/A.java")],
+        source="expected_changes.json",
+        confidence="high",
+        problems=["solve.sh: no patch"],
+    )
+    found = events(trace(), truth, RUN, WHEN)
+    assert found["ground_truth"] == {
+        "files": ["kafka::core/A.java"],
+        "symbols": [{"file": "core/A.java", "symbol": "A", "repo": None}],
+        "chunks": [
+            {"file": "kafka::core/A.java", "line_start": start, "line_end": end, "annotation": None}
+            for start, end in ((3, 5), (7, 7))
+        ],
+        "expected_edit_files": ["kafka::core/A.java"],
+    }
+    assert found["coverage"]["has_chunk_ground_truth"]
+    assert found["coverage"]["ground_truth_problems"] == ["solve.sh: no patch"]
+    assert "expected_edit_files" not in document()["ground_truth"]
+
+
+def test_times_and_tokens_that_are_no_numbers_are_left_out() -> None:
+    sighting = looking()(call("Read"))
+    steps = [
+        Step(0, "a", sighting, elapsed_s=float("nan"), tokens=-1),
+        Step(1, "b", sighting, True, 1.23456, 7, 1_767_225_601.25),
+    ]
+    found = events(Trace(source="transcript", steps=steps), NOTHING, RUN, WHEN)["events"]
+    assert [(event["elapsed_seconds"], event["cumulative_tokens"]) for event in found] == [(None, None), (1.235, 7)]
+    assert [event["is_subagent"] for event in found] == [False, True]
+    assert [event["timestamp"] for event in found] == [None, "2026-01-01T00:00:01.250+00:00"]
+
+
+def test_a_document_is_read_again_as_it_was_written(tmp_path: Path) -> None:
+    written = document(call("Read", file_path="a.py"), gold=["a.py"])
+    file = tmp_path / "task.retrieval_events.json"
+    file.write_text(json.dumps(written))
+    assert load_events(file) == written
+    assert written["schema_version"] == SCHEMA_VERSION
+
+
+def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "task.json"
+    later = {**document(), "schema_version": "1.7", "more": 1}
+    file.write_text(json.dumps(later))
+    assert load_events(file) == later
+    file.write_text(json.dumps({**later, "schema_version": "2.0"}))
+    with pytest.raises(ConfigError, match=r"task.json: schema_version is '2.0'; this program reads 1.x") as error:
+        load_events(file)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "schema_version is None"),
+        ('{"schema_version": "1.1"}', "the document: .*required"),
+        ('{"schema_version": 1.1}', "schema_version is 1.1"),
+    ],
+)
+def test_what_is_no_document_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "task.json"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        load_events(file)
+
+
+def test_a_document_that_is_wrong_is_named_by_its_place() -> None:
+    wrong = document(call("Read", file_path="a.py"))
+    wrong["events"][0]["tool_category"] = "reading"
+    with pytest.raises(ConfigError, match="events: events/0/tool_category"):
+        check(wrong)
+    wrong = document()
+    wrong["more"] = 1
+    with pytest.raises(ConfigError, match="more"):
+        check(wrong)
+    check(wrong, extended=True)
+
+
+def test_documents_of_version_1_0_are_valid() -> None:
+    old = {**document(call("Read", file_path="/app/a.py"), gold=["a.py"]), "schema_version": "1.0"}
+    del old["events"][0]["original_paths"], old["coverage"]["ground_truth_problems"]
+    check(old)
+
+
+PATHS = st.sampled_from(
+    ["src/a.py", "/workspace/src/a.py", "b.py", "k--1/src/a.py", "x/src/a.py", "\ud800.py", "a::b.py"]
+)
+GOLD = st.builds(GoldFile, PATHS, st.none() | st.sampled_from(["k", "o/k--1", "other", ""]))
+TRUTHS = st.builds(
+    GroundTruth,
+    files=st.lists(GOLD, max_size=3),
+    chunks=st.lists(st.builds(GoldChunk, PATHS, st.just(1), st.just(2)), max_size=2),
+    symbols=st.lists(st.builds(GoldSymbol, PATHS, st.text(max_size=5)), max_size=2),
+    expected_edit_files=st.none() | st.lists(GOLD, max_size=2),
+)
+CALLS = st.builds(
+    ToolCall,
+    st.sampled_from(["Read", "Write", "Grep", "Bash", "mcp__x__read_file", "keyword_search", "\udfff", "Edit(path"]),
+    st.dictionaries(
+        st.sampled_from(["path", "file_path", "command", "repo", "query"]),
+        PATHS | st.text(max_size=20) | st.lists(PATHS, max_size=2) | PATHS.map("cat {} > c.py".format) | st.integers(),
+    ),
+    st.none() | st.text(max_size=60) | PATHS.map("{}:1:x".format),
+)
+
+
+@given(st.lists(CALLS, max_size=6), TRUTHS, st.dictionaries(st.text(max_size=9), st.integers(1, 9), max_size=2))
+def test_any_trace_gives_the_same_valid_document_twice(
+    calls: list[ToolCall], truth: GroundTruth, losses: dict[str, int]
+) -> None:
+    first = events(trace(*calls, losses=losses), truth, RUN, WHEN)
+    assert json.dumps(first) == json.dumps(events(trace(*calls, losses=losses), truth, RUN, WHEN))
+    found = gold_of(first)
+    for event in first["events"]:
+        gold = list(dict.fromkeys(found[name] for name in event["target_files"] if name in found))
+        assert event["matched_ground_truth_files"] == gold
+        assert event["hits_ground_truth"] == bool(gold)
+
+
+@pytest.mark.parametrize(
+    ("trial", "task", "gold", "by_arguments", "seen"),
+    [
+        ("000624051b19", "csb_sdlc_test/envoy-code-review-001", 4, 4, 4),  # 3 in calls that are whole, 1 in a cut one
+        ("002a72814c6d", "csb_org_migration/ccx-migration-114", 11, 2, 10),
+        ("0a5898e7708f", "csb_org_compliance/ccx-compliance-190", 11, 10, 11),
+        ("04fc056c642f", "csb_sdlc_test/aspnetcore-code-review-001", 2, 2, 2),
+    ],
+)
+def test_the_gold_of_real_trials_is_seen(
+    real_traces: Path, trial: str, task: str, gold: int, by_arguments: int, seen: int
+) -> None:
+    """`by_arguments` counts what arguments alone name, without results and shell commands."""
+    file = real_traces / "trials" / trial / "trajectory.json"
+    truth = ground_truth_in(real_traces / "ground_truth" / task)
+    look = looking(shell=False)
+
+    def without_result(call: ToolCall) -> Sighting:
+        return look(ToolCall(call.name, call.arguments, None))
+
+    bare = events(read_run(file, None, without_result, richer), truth, RUN, WHEN)["summary"]
+    full = events(read_run(file, None, looking(), richer), truth, RUN, WHEN)["summary"]
+    assert bare["ground_truth_files_total"] == gold
+    assert bare["ground_truth_files_hit"] == by_arguments
+    assert full["ground_truth_files_hit"] == seen

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.agents.events import search_results
+from runner.agents.truth.paths import File
+
+KAFKA = "github.com/x/kafka--07"
+MARKDOWN = f"# {KAFKA} – core/A.java\n1: class A\n\n# {KAFKA} – core/B.java\n2: # not/a – header.py\n"
+BLOCKS = {
+    "blocks": [
+        {"type": "file", "repo": KAFKA, "file": "core/A.java", "chunks": [{"content": '1: {"file": "no.py"}'}]},
+        {"file": "core/B.java", "repo": KAFKA, "chunks": None, "url": f"https://s.com/{KAFKA}/-/blob/core/B.java"},
+    ]
+}
+BOTH = [File("core/A.java", KAFKA), File("core/B.java", KAFKA)]
+
+
+def wrapped(text: str) -> str:
+    return json.dumps({"meta": None, "content": [{"type": "text", "text": text}], "isError": False})
+
+
+@pytest.mark.parametrize(
+    "result",
+    [MARKDOWN, json.dumps({"text": MARKDOWN}), wrapped(MARKDOWN), json.dumps(BLOCKS), wrapped(json.dumps(BLOCKS))],
+)
+def test_a_server_s_search_shows_the_same_files_in_every_wrapping(result: str) -> None:
+    assert search_results.found(result, search_results.matching) == BOTH
+
+
+@pytest.mark.parametrize("result", [wrapped(MARKDOWN), json.dumps({"text": MARKDOWN}), wrapped(json.dumps(BLOCKS))])
+def test_a_result_that_was_cut_short_shows_what_is_whole_in_it(result: str) -> None:
+    cut = result[: result.index("core/B.java") + 4]
+    assert [file.path for file in search_results.found(cut, search_results.matching)] == ["core/A.java"]
+
+
+def test_a_link_names_repository_and_path() -> None:
+    text = f"see [A](https://s.com/{KAFKA}@0f0f/-/blob/core/my%20A.java?L1-9) and https://s.com/{KAFKA}/-/blob/b.py#L3."
+    assert search_results.told(text) == [File("core/my A.java", KAFKA), File("b.py", KAFKA)]
+
+
+def test_a_listing_of_a_server_leaves_folders_out() -> None:
+    listing = {"files": [{"path": "core/x.d/", "isDirectory": True}, {"path": "core/AUTHOR", "isDirectory": False}]}
+    assert search_results.found(json.dumps(listing), search_results.listed) == [File("core/AUTHOR")]
+    text = json.dumps({"text": "core/test/\ncore/A.java\n"})
+    assert search_results.found(text, search_results.listed) == [File("core/A.java")]
+
+
+def test_revisions_that_are_compared_show_the_files_that_differ() -> None:
+    result = json.dumps({"files": [{"hunks": [{"body": "+ x"}], "path": "src/a.js"}], "repository": KAFKA})
+    assert search_results.found(result, search_results.changed) == [File("src/a.js", KAFKA)]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        f"URL: https://s.com/{KAFKA}@0f/-/blob/core/A.java%3FL1-9\n1: x",
+        json.dumps({"text": f"URL: https://s.com/{KAFKA}@0f/-/blob/core/A.java\n1: x"}),
+        wrapped(f"URL: https://s.com/{KAFKA}@0f/-/blob/core/A.java\n1: x"),
+        wrapped(f"URL: https://s.com/{KAFKA}@0f/-/blob/core/A.java\n1: x")[:-24],
+        json.dumps({"content": "1: URL: none", "url": f"https://s.com/{KAFKA}@0f/-/blob/core/A.java"}),
+        wrapped(json.dumps({"content": "1: x", "url": f"https://s.com/{KAFKA}@0f/-/blob/core/A.java"})),
+    ],
+)
+def test_a_reader_s_result_says_which_file_it_is_of(result: str) -> None:
+    assert search_results.opened(result) == File("core/A.java", KAFKA)
+
+
+def test_an_editor_s_view_says_so_too_and_plain_content_does_not() -> None:
+    view = "Here's the result of running `cat -n` on /workspace/src/a.py:\n     1\tx"
+    assert search_results.opened(view) == File("/workspace/src/a.py")
+    assert search_results.opened(f"1\tsee URL: https://s.com/{KAFKA}/-/blob/a.py") is None
+    assert search_results.opened("") is None
+
+
+def test_a_folder_that_was_read_shows_the_files_in_it() -> None:
+    tree = f"1: 100644 blob {'0' * 40}\ta.go\n2: 040000 tree {'0' * 40}\tsub\n"
+    assert search_results.in_tree(tree) == search_results.in_tree(wrapped(json.dumps({"content": tree}))) == ["a.go"]
+
+
+def test_folders_may_have_spaces_where_a_line_is_surely_a_path() -> None:
+    lines = "/w/my docs/a.py\nsrc/my docs/b.py:3:import c.py\nsee src/c.py:1:x\n/w/d.py /w/e.py\n"
+    assert list(search_results.matching(lines)) == ["/w/my docs/a.py", "src/my docs/b.py"]
+    assert list(search_results.listed("./my docs/a.py\nb.py  c.py\n")) == ["./my docs/a.py", "b.py", "c.py"]
+
+
+def test_lines_of_grep_name_files_in_all_their_forms() -> None:
+    text = "src/a.py:3:x = 1\nsrc/b.py-4-y\nsrc/c.py:import d\nsrc/e.py\nf.py\n7:from src/x.py import y\n8-z\n--\n"
+    assert list(dict.fromkeys(search_results.matching(text))) == [
+        "src/a.py",
+        "src/b.py",
+        "src/c.py",
+        "src/e.py",
+        "f.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["Found 3 files", "//a/b.h: note", "http://a/b.py: x", "a::b(c)", "  src/a.py: x", "ok"]
+)
+def test_lines_of_content_name_none(line: str) -> None:
+    assert list(search_results.matching(line)) == []
+
+
+def test_listings_in_columns_in_long_form_and_under_heads_are_read() -> None:
+    assert list(search_results.listed("a.py  src  LICENSE\nb.c", "x")) == ["x/a.py", "x/LICENSE", "x/b.c"]
+    long = "total 8\ndrwxr-xr-x 1 me me 4096 Feb  3 03:32 x.d\n-rw-r--r-- 1 me me 75 Mar 22 01:25 notes\n"
+    assert list(search_results.listed(long, "x")) == ["x/notes"]
+    assert list(search_results.listed("lib:\na.py\n\nlib/b:\nc.py\n", None)) == ["lib/a.py", "lib/b/c.py"]
+    assert list(search_results.listed("./a.py\nb.py", None, "x")) == ["x/./a.py"]
+    assert list(search_results.listed("find . -name a.py\nNo such a.py", "")) == []
+
+
+def test_a_diff_names_its_files_without_a_and_b() -> None:
+    diff = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n"
+    assert {*search_results.changed(diff)} == {"src/a.py"}
+    assert [*search_results.changed("*** Begin Patch\n*** Update File: b/c.py\n")] == ["b/c.py"]
+
+
+def test_what_a_harness_appends_is_not_shown() -> None:
+    assert search_results.shown('a.py\n\n[metadata] {"filenames": ["b.py"]}') == "a.py\n"
+    assert search_results.shown("a.py\n\n[stdout]\na.py") == "a.py\n"
+    assert search_results.shown("[metadata]\nname = x") == "[metadata]\nname = x"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "<tool_use_error>Sibling tool call errored</tool_use_error>",
+        "File does not exist.\n\n[error] tool reported failure",
+        'repository not found: repo not found: name="x"',
+        "Error: EISDIR",
+        '{"content": [], "isError": true}',
+        "File content (30000 tokens) exceeds maximum allowed tokens (25000).",
+    ],
+)
+def test_refusals_are_told_from_content(result: str) -> None:
+    assert search_results.is_failure(result)
+
+
+@pytest.mark.parametrize(
+    "result", ["src/error.py:3: raise failed", "error.py", "1\terror: not found", "The file /a.py has been updated", ""]
+)
+def test_content_is_told_from_refusals(result: str) -> None:
+    assert not search_results.is_failure(result)
+
+
+def test_what_programs_miss_is_known() -> None:
+    text = "cat: a.py: No such file or directory\nls: cannot access 'b': No such file or directory"
+    assert search_results.missing(f"{text}\ngrep: c: Is a directory") == {"a.py", "b", "c"}
+
+
+@given(
+    st.text(max_size=200) | st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=6).map(json.dumps)
+)
+def test_any_text_is_read_as_a_result(text: str) -> None:
+    for lines in (search_results.listed, search_results.matching, search_results.changed, search_results.headed):
+        assert all(isinstance(file, File) for file in search_results.found(text, lines))
+    search_results.opened(text)
+    assert search_results.is_failure(text) in (True, False)
+
+
+def test_deep_nesting_is_no_trouble() -> None:
+    assert search_results.found("[" * 100_000 + "]" * 100_000, search_results.matching) == []
+    assert search_results.found('{"text":' * 900 + "1" + "}" * 900, search_results.matching) == []

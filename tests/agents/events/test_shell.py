@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.agents.events.shell import Use, uses
+
+WORDS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh grep -rl {} \; \ > >> 2>&1 git show : cd $x
+    # ls || -- - -type d -n"""
+FRAGMENTS = st.sampled_from([*WORDS.split(), "\n", ""])
+
+
+def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(use.category, use.files) for use in uses(command)]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cat src/a.py", [("file_read", ("src/a.py",))]),
+        ("cat -n 'src/my file.py' \"src/b.py\"", [("file_read", ("src/my file.py", "src/b.py"))]),  # quoted
+        ("head -n 20 a.py", [("file_read", ("a.py",))]),
+        ("tail -20 a.py b.py", [("file_read", ("a.py", "b.py"))]),
+        ("sed -n '10,20p' src/a.py", [("file_read", ("src/a.py",))]),
+        ("sed -n -e 1p -e 5p src/a.py", [("file_read", ("src/a.py",))]),
+        ("sed -i 's/a/b/' src/a.py", [("file_write", ("src/a.py",))]),
+        ("awk -F: '{print $1}' a.txt", [("file_read", ("a.txt",))]),
+        ("less /etc/hosts", [("file_read", ("/etc/hosts",))]),
+        ("grep -n 'a b' src/a.py", [("code_search", ("src/a.py",))]),
+        ("grep -A 3 -e foo src/a.py", [("code_search", ("src/a.py",))]),
+        ("rg -t py foo", [("code_search", ())]),
+        ("grep -rn foo src", [("code_search", ())]),
+        ("find . -name '*.py'", [("file_search", ())]),
+        ("ls -la src", [("file_search", ())]),
+        ("wc -l src/a.py", [("file_search", ("src/a.py",))]),
+        ("git show HEAD~1:src/a.py", [("file_read", ("src/a.py",))]),
+        ("git diff HEAD -- src/a.py", [("commit_search", ("src/a.py",))]),
+        ("git --no-pager -C sub log --oneline -5 a.py", [("commit_search", ("sub/a.py",))]),
+        ("git show --stat HEAD", [("commit_search", ())]),
+        ("git commit -m 'a.py'", []),
+        ("npm test", []),
+        ("cat $FILE *.py", [("file_read", ())]),
+        ("cat a.py | grep foo | head -5", [("file_read", ("a.py",))]),
+        ("cat a.py && cat b.py; cat c.py || cat d.py", [("file_read", (f"{name}.py",)) for name in "abcd"]),
+        ("cd /workspace/x && cat a.py", [("file_read", ("/workspace/x/a.py",))]),
+        ("cd x; cd y; cat a.py", [("file_read", ("x/y/a.py",))]),
+        ("bash -lc 'cd x && cat a.py'", [("file_read", ("x/a.py",))]),
+        ("echo $(cat a.py)", [("file_read", ("a.py",))]),
+        ("find . -name '*.py' | xargs grep -l foo", [("file_search", ()), ("code_search", ())]),
+        ("find . -type f -exec grep -l foo {} \\;", [("code_search", ())]),
+        ("cat a.py > b.py", [("file_read", ("a.py",)), ("file_write", ("b.py",))]),
+        ("cat > b.py <<'EOF'\ncat c.py\nEOF\ncat d.py", [("file_write", ("b.py",)), ("file_read", ("d.py",))]),
+        ("echo x >> notes.md 2>/dev/null", [("file_write", ("notes.md",))]),
+        ("make 2> errors.log >/dev/null", []),
+        ("echo x | tee -a notes.md", [("file_write", ("notes.md",))]),
+        ("cp a.py b.py", [("file_write", ("b.py",))]),
+        ("# cat a.py isn't run\ncat b.py # nor c.py", [("file_read", ("b.py",))]),
+        ("X=1 sudo timeout 30 cat a.py", [("file_read", ("a.py",))]),
+        ("for f in x; do cat a.py; done", [("file_read", ("a.py",))]),
+        (
+            "for f in a.py *.py 'b c'; do cat src/$f; done",
+            [("file_read", ("src/a.py",)), ("file_read", ()), ("file_read", ())],
+        ),
+        ("for r in x y; do git -C /w/$r log -3 a.py; done", [("commit_search", (f"/w/{r}/a.py",)) for r in "xy"]),
+        ('for d in x y; do\n  grep foo "${d}/a.py" && echo $d\ndone', [("code_search", (f"{d}/a.py",)) for d in "xy"]),
+        ("for f in a b; do cat $g; done", [("file_read", ())]),
+        ("cat a\\\n.py 2>&1", [("file_read", ("a.py",))]),
+        ("grep '|' a.py", [("code_search", ("a.py",))]),
+        ("cat 'a.py", [("file_read", ("a.py",))]),  # cut short
+        ("nice -n 19 env A=1 cat a.py", [("file_read", ("a.py",))]),
+        ("git log --grep 'mend src/a.py'", [("commit_search", ())]),
+        ("fd -e py foo src", [("file_search", ())]),
+        ("", []),
+    ],
+)
+def test_a_command_names_the_files_that_its_programs_open_search_and_write(
+    command: str, expected: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    assert named(command) == expected
+
+
+def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
+    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src")
+    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x")
+    assert uses("ls a b")[0].inside is None
+    assert uses("find /r/src -name x")[0].inside == "/r/src"
+    assert uses("find . -type d")[0].lists is None
+    assert uses("grep -rn foo src | wc -l")[0].lists is None
+    assert [use.lists for use in uses("ls; ls src | wc -l")] == ["listing", None]
+    assert uses("grep -n foo a.py")[0].lists is None
+    assert uses("grep -n foo a.py b.py")[0].lists == "matches"
+    assert uses("grep -q foo a.py") == []
+    assert uses("cat a.py")[0].shows
+    assert uses("find . -exec cat {} +")[0].shows
+    assert uses("cat a.py 2>/dev/null || echo 'not there'")[0].otherwise == "not there"
+
+
+@given(st.lists(FRAGMENTS, max_size=25).map(" ".join) | st.text(max_size=80))
+def test_any_text_is_read_as_a_command(command: str) -> None:
+    for use in uses(command):
+        assert all(use.files)
+
+
+def test_commands_within_commands_are_read_to_a_depth() -> None:
+    command = "cat a.py"
+    for _ in range(2):
+        command = f'bash -c "{command.replace(chr(34), chr(92) + chr(34))}"'
+    assert named(command) == [("file_read", ("a.py",))]
+    assert len(uses("find . -exec " * 3000)) == 1
+    assert uses("xargs " * 3000) == []

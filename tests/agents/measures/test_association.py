@@ -1,0 +1,61 @@
+"""What goes together with retrieval: scipy is the oracle, and too little to say is said."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from runner.agents.measures.association import MEASURES, associations
+from runner.agents.measures.figures import OUTCOMES as FIGURES
+from runner.agents.measures.stages import artifact
+from tests.agents.documents import OUTCOMES, documents, done
+
+FOUND = [["a.py"], ["x.py"], ["x.py", "a.py"], ["a.py", "b.py"], ["x.py", "y.py", "b.py"], ["b.py", "x.py", "a.py"]]
+
+
+def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = found["correlations"]
+    (one,) = [each for each in rows if (each["retrieval_metric"], each["outcome_metric"]) == (measure, outcome)]
+    return one
+
+
+def test_each_measure_is_held_against_each_outcome() -> None:
+    rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
+    found = associations([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)])
+    recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
+    expected = stats.spearmanr(recall, rewards)
+    one = row(found, "file_recall", "reward")
+    assert (one["spearman_r"], one["spearman_p"]) == pytest.approx((expected.statistic, expected.pvalue))
+    assert (one["n"], found["n_joined"]) == (6, 6)
+    assert one["interval"][0] < one["spearman_r"] < one["interval"][1]
+    told = [each for each in found["correlations"] if each["computable"]]
+    least = min(told, key=lambda each: float(each["spearman_p"]))
+    assert least["spearman_p_corrected"] == pytest.approx(min(least["spearman_p"] * len(told), 1))
+    assert least["spearman_p_corrected"] > least["spearman_p"]
+    assert len(found["correlations"]) == len(MEASURES) * len(FIGURES)
+    assert row(found, "mrr", "cost") == {
+        "retrieval_metric": "mrr",
+        "outcome_metric": "cost",
+        "computable": False,
+        "reason": "insufficient_paired_data (n=0, need >= 5)",
+    }
+
+
+def test_four_tasks_are_too_few_to_say_anything() -> None:
+    found = associations([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])])
+    assert not found["computable"]
+    assert found["reason"] == "no measure and outcome that both vary over at least 5 tasks"
+    assert all(not each["computable"] for each in found["correlations"])
+
+
+@settings(max_examples=20)
+@given(st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=9), st.randoms(use_true_random=False))
+def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
+    shuffled = chance.sample(artifacts, len(artifacts))
+    assert json.dumps(associations(shuffled), allow_nan=False) == json.dumps(associations(artifacts))
