@@ -2,8 +2,9 @@
 
 It knows nothing of judgments, measures, Hydra or MLflow, and works without them:
 
-    from retrievers.base import Corpus, MemoryStore
+    from retrievers.base import Corpus
     from retrievers.bm25 import BM25
+    from retrievers.store import MemoryStore
 
     corpus = Corpus(ids=["a", "b"], texts=["a red boat", "a blue house"])
     rankings = BM25().index(corpus, MemoryStore()).search(["red"], k=10)

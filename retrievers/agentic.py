@@ -14,9 +14,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.asking import Call, account, call, check_prompt, filled, lines_of, numbered
-from retrievers.base import NOTHING, Corpus, NoStore, Rankings, Store, Work, planned, rank, rankings_key
+from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.chat import Chat
+from retrievers.search import Work, planned, rankings_key
 from retrievers.stages import Account, Base, Stage, concluded, found_by, reciprocal_ranks, told
+from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
 
 ENOUGH = "ENOUGH"

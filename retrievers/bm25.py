@@ -20,8 +20,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Key, NoStore, Rankings, Store, Work, fingerprint, rankings_key
+from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.postings import Postings, postings_key, postings_of
+from retrievers.search import Work, rankings_key
+from retrievers.store import Key, NoStore, Store, fingerprint
 from retrievers.threads import available, side_by_side
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]

@@ -143,7 +143,7 @@ def _retry_after(response: httpx.Response) -> float:
         return float(said)
     try:
         until = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one with a number that no date has
         return 0.0
     until = until.replace(tzinfo=until.tzinfo or UTC)  # a date of HTTP is in GMT, said or not (5.6.7)
     return max((until - datetime.now(UTC)).total_seconds(), 0.0)

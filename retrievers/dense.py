@@ -18,26 +18,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import (
-    NOTHING,
-    TIMED_QUERIES,
-    Arrays,
-    Corpus,
-    Key,
-    NoStore,
-    Rankings,
-    RetrieverError,
-    Store,
-    Work,
-    code_of,
-    no_rankings,
-    rank,
-    rankings_key,
-)
+from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, no_rankings, rank
+from retrievers.code import code_of
 from retrievers.encoders.base import Encoder, PlannedEncoder, Vectors
+from retrievers.search import TIMED_QUERIES, Work, rankings_key
+from retrievers.store import Arrays, Key, NoStore, Store
 
 BATCH = 1024
-"""How many queries are searched together, after those that are timed."""
+"""How many queries are searched together, exactly, after those that are timed."""
 
 _FEWEST_BITS = 3  # of a code: FAISS compares eight at once
 
@@ -175,18 +163,22 @@ class DenseSearcher:
     index: faiss.Index | None
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query; the first queries are searched one by one, and timed."""
+        """Return the k best documents of each query.
+
+        The first queries are searched one by one, and timed, and so are all of an approximate index, which may find
+        other documents for a query when more are asked at once.
+        """
         vectors, embedding_seconds = self.embed(queries, store)
         found, seconds = no_rankings(len(queries), k), embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
         asked = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
-        starts = [*range(min(TIMED_QUERIES, len(asked))), *range(TIMED_QUERIES, len(asked), BATCH)]
-        for start, end in pairwise([*starts, len(asked)]):
+        alone = len(asked) if self.index is not None else min(TIMED_QUERIES, len(asked))
+        for start, end in pairwise([*range(alone), *range(alone, len(asked), BATCH), len(asked)]):
             began, block = time.perf_counter(), asked[start:end]
             directions = vectors[block] / lengths[block, None] if self.settings.metric == "cosine" else vectors[block]
             best = self._exact(directions, k) if self.index is None else self._nearly(self.index, directions, k)
             found.documents[block], found.scores[block] = best.documents, best.scores
-            seconds[block] += time.perf_counter() - began
+            seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
         return replace(found, seconds=seconds)
 
     def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:

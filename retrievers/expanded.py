@@ -14,9 +14,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.asking import Call, account, call, check_prompt, filled, lines_of, without_label
-from retrievers.base import Corpus, NoStore, Rankings, Store, Work, planned, rankings_key
+from retrievers.base import Corpus, Rankings
 from retrievers.chat import Chat
+from retrievers.search import Work, planned, rankings_key
 from retrievers.stages import Account, Base, Stage, concluded, reciprocal_ranks, told
+from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
 
 SYSTEM = "You help a search engine to find what its users are after."

@@ -18,23 +18,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import (
-    NOTHING,
-    Corpus,
-    Key,
-    MemoryStore,
-    NoStore,
-    Rankings,
-    Retriever,
-    RetrieverError,
-    Store,
-    Work,
-    no_rankings,
-    planned,
-    rankings_key,
-    searched,
-    searcher_of,
-)
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, no_rankings
+from retrievers.search import Work, planned, rankings_key, searched, searcher_of
+from retrievers.store import Key, MemoryStore, NoStore, Store
 
 Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
 Floats = NDArray[np.float64]

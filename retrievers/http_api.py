@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, NoStore, Rankings, RetrieverError, Store, no_rankings
+from retrievers.base import Corpus, Rankings, RetrieverError, no_rankings
 from retrievers.connection import SHOWN, Connection, ConnectionFailed, from_environment, port_of
+from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
 
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
@@ -95,6 +96,12 @@ class Http:
                 raise RetrieverError(
                     f"{place}.{name}: would be recorded; name the environment variable that has it in secret_headers"
                 )
+        for place in ("search_path", "items_path", "health_path"):
+            if not (getattr(self, place) or "/").startswith("/"):
+                raise RetrieverError(f"{place}={getattr(self, place)}: should begin with a /, as in /search")
+        for name, value in self.headers.items():
+            if not f"{name}{value}".isascii():
+                raise RetrieverError(f"headers.{name}: has characters that no header has")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
         """Find the API, compare how many items it has, and return a searcher; raises `RetrieverError`."""

@@ -17,7 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Arrays, Corpus, Key, Store
+from retrievers.base import NOTHING, Corpus
+from retrievers.store import Arrays, Key, Store
 from retrievers.threads import available, side_by_side
 from retrievers.words import Numbered, numbered
 

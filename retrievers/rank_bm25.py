@@ -19,7 +19,9 @@ from pydantic.dataclasses import dataclass as settings
 from rank_bm25 import BM25L, BM25Okapi, BM25Plus
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Key, NoStore, Rankings, Store, Work, no_rankings, rank, rankings_key
+from retrievers.base import Corpus, Rankings, no_rankings, rank
+from retrievers.search import Work, rankings_key
+from retrievers.store import Key, NoStore, Store
 
 
 @settings(frozen=True, config={"extra": "forbid"})

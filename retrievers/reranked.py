@@ -13,9 +13,11 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, NoStore, Rankings, Store, Work, planned, rank, rankings_key
+from retrievers.base import Corpus, Rankings, rank
 from retrievers.rerankers.base import Rerank, Reranker
+from retrievers.search import Work, planned, rankings_key
 from retrievers.stages import Base, Stage, concluded, found_by
+from retrievers.store import NoStore, Store
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})

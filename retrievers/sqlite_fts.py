@@ -21,19 +21,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import (
-    Arrays,
-    Corpus,
-    Key,
-    NoStore,
-    Rankings,
-    RetrieverError,
-    Store,
-    Work,
-    no_rankings,
-    rank,
-    rankings_key,
-)
+from retrievers.base import Corpus, Rankings, RetrieverError, no_rankings, rank
+from retrievers.search import Work, rankings_key
+from retrievers.store import Arrays, Key, NoStore, Store
 
 # What the unicode61 tokenizer takes for a word: letters, numbers, private use, and marks once a word has begun.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")

@@ -16,21 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
-from retrievers.base import (
-    NOTHING,
-    Corpus,
-    MemoryStore,
-    NoStore,
-    Rankings,
-    Retriever,
-    RetrieverError,
-    Store,
-    no_rankings,
-    rank,
-    searched,
-    searcher_of,
-)
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, no_rankings, rank
 from retrievers.fusion import lay_out
+from retrievers.search import searched, searcher_of
+from retrievers.store import MemoryStore, NoStore, Store
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 from runner.agents.measures.figures import OUTCOMES, PROBES, figures
 from runner.agents.measures.matched import latest
 from runner.agents.measures.rankings import ranked

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from retrievers.base import Rankings, Retriever, searched
+from retrievers.base import Rankings, Retriever
+from retrievers.search import searched
 from runner.analysis.grading import Grading, grade_found
 from runner.analysis.significance import bootstrap_interval
 from runner.config.objects import ConfigError, build

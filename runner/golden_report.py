@@ -18,7 +18,8 @@ import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from retrievers.base import NOTHING, Rankings, fingerprint
+from retrievers.base import NOTHING, Rankings
+from retrievers.store import fingerprint
 from runner.analysis.significance import bootstrap_interval
 from runner.datasets.base import Judgments
 from runner.metrics.abstention import abstention, statuses

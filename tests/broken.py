@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, NoStore, Rankings, Searcher, Store, no_rankings
+from retrievers.base import Corpus, Rankings, Searcher, no_rankings
+from retrievers.store import NoStore, Store
 
 
 @settings(frozen=True)

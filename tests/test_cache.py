@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Key, searched
+from retrievers.base import Corpus
 from retrievers.bm25 import BM25
+from retrievers.search import searched
+from retrievers.store import Key
 from runner.__main__ import main
 from runner.commands.cache import CacheSettings, chosen
 from runner.store import disk as stores

@@ -12,8 +12,9 @@ import orjson
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import MemoryStore, Rankings
+from retrievers.base import Rankings
 from retrievers.bm25 import BM25
+from retrievers.store import MemoryStore
 from runner.__main__ import main
 from runner.analysis.failures import Lexicon
 from runner.datasets.base import Dataset

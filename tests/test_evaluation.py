@@ -12,11 +12,12 @@ import pytest
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, NoStore, Rankings, Store
+from retrievers.base import Corpus, Rankings
 from retrievers.bm25 import BM25, BM25Searcher
 from retrievers.dense import Dense
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
+from retrievers.store import NoStore, Store
 from runner.datasets.base import Queries, Raw, Source
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.base import Corpus, NoStore, Rankings, Store, no_rankings
+from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.base import Corpus, NoStore, Rankings, Store, no_rankings
+from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
 from runner.golden_report import is_report, read_report

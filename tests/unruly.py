@@ -12,7 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from retrievers.base import Corpus, NoStore, Rankings, Store, rankings_of
+from retrievers.base import Corpus, Rankings, rankings_of
+from retrievers.store import NoStore, Store
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What every encoder shares: what it makes of a corpus, work kept shard by shard, and queries timed one by one.
+"""What every encoder shares: what it makes of a corpus, work kept shard by shard, and queries encoded one by one.
 
 An encoder is a value: its settings. `embed` turns it and a corpus into vectors, and into a way to turn queries into
 vectors of the same space; an encoder that is fitted on the corpus and one that was trained before look the same.
@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from retrievers.base import TIMED_QUERIES, Arrays, Corpus, Key, Store, Work
+from retrievers.base import Corpus
+from retrievers.search import Work
+from retrievers.store import Arrays, Key, Store
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
@@ -36,9 +38,9 @@ logger = logging.getLogger("retrievers")
 class Embedded:
     """A corpus as vectors, and the way to turn queries into vectors of the same space.
 
-    `documents` are the corpus's vectors, in order, in shards of rows. `queries` returns one row a query, and the
-    seconds that each took alone (NaN where that was not measured). A row of zeros is a text without a direction: a
-    blank one, or one of which the encoder knows no word.
+    `documents` are the corpus's vectors, in order, in shards of rows. `queries` returns one row a query, the same
+    whatever else is asked, and the seconds that each took alone (NaN where that was not measured). A row of zeros is a
+    text without a direction: a blank one, or one of which the encoder knows no word.
     """
 
     documents: Sequence[Vectors]
@@ -94,16 +96,18 @@ def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]
 
 
 def timed(texts: Sequence[str], encode: Encode) -> Arrays:
-    """Return the vectors of queries: the first are encoded one at a time, to know how long that takes."""
-    seconds = np.full(len(texts), np.nan, dtype=np.float32)
+    """Return the vectors of queries, each encoded alone, and the seconds that each took.
+
+    The last digits of a vector depend on what is encoded with it, and by how many threads: alone and by one, a query
+    has the same vector whatever else is asked. By more threads it would gain little, and on a busy machine wait long.
+    """
+    seconds = np.empty(len(texts), dtype=np.float32)
     rows: list[Vectors] = []
-    with threadpool_limits(1):  # one query gains little by more threads, and waits long for them on a busy machine
-        for position, text in enumerate(texts[:TIMED_QUERIES]):
+    with threadpool_limits(1):
+        for position, text in enumerate(texts):
             start = time.perf_counter()
             rows.append(encode([text]))
             seconds[position] = time.perf_counter() - start
-    if len(texts) > TIMED_QUERIES:
-        rows.append(encode(texts[TIMED_QUERIES:]))
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)
     return {"vectors": vectors, "seconds": seconds}
 

@@ -16,9 +16,12 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Arrays, Corpus, Key, Store, Work, modules_behind
+from retrievers.base import Corpus
+from retrievers.code import modules_behind
 from retrievers.encoders.base import Embedded, Vectors, timed
 from retrievers.postings import Postings, postings_key, postings_of
+from retrievers.search import Work
+from retrievers.store import Arrays, Key, Store
 
 _ROUNDING = 1e-6
 """What is smaller, of something of size 1, is noise."""

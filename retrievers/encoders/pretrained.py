@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from retrievers.base import RetrieverError, fingerprint
+from retrievers.base import RetrieverError
 from retrievers.encoders.base import logger
+from retrievers.store import fingerprint
 
 M = TypeVar("M")
 Backend = Literal["torch", "onnx"]

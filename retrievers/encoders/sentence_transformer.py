@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Key, RetrieverError, Store, Work, fingerprint
+from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Embedded, Vectors, in_shards, shards_of, timed
 from retrievers.encoders.pretrained import Backend, identity_of, opened
+from retrievers.search import Work
+from retrievers.store import Key, Store, fingerprint
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Role = Literal["query", "document"]
 
-_MADE_BY = (__name__,)
+_MADE_BY = (__name__, "retrievers.encoders.pretrained")
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -87,11 +89,12 @@ class SentenceTransformerEncoder:
     def _key_of(self, role: Role) -> Callable[[Sequence[str]], Key]:
         """Return how texts in a role name their vectors, in which the other role's prompt has no part."""
         parts = {name: getattr(self, name) for name in ("max_length", "dimensions", "normalize", "backend")}
+        made_by = (*_MADE_BY, timed.__module__) if role == "query" else _MADE_BY
         parts |= {"model": identity_of(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
 
         def key(texts: Sequence[str]) -> Key:
             size = {"rows": len(texts), "characters": sum(map(len, texts))}
-            return Key.of(f"{role} vectors", _MADE_BY, texts=fingerprint(*texts), **size, **parts)
+            return Key.of(f"{role} vectors", made_by, texts=fingerprint(*texts), **size, **parts)
 
         return key
 
@@ -123,5 +126,7 @@ def _encode(how: SentenceTransformerEncoder, model: SentenceTransformer, role: R
     ).astype(np.float32, copy=False)
     if how.dimensions and how.dimensions > vectors.shape[1]:
         raise RetrieverError(f"dimensions={how.dimensions}: the vectors of {how.model} have {vectors.shape[1]}")
+    if not np.isfinite(vectors).all():
+        raise RetrieverError(f"model={how.model}: gives vectors with values that are no numbers")
     vectors[[not text.strip() for text in texts]] = 0
     return vectors

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Store
 from retrievers.stages import Account
+from retrievers.store import Store
 
 
 @dataclass(frozen=True, eq=False)

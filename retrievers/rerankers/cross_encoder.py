@@ -16,15 +16,16 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Arrays, Key, RetrieverError, Store, fingerprint
+from retrievers.base import RetrieverError
 from retrievers.encoders.pretrained import Backend, identity_of, opened
 from retrievers.rerankers.base import Judged, Rerank
 from retrievers.stages import Account, told
+from retrievers.store import Arrays, Key, Store, fingerprint
 
 Known = dict[tuple[str, str], tuple[float, float]]
 """The score of a query and a text, and its share of the seconds of the batch in which it was found."""
 
-_MADE_BY = (__name__,)
+_MADE_BY = (__name__, "retrievers.encoders.pretrained")
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -32,7 +33,8 @@ class CrossEncoderReranker:
     """Settings of a cross-encoder, which gives one score a pair: its logit, in which nothing saturates.
 
     `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens of query and
-    document together; null is the model's own. A null `device` is the best there is.
+    document together; null is the model's own. A null `device` is the best there is. More pairs than one in a batch
+    are quicker on a GPU (on a CPU they are not), and the last digits of a score then depend on its batch.
     """
 
     model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
@@ -40,7 +42,7 @@ class CrossEncoderReranker:
     max_length: int | None = Field(default=None, ge=8)
     backend: Backend = "torch"
     device: str | None = Field(default=None, repr=False)
-    batch_size: int = Field(default=32, ge=1, repr=False)
+    batch_size: int = Field(default=1, ge=1, repr=False)
 
     def __repr__(self) -> str:
         """Return the settings, and what the model is known by, which changes with the files in its folder."""

@@ -14,10 +14,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.asking import Call, account, call, check_prompt, filled, numbered
-from retrievers.base import RetrieverError, Store
+from retrievers.base import RetrieverError
 from retrievers.chat import Chat
 from retrievers.rerankers.base import Judged, Rerank
 from retrievers.stages import told
+from retrievers.store import Store
 from retrievers.threads import side_by_side
 
 SYSTEM = "You order passages by how well they answer a query."

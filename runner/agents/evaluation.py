@@ -17,7 +17,8 @@ from typing import Any
 import orjson
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import fingerprint, modules_behind, source_hash
+from retrievers.code import modules_behind, source_hash
+from retrievers.store import fingerprint
 from runner.agents.events.document import Document, events
 from runner.agents.events.sightings import Sighting, View, looking, richer
 from runner.agents.formats import read

@@ -17,8 +17,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Rankings, Store
+from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.postings import Postings, postings_of
+from retrievers.store import Store
 from runner.analysis.meaning import Meaning
 
 Floats = NDArray[np.float64]

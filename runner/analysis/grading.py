@@ -17,8 +17,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, fingerprint
+from retrievers.base import Corpus
 from retrievers.chat import Chat
+from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
 from runner.analysis.prompts import Prompt, prompt_in

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Rankings, Store
+from retrievers.base import Rankings
+from retrievers.store import Store
 from runner.analysis.failures import Lexicon
 from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings, gold_ids
 from runner.analysis.inspection_rankings import Findability, findability

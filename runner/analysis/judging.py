@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Rankings, fingerprint
+from retrievers.base import NOTHING, Rankings
 from retrievers.chat import Chat
+from retrievers.store import fingerprint
 from runner.analysis.prompts import Prompt, prompt_in
 from runner.analysis.verdicts import Patience, Scale, Verdict, verdicts
 from runner.datasets.base import Dataset, Judgments

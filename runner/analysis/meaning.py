@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, NoStore, Store
+from retrievers.base import Corpus
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.store import NoStore, Store
 
 Floats = NDArray[np.float32]
 

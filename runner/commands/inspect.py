@@ -33,7 +33,7 @@ def main(cfg: DictConfig) -> int:
     """Load the dataset, search it, and write and show the findings."""
     from dataclasses import fields
 
-    from retrievers.base import searched
+    from retrievers.search import searched
     from runner.analysis.inspection import inspect
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path

@@ -29,7 +29,7 @@ def main(cfg: DictConfig) -> int:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from retrievers.base import searcher_of
+    from retrievers.search import searcher_of
     from runner.config.objects import ConfigError
     from runner.config.values import settle, store_path
     from runner.evaluation import Bench, experiment_of

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 from runner.config.objects import ConfigError, build
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from pydantic import Field, InstanceOf
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError, fingerprint
+from retrievers.base import Corpus, RetrieverError
+from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking, Whole
 
 

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import fingerprint
 from retrievers.chat import ChatError, Reply
+from retrievers.store import fingerprint
 from runner.config.objects import ConfigError
 from runner.llm.faults import LONGEST_WAIT_S, Fault, backoff
 from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, ledger_at

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrievers.base import fingerprint
 from retrievers.chat import Chat, ChatError, Reply
+from retrievers.store import fingerprint
 from runner.llm.batch import answers
 
 THREADS = 8

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrievers.base import Arrays, Key
+from retrievers.store import Arrays, Key
 from runner.store import entries
 from runner.store.lock import alone
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from retrievers.base import Arrays, Key
+from retrievers.store import Arrays, Key
 from runner.store.lock import holder, is_gone
 
 MAPPED_BYTES = 8 << 20

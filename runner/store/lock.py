@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 
 BEAT_S = 4.0
 """How often who holds a lock touches it."""

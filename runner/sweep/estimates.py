@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from statistics import median
 
-from retrievers.base import TIMED_QUERIES, Key
+from retrievers.search import TIMED_QUERIES
+from retrievers.store import Key
 from runner.store.entries import Entry
 
 MOST_ALIKE = 100

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from retrievers.base import code_of, fingerprint, modules_behind, source_hash
+from retrievers.code import code_of, modules_behind, source_hash
+from retrievers.store import fingerprint
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
 from runner.evaluation import Experiment, environment

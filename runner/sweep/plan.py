@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import MemoryStore, Work, is_live, planned
+from retrievers.search import Work, is_live, planned
+from retrievers.store import MemoryStore
 from runner.config.objects import build
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench, Experiment

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from retrievers.base import is_live
+from retrievers.search import is_live
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, Experiment
 from runner.llm.ledger import Usage

@@ -21,7 +21,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 from runner.analysis.selection import FOLDS, front, means
 from runner.config.objects import ConfigError, build, suggestion
 from runner.metrics.settings import MetricSettings

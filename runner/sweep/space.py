@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Protocol
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 from runner.config.objects import ConfigError
 from runner.config.values import VOLATILE
 from runner.sweep.axes import Combination, Dimension, Product, Value

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, MemoryStore, Rankings
+from retrievers.base import NOTHING, Corpus, Rankings
+from retrievers.store import MemoryStore
 from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Judged, Lexicon, failures
 
 CORPUS = Corpus(

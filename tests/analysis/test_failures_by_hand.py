@@ -9,8 +9,9 @@ import orjson
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import MemoryStore, searched
 from retrievers.bm25 import BM25
+from retrievers.search import searched
+from retrievers.store import MemoryStore
 from runner.analysis.failures import FailureClass, FailureSettings, Judged, Lexicon, failures
 from runner.datasets.base import Dataset, Source
 from runner.datasets.beir import Beir

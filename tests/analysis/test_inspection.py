@@ -12,9 +12,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, MemoryStore, Rankings, rankings_of, searched
+from retrievers.base import Corpus, Rankings, rankings_of
 from retrievers.bm25 import BM25
+from retrievers.search import searched
 from retrievers.sqlite_fts import SqliteFts
+from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings
 from runner.analysis.inspection_texts import contained, copied_queries, empty, plain, word_counts

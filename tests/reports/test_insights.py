@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, MemoryStore
+from retrievers.base import Corpus
+from retrievers.store import MemoryStore
 from runner.analysis.failures import REMEDIES, FailureSettings, Lexicon
 from runner.analysis.prediction import PREDICTORS
 from runner.analysis.thresholds import ThresholdSettings

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from retrievers.base import Store
 from retrievers.chat import ChatError, Reply
 from retrievers.rerankers.base import Judged, Rerank
+from retrievers.store import Store
 
 FAILS = "(fails)"
 """In place of a reply: there is none."""

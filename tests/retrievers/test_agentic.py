@@ -14,8 +14,10 @@ import yaml
 from pydantic import ValidationError
 
 from retrievers.agentic import Agentic
-from retrievers.base import Corpus, MemoryStore, NoStore, Rankings, Store, planned, searched
+from retrievers.base import Corpus, Rankings
 from retrievers.bm25 import BM25
+from retrievers.search import planned, searched
+from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
 

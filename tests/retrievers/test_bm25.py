@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Arrays, Corpus, Key, MemoryStore, rank
+from retrievers.base import NOTHING, Corpus, rank
 from retrievers.bm25 import BM25, BM25Searcher, Variant
+from retrievers.store import Arrays, Key, MemoryStore
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
 VARIANTS: tuple[Variant, ...] = ("lucene", "robertson", "atire", "bm25l", "bm25+")

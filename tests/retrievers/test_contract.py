@@ -22,20 +22,7 @@ from numpy.typing import NDArray
 
 from retrievers.agentic import Agentic
 from retrievers.analyzer import Analyzer
-from retrievers.base import (
-    NOTHING,
-    Arrays,
-    Corpus,
-    Key,
-    MemoryStore,
-    NoStore,
-    Rankings,
-    Retriever,
-    Searcher,
-    Store,
-    is_live,
-    searched,
-)
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, Searcher
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
@@ -46,7 +33,9 @@ from retrievers.http_api import Http
 from retrievers.rank_bm25 import RankBM25
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker
+from retrievers.search import is_live, searched
 from retrievers.sqlite_fts import SqliteFts
+from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
 

@@ -14,23 +14,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from retrievers.base import (
-    NOTHING,
-    TIMED_QUERIES,
-    Arrays,
-    Corpus,
-    Key,
-    MemoryStore,
-    NoStore,
-    RetrieverError,
-    Store,
-    searched,
-)
+from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.dense import Dense, DenseSearcher
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.fusion import Hybrid
+from retrievers.search import TIMED_QUERIES, searched
+from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 
 
 @dataclass(frozen=True)
@@ -121,13 +112,15 @@ def test_a_tie_that_goes_on_past_the_cut_is_resolved_by_id(metric: str) -> None:
     assert len(np.unique(found.scores)) == 1
 
 
-def test_queries_asked_together_are_as_asked_alone() -> None:
+@METRICS
+@pytest.mark.parametrize("index_type", ["flat", "ivf", "hnsw", "pq"])
+def test_queries_asked_together_are_as_asked_alone(index_type: str, metric: str) -> None:
     random = np.random.default_rng(1)
-    searcher = searcher_of(random.normal(size=(500, 32)))
+    searcher = searcher_of(random.normal(size=(500, 32)), index_type=index_type, metric=metric)
     queries = texts_of(random.normal(size=(TIMED_QUERIES + 30, 32)))
     together = searcher.search(queries, 10)
-    for position in (0, TIMED_QUERIES, TIMED_QUERIES + 29):
-        alone = searcher.search([queries[position]], 10)
+    for position, query in enumerate(queries):
+        alone = searcher.search([query], 10)
         assert alone.documents.tobytes() == together.documents[position].tobytes()
         assert alone.scores.tobytes() == together.scores[position].tobytes()
 
@@ -143,10 +136,13 @@ def test_texts_without_direction_find_nothing_and_are_not_found() -> None:
     assert rows_of(searcher_of(np.zeros((2, 2)), index_type="ivf").search(["1 0"], 3).documents) == [[]]
 
 
-def test_how_long_a_query_takes_is_known_of_the_first() -> None:
-    seconds = searcher_of(np.eye(4)).search(["1 0 0 0", "0 0 0 0", *["0 1 0 0"] * 40], 2).seconds
+@pytest.mark.parametrize(("index_type", "timed"), [("flat", TIMED_QUERIES), ("hnsw", 41)])
+def test_how_long_a_query_takes_is_known_where_it_is_asked_alone(index_type: str, timed: int) -> None:
+    searcher = searcher_of(np.eye(4), index_type=index_type)
+    seconds = searcher.search([*["0 1 0 0"] * 41, "0 0 0 0"], 2).seconds
     assert seconds is not None
-    assert (seconds[2:TIMED_QUERIES] > 0).all()
+    assert (seconds[:timed] > 0).all()
+    assert np.isnan(seconds[timed:41]).all()
 
 
 CLUSTERS = np.random.default_rng(2).normal(size=(20, 16)).repeat(100, axis=0)

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.asking import filled
-from retrievers.base import NOTHING, Corpus, MemoryStore, planned, searched
+from retrievers.base import NOTHING, Corpus
 from retrievers.bm25 import BM25
 from retrievers.chat import Reply
 from retrievers.expanded import Expanded, passages, variants
+from retrievers.search import planned, searched
 from retrievers.stages import reciprocal_ranks
+from retrievers.store import MemoryStore
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
 

@@ -13,20 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import (
-    NOTHING,
-    Corpus,
-    MemoryStore,
-    NoStore,
-    Rankings,
-    Retriever,
-    Store,
-    rankings_of,
-    searched,
-)
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, rankings_of
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid, Normalization
+from retrievers.search import searched
 from retrievers.sqlite_fts import SqliteFts
+from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.test_contract import Counting
 
 Row = dict[int, float]

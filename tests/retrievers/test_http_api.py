@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from retrievers.base import NOTHING, Corpus, MemoryStore, NoStore, Rankings, RetrieverError, searched
+from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
+from retrievers.search import searched
+from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import CUT, Answer, Asked, FakeApi, fake_api, hits, in_turn
 
 CORPUS = Corpus(["a", "b", "c"], ["one", "two", "three"])
@@ -210,7 +212,9 @@ def test_a_service_is_left_alone_for_as_long_as_it_says(after: Callable[[], str]
         assert time.monotonic() - start > 0.9
 
 
-@pytest.mark.parametrize("after", ["soon", "-5", "", "Sun, 06 Nov 1994 08:49:37 GMT"])
+@pytest.mark.parametrize(
+    "after", ["soon", "-5", "", "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 99999999999 08:49:37 GMT"]
+)
 def test_a_rest_that_is_over_or_no_time_is_not_waited_for(after: str) -> None:
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": after}), ONE)) as api:
         assert found(search(api)) == [("a", 1)]
@@ -376,6 +380,8 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
         ({"base_url": "http://"}, "should be an address"),
         ({"base_url": "http://host?x=1"}, "should be an address"),
         ({"base_url": "http://host:x"}, "is no address"),
+        ({"search_path": "search"}, "search_path=search: should begin with a /"),
+        ({"headers": {"X-Name": "pass@ü"}}, "headers.X-Name: has characters that no header has"),
         ({"headers": {"Authorization": "Bearer x"}}, "headers.Authorization: would be recorded"),
         ({"headers": {"X-Api-Key": "x"}}, "headers.X-Api-Key: would be recorded"),
         ({"search_path": "/search?api_key=pass@"}, "search_path.api_key: would be recorded.* secret_headers"),

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from retrievers import words
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, MemoryStore
+from retrievers.base import Corpus
 from retrievers.postings import Postings, postings_of
+from retrievers.store import MemoryStore
 
 ANALYZER = Analyzer(identifiers=True, stemmer=None, stopwords=("the",))
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, MemoryStore
+from retrievers.base import NOTHING, Corpus
 from retrievers.rank_bm25 import RankBM25
+from retrievers.store import MemoryStore
 
 PLAIN = Analyzer(stemmer=None, stopwords=None)
 WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea", "the"])

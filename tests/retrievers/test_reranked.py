@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import Corpus, MemoryStore, NoStore, Rankings, RetrieverError, planned, searched
+from retrievers.base import Corpus, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.chat import ChatError, Reply
 from retrievers.encoders.pretrained import folder_of
@@ -27,6 +27,8 @@ from retrievers.reranked import Reranked
 from retrievers.rerankers import cross_encoder
 from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.listwise import ListwiseReranker, permutation, windows
+from retrievers.search import planned, searched
+from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import FAILS, Overlap, Said
 from tests.retrievers.test_contract import ids_of, search
 from tests.retrievers.test_encoders import Disk
@@ -89,6 +91,14 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 QUERIES = ["ships and ferries", "lighthouse café", "zeppelin"]
+
+
+def test_a_pair_has_the_same_bytes_whatever_is_scored_before_it_or_with_it(model: str, harbour: Corpus) -> None:
+    ready = CrossEncoderReranker(model).ready(MemoryStore())
+    texts = list(harbour.contents())
+    together = ready(QUERIES[:1], [texts], NoStore())[0].scores
+    alone = [ready(QUERIES[:1], [[text]], NoStore())[0].scores for text in reversed(texts)]
+    assert np.concatenate(alone[::-1]).tobytes() == together.tobytes()
 
 
 def test_scores_are_the_logits_of_query_and_document(model: str, harbour: Corpus) -> None:
@@ -179,7 +189,7 @@ def test_a_model_that_is_not_there_is_refused_when_the_settings_are_read() -> No
 
 
 def test_a_model_is_known_by_its_files_and_not_by_where_it_runs(model: str) -> None:
-    assert repr(CrossEncoderReranker(model, device="cpu", batch_size=1)) == repr(CrossEncoderReranker(model))
+    assert repr(CrossEncoderReranker(model, device="cpu", batch_size=8)) == repr(CrossEncoderReranker(model))
     assert "identity='" in repr(CrossEncoderReranker(model))
     assert repr(CrossEncoderReranker(model, max_length=8)) != repr(CrossEncoderReranker(model))
 

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, Corpus, MemoryStore, RetrieverError
+from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.sqlite_fts import SqliteFts, _fill
+from retrievers.store import MemoryStore
 
 WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea", "the"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from retrievers.base import Corpus, MemoryStore
+from retrievers.base import Corpus
 from retrievers.bm25 import BM25
+from retrievers.store import MemoryStore
 from runner.serving.app import Limits, Served, application
 from runner.serving.server import address_of, bound, serve
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from retrievers.base import MemoryStore
 from retrievers.bm25 import BM25
+from retrievers.store import MemoryStore
 from runner.datasets.golden_json import GoldenJson
 from tests.serving.process import Running
 

@@ -21,9 +21,11 @@ import numpy as np
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Arrays, Corpus, Key, NoStore, Rankings, Store, no_rankings, searched
+from retrievers.base import Corpus, Rankings, no_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
+from retrievers.search import searched
+from retrievers.store import Arrays, Key, NoStore, Store
 from runner.store import disk as stores
 from runner.store import entries, lock
 from runner.store.disk import WORTH_KEEPING_S, DiskStore

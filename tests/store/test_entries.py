@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retrievers.base import Arrays, Key
+from retrievers.store import Arrays, Key
 from runner.store import entries
 from runner.store.entries import (
     Damaged,
@@ -168,7 +168,7 @@ def test_what_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import resource, sys, numpy as np
 from pathlib import Path
-from retrievers.base import Key
+from retrievers.store import Key
 from runner.store.entries import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 key = Key.of("things", [], n=1)

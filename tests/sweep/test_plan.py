@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from retrievers.agentic import Agentic
-from retrievers.base import Arrays, Corpus, Key, MemoryStore, Retriever, Work, is_live, planned, searched
+from retrievers.base import Corpus, Retriever
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
 from retrievers.encoders import sentence_transformer
@@ -28,7 +28,9 @@ from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
+from retrievers.search import Work, is_live, planned, searched
 from retrievers.sqlite_fts import SqliteFts
+from retrievers.store import Arrays, Key, MemoryStore
 from runner.__main__ import main
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from string import Template
 
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 
 BUNDLED = "bundled:"
 """How a path begins that names a file which comes with this package."""

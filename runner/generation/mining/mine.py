@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrievers.base import Store, searched
+from retrievers.search import searched
+from retrievers.store import Store
 from runner.generation.mining.base import Case, Held, Material, Mining, Query
 from runner.generation.mining.checks import GOLD, checked
 from runner.generation.mining.forward import forward_checked, with_primary

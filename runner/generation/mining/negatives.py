@@ -11,7 +11,8 @@ from itertools import islice
 
 import numpy as np
 
-from retrievers.base import NOTHING, Rankings, fingerprint
+from retrievers.base import NOTHING, Rankings
+from retrievers.store import fingerprint
 from runner.datasets.duplicates import Shingled, most_alike
 from runner.generation.mining.base import Held, Mining, Query
 from runner.generation.mining.checks import RETRIEVABLE

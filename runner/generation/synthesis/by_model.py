@@ -15,8 +15,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import fingerprint
 from retrievers.chat import Chat, Reply
+from retrievers.store import fingerprint
 from runner.generation.synthesis.asking import heard
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Wanted, check_types
 from runner.generation.synthesis.limits import Limits

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import fingerprint
+from retrievers.store import fingerprint
 from runner.generation.synthesis import wording  # as a module: what it holds is part of the code behind kept queries
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, Chunks, Draft, Wanted, check_types
 from runner.generation.synthesis.lexicon import Synonyms, check_lexicon, lexicon_identity, synonyms_in

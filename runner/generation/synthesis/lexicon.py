@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import fingerprint_of
+from retrievers.store import fingerprint_of
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.terms import Terms, terms_of

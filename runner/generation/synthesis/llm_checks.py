@@ -14,8 +14,8 @@ from string import Template
 
 import regex
 
-from retrievers.base import fingerprint
 from retrievers.chat import Chat
+from retrievers.store import fingerprint
 from runner.generation.synthesis.asking import heard
 from runner.llm.journal import Journal
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Store, fingerprint_of
+from retrievers.base import Corpus
 from retrievers.encoders.base import Encoder
+from retrievers.store import Store, fingerprint_of
 from runner.config.objects import ConfigError
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.chunking import DOCUMENT, Chunking

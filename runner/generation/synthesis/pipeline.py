@@ -18,7 +18,8 @@ import orjson
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Arrays, Key, MemoryStore, NoStore, Store, code_of, fingerprint
+from retrievers.code import code_of
+from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Wanted, check_types
 from runner.generation.synthesis.checks import Checks, Rejection, checked

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Arrays, Key, Store
+from retrievers.store import Arrays, Key, Store
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks
 

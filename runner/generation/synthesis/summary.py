@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from retrievers.base import Corpus, Store, searched
+from retrievers.base import Corpus
 from retrievers.bm25 import BM25
+from retrievers.search import searched
+from retrievers.store import Store
 from runner.datasets.chunk_files import corpus_id
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks
 from runner.generation.synthesis.limits import words

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
 from retrievers.analyzer import ENGLISH_STOP_WORDS, Analyzer
-from retrievers.base import Corpus, MemoryStore
+from retrievers.base import Corpus
 from retrievers.postings import Postings, postings_of
+from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Chunks
 
 

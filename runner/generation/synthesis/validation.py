@@ -14,8 +14,8 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import fingerprint
 from retrievers.chat import Chat
+from retrievers.store import fingerprint
 from runner.config.objects import suggestion
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Draft, Wanted
 from runner.generation.synthesis.llm_checks import Judged, judged, prompts_identity

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import MemoryStore
 from retrievers.bm25 import BM25
 from retrievers.chat import Chat, ChatError
+from retrievers.store import MemoryStore
 from runner.datasets.duplicates import similarity
 from runner.generation.mining.base import Case, Material, Mining, Query
 from runner.generation.mining.mine import kept, mined

@@ -9,7 +9,7 @@ from string import Template
 
 import pytest
 
-from retrievers.base import code_of
+from retrievers.code import code_of
 from runner.generation.synthesis import llm_checks
 from runner.generation.synthesis.base import Generator
 from runner.generation.synthesis.by_model import ByModel

@@ -9,8 +9,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from retrievers.base import MemoryStore
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.store import MemoryStore
 from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.chunking import Headings, Whole

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from retrievers.base import MemoryStore
+from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Bundle, Draft, Wanted
 from runner.generation.synthesis.checks import Rejection
 from runner.generation.synthesis.output import write

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from retrievers.base import Store
 from retrievers.chat import ChatError
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.store import Store
 from runner.config.objects import ConfigError
 from runner.datasets.chunking import Whole
 from runner.generation.synthesis import pipeline

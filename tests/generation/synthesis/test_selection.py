@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers.base import MemoryStore, NoStore
+from retrievers.store import MemoryStore, NoStore
 from runner.config.objects import ConfigError
 from runner.generation.synthesis import selection as room
 from runner.generation.synthesis.base import Bundle, Chunks

@@ -7,9 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, MemoryStore
+from retrievers.base import Corpus
 from retrievers.bm25 import BM25
 from retrievers.chat import ChatError
+from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Bundle, Chunks, Draft
 from runner.generation.synthesis.llm_checks import rating_in
 from runner.generation.synthesis.nonllm import contrast

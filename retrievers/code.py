@@ -1,0 +1,124 @@
+"""The code that decides what settings do: which modules it is in, and what is in these, for the keys of a store.
+
+It reads the sources of modules, imports none, and knows nothing of what they are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+_IMPORT = re.compile(
+    r"(?:^|[:;])[ \t]*(?:"
+    r"from[ \t]+(?P<origin>\.+|\.*\w+(?:\.\w+)*)[ \t]+import\b(?P<names>[ \t]*\((?:#.*|[^)#])*\)|[^;#\n]*)"
+    r"|import[ \t]+(?P<modules>[^;#\n]*))",
+    re.MULTILINE,
+)
+"""An import statement, wherever it stands. To parse whole modules takes many times as long, at every start."""
+
+_MODULES = re.compile(r"(?:^|,)[ \t]*(\w+(?:\.\w+)*)")
+"""The modules of a statement without `from`, whatever they are called there."""
+
+
+@cache
+def source_hash(module: str) -> str:
+    """Return a hash of a module's file, so that what older code made is not taken for the new."""
+    file, _ = _place_of(module)
+    return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file else ""
+
+
+@cache
+def modules_behind(module: str) -> frozenset[str]:
+    """Return a module and those that it imports, at any time, directly or not, that are no library's.
+
+    These are this package's, those of the module's own package, and whatever is imported from elsewhere than where
+    libraries are installed. An import for a type checker alone counts as well; one by a computed name does not.
+    """
+    packages = (module.partition(".")[0], __name__.partition(".")[0])
+    found, todo = {module}, [module]
+    while todo:
+        for name in _imported(todo.pop()) - found:
+            if name.partition(".")[0] in packages or not _is_library(name):
+                found.add(name)
+                todo.append(name)
+    return frozenset(found)
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """Return the modules with a file that the import statements of a module name."""
+    file, folders = _place_of(module)
+    if file is None or file.suffix != ".py":
+        return frozenset()
+    package = module if folders else module.rpartition(".")[0]
+    source = file.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
+    return frozenset(name for name in _named(source, package) if _place_of(name)[0] is not None)
+
+
+def _named(source: str, package: str) -> Iterator[str]:
+    """Yield what may be a module of all that import statements name, in the source of a module in a package."""
+    for statement in _IMPORT.finditer(source):
+        if statement["modules"] is not None:
+            yield from _MODULES.findall(statement["modules"])
+            continue
+        try:
+            origin = resolve_name(statement["origin"], package)
+        except ImportError:  # no statement, but words in a docstring
+            continue
+        yield origin
+        if _place_of(origin)[1]:
+            yield from (f"{origin}.{name}" for name in re.findall(r"\w+", statement["names"]))
+
+
+def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
+    """Return the file of a module, if it has one, and, where it is a package, the folders of its modules."""
+    if (loaded := sys.modules.get(module)) is not None:
+        file = getattr(loaded, "__file__", None)
+        return Path(file) if file else None, list(getattr(loaded, "__path__", ()))
+    parent = module.rpartition(".")[0]
+    folders = _place_of(parent)[1] if parent else []
+    if parent and not folders:
+        return None, []
+    spec = PathFinder.find_spec(module, folders) if parent else find_spec(module)
+    if spec is None:
+        return None, []
+    return Path(spec.origin) if spec.has_location and spec.origin else None, list(spec.submodule_search_locations or ())
+
+
+@cache
+def _is_library(module: str) -> bool:
+    """Tell a module that was installed, or came with Python, from one that its user is at work on."""
+    if module == "__main__" or module.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    file, _ = _place_of(module)
+    return file is None or any(file.is_relative_to(place) for place in _library_places())
+
+
+@cache
+def _library_places() -> frozenset[str]:
+    paths = sysconfig.get_paths()
+    return frozenset(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def code_of(settings: object) -> tuple[str, ...]:
+    """Return the modules whose code decides what settings do: those behind them and all that they hold, sorted."""
+    found: set[str] = set()
+    todo = [settings]
+    while todo:
+        value = todo.pop()
+        if is_dataclass(value):
+            found |= modules_behind(type(value).__module__)
+            todo += [getattr(value, field.name) for field in fields(value)]
+        elif isinstance(value, Mapping):
+            todo += value.values()
+        elif isinstance(value, (list, tuple)):
+            todo += value
+    return tuple(sorted(found))

@@ -1,0 +1,151 @@
+"""The code behind settings: what a module imports, however it says so, is part of the keys of what it makes."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import pkgutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import retrievers
+from retrievers.analyzer import Analyzer
+from retrievers.bm25 import BM25
+from retrievers.code import code_of, modules_behind, source_hash
+from retrievers.fusion import Hybrid
+from retrievers.rank_bm25 import RankBM25
+
+Behind = Callable[..., set[str]]
+
+
+@pytest.fixture
+def behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Behind:
+    """Return the modules behind `settings`, the source given, in a package of its own with modules a, b and c."""
+    package = f"plugin_{uuid.uuid4().hex}"
+
+    def ask(source: str, **others: str) -> set[str]:
+        files = {"__init__": "", "a": "A = 1", "b": "B = 2", "c": "C = 3", **others, "settings": source}
+        for name, text in files.items():
+            path = tmp_path / package / f"{name.replace('.', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(dedent(text).replace("PACKAGE", package))
+        monkeypatch.syspath_prepend(tmp_path)
+        import_module(f"{package}.settings")
+        found = modules_behind(f"{package}.settings") - {package, f"{package}.settings"}
+        return {name.removeprefix(f"{package}.") for name in found}
+
+    return ask
+
+
+def test_a_module_of_which_only_a_constant_is_taken_is_behind(behind: Behind) -> None:
+    assert behind("from PACKAGE.a import A\nfrom numpy import inf\nimport json") == {"a"}
+
+
+def test_what_is_behind_a_module_behind_is_behind(behind: Behind) -> None:
+    assert behind("from PACKAGE.a import A", a="import PACKAGE.b\nA = 1", b="def f():\n    from .c import C") == {
+        *"abc"
+    }
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import PACKAGE.a, PACKAGE.b as other",
+        "from PACKAGE import a, b",
+        "from . import a, b",
+        "from .a import A\nfrom .b import (\n    B,\n)",
+        "from PACKAGE import (  # one (of three)\n    a,  # and :)\n    b as other,\n)",
+        "from PACKAGE import a, \\\n    b",
+        "from .a import *\nfrom  .b  import*",
+        "import json; import PACKAGE.a; from PACKAGE import b; import sys",
+        "if True: import PACKAGE.a\ntry: from .b import B\nexcept ImportError: pass",
+        "class Settings:\n    def index(self):\n        from PACKAGE.a import A\n        import PACKAGE.b\n",
+    ],
+)
+def test_an_import_counts_however_it_is_written(behind: Behind, source: str) -> None:
+    assert behind(source) == {"a", "b"}
+
+
+def test_words_that_are_no_statement_do_no_harm(behind: Behind) -> None:
+    source = '''
+        """What one may do:
+
+            from .... import beyond
+            from .gone import nothing
+            import .a, [b], no.such.module
+            import
+            important = "from PACKAGE import d"
+        """
+    '''
+    assert behind(source) == set()
+
+
+def test_what_is_imported_later_is_read_and_not_run(behind: Behind) -> None:
+    source = "def f():\n    from PACKAGE.deep.er import D\n    import PACKAGE.a"
+    found = behind(source, **{"deep.__init__": "1 / 0", "deep.er": "from ..b import B", "a": "not Python at all ("})
+    assert found == {"deep.er", "a", "b"}
+
+
+def test_libraries_are_not_behind_and_are_not_imported() -> None:
+    program = (
+        "import sys; from retrievers.encoders import sentence_transformer as s; from retrievers.code import code_of;"
+        "print(*code_of(s.SentenceTransformerEncoder())); print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    code, loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {name.partition(".")[0] for name in code.split()} == {"retrievers"}
+    assert loaded == "[]"
+
+
+def test_a_module_without_a_source_is_all_that_is_behind_it() -> None:
+    assert modules_behind("itertools") == {"itertools"}
+    assert source_hash("itertools") == source_hash("no.such.module") == ""
+
+
+def test_a_source_is_known_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"plugin_{uuid.uuid4().hex}"
+    (tmp_path / f"{name}.py").write_bytes(b"# \xff\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert source_hash(name) == hashlib.blake2b(b"# \xff\n", digest_size=16).hexdigest()
+
+
+def test_the_modules_of_this_package_import_what_a_parser_says() -> None:
+    names = [module.name for module in pkgutil.walk_packages(retrievers.__path__, "retrievers.")]
+    for name in names:
+        found, todo = {name}, [name]
+        while todo:
+            for each in parsed(todo.pop()).intersection(names) - found:
+                found.add(each)
+                todo.append(each)
+        assert modules_behind(name) == found
+
+
+@cache
+def parsed(module: str) -> frozenset[str]:
+    """Return all that may be a module in the import statements of one."""
+    file = import_module(module).__file__
+    assert file is not None
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(named)
+
+
+def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
+    hybrid = Hybrid(parts={"a": BM25(), "b": RankBM25(analyzer=Analyzer())})
+    assert {"retrievers.fusion", "retrievers.bm25", "retrievers.postings", "retrievers.rank_bm25"} <= set(
+        code_of(hybrid)
+    )
+    assert "retrievers.rank_bm25" not in code_of(BM25())

@@ -1,0 +1,89 @@
+"""A search from beginning to end: made once, timed, and kept unless it may be otherwise next time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid
+from retrievers.search import is_live, searched
+from retrievers.store import MemoryStore, NoStore, Store
+
+
+def test_rankings_are_made_once_and_say_how_long_a_query_takes(harbour: Corpus) -> None:
+    store = MemoryStore()
+    first = searched(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
+    again = searched(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
+    assert again.documents is first.documents
+    assert first.seconds is not None
+    assert (first.seconds > 0).all()
+    assert searched(BM25(), harbour, ["lighthouse"], 3, NoStore()).documents.tolist() == first.documents[:1].tolist()
+
+
+def test_a_brief_query_that_took_long_is_timed_again(harbour: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, calls = 0.0, Counter[str]()
+    takes = {"warm": [9.0, 0.001], "disturbed": [0.03, 0.002], "long": [0.01, 0.02], "hard": [0.2]}
+
+    class Scripted:
+        def search(self, queries: Sequence[str], k: int, store: Store | None = None) -> Rankings:
+            nonlocal now
+            if len(queries) == 1:
+                now += takes.get(queries[0], [0.001])[calls[queries[0]]]
+                calls[queries[0]] += queries[0] in takes
+            return no_rankings(len(queries), k)
+
+    @dataclass(frozen=True)
+    class Retriever:
+        def index(self, corpus: Corpus, store: Store) -> Scripted:
+            return Scripted()
+
+    monkeypatch.setattr("retrievers.search.time.perf_counter", lambda: now)
+    queries = ["warm", "disturbed", "long", "hard", "a", "b", "c"]
+    seconds = searched(Retriever(), harbour, queries, 2, NoStore()).seconds
+    assert seconds is not None
+    assert seconds.tolist() == pytest.approx([0.001, 0.002, 0.01, 0.2, 0.001, 0.001, 0.001])
+
+
+@dataclass(frozen=True)
+class Noting:
+    """Finds nothing, counts how often it is asked, and says how it went."""
+
+    asked: list[int] = field(default_factory=list, repr=False)
+    settled: bool = True
+    live: bool = False
+
+    def index(self, corpus: Corpus, store: Store) -> Noting:
+        return self
+
+    def search(self, queries: Sequence[str], k: int, store: Store | None = None) -> Rankings:
+        self.asked.append(len(queries))
+        seconds = np.full(len(queries), 0.1, dtype=np.float32)
+        return replace(no_rankings(len(queries), k), seconds=seconds, notes={1: '{"steps": 2}'}, settled=self.settled)
+
+
+def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
+    retriever, store = Noting(), MemoryStore()
+    for _ in range(2):
+        assert searched(retriever, harbour, ["a", "b"], 2, store).notes == {1: '{"steps": 2}'}
+    assert retriever.asked == [2]
+
+
+@pytest.mark.parametrize("retriever", [Noting(settled=False), Noting(live=True)])
+def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever: Noting) -> None:
+    store = MemoryStore()
+    for asked in (retriever, retriever, Hybrid({"one": retriever, "other": BM25()})):
+        found = searched(asked, harbour, ["a", "b"], 2, store)
+        assert found.settled == retriever.settled
+    assert found.notes == {1: '{"one": {"steps": 2}}'}
+    assert retriever.asked == [2, 2, 2]
+
+
+def test_a_service_anywhere_within_makes_the_whole_live() -> None:
+    assert is_live(Hybrid({"one": BM25(), "other": Hybrid({"one": BM25(), "other": Noting(live=True)})}))
+    assert not is_live(Hybrid({"one": BM25(), "other": Noting()}))

@@ -1,0 +1,20 @@
+"""Keys name all that a thing depends on."""
+
+from __future__ import annotations
+
+from retrievers.store import Key, fingerprint
+
+
+def test_fingerprints_keep_texts_apart() -> None:
+    assert fingerprint("a", "bc") != fingerprint("ab", "c") != fingerprint("abc")
+
+
+def test_a_key_names_every_part_and_the_code() -> None:
+    keys = {
+        Key.of("k", ["retrievers.base"], a=1).digest,
+        Key.of("k", ["retrievers.base"], a=2).digest,
+        Key.of("k", ["retrievers.base"], b=1).digest,
+        Key.of("k", ["retrievers.bm25"], a=1).digest,
+        Key.of("l", ["retrievers.base"], a=1).digest,
+    }
+    assert len(keys) == 5
