@@ -6,24 +6,26 @@ knows nothing of traces, nor of where a result is logged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.agents.measures.figures import OUTCOMES, PROBES, figures
-from runner.agents.measures.matched import latest
+from runner.agents.measures.figures import OUTCOMES, PROBES, Floats, columns
+from runner.agents.measures.matched import Trial, latest, trial
 from runner.agents.measures.rankings import ranked
 from runner.agents.measures.stages import NO_GROUND_TRUTH, Artifact
 from runner.agents.measures.summary import described
 from runner.agents.measures.taxonomy import LABELS
-from runner.analysis.significance import bootstrap_interval
 from runner.evaluation import environment
-from runner.metrics.abstention import abstention, statuses
+from runner.measuring import Asked, Searched, measured
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Found, QueryTable, Result, ResultError, Timings
+from runner.result import DatasetSummary, Result, ResultError, Timings
 
 DIAGNOSTICS = (
     *("file_recall", "context_efficiency", "ttfr_seconds", "ttfr_tokens", "n_retrieved", "chunk_recall"),
@@ -32,8 +34,20 @@ DIAGNOSTICS = (
 """The figures that a result has beside its measures."""
 
 
-def result_of(name: str, artifacts: Sequence[Artifact], settings: MetricSettings, dataset: str = "traces") -> Result:
-    """Return the result of a configuration: its name, and the artifacts of its tasks, the latest of each.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """What of an artifact enters a result, the same words once. `error` says why there is nothing to rank, or ""."""
+
+    trial: Trial
+    suite: str
+    has_gold: bool
+    gold: Sequence[str]
+    found: Sequence[str]
+    error: str
+
+
+def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings, dataset: str = "traces") -> Result:
+    """Return the result of a configuration: its name, and the artifacts of its tasks, of which the latest count.
 
     Tasks without ground truth are not judged, and left out; one with ground truth whose trace could not be read is a
     query that failed. Two results are of the same dataset where they are of the same tasks with the same gold. Files
@@ -41,34 +55,29 @@ def result_of(name: str, artifacts: Sequence[Artifact], settings: MetricSettings
     other figures (utilisation, errors, reward, cost) are diagnostics, in the mean, and so is how many artifacts were
     left out. Raises `ResultError` where no task has ground truth.
     """
-    by_task = latest(artifacts)
-    tasks = {
-        task: by_task[task]
-        for task in sorted(by_task)
-        if by_task[task]["file_level_metrics"]["reason"] != NO_GROUND_TRUTH
-    }
+    trials = [_task(each) for each in artifacts]
+    by_task = {task: trials[place] for task, place in latest([each.trial for each in trials]).items()}
+    tasks = [task for task in sorted(by_task) if by_task[task].has_gold]
     if not tasks:
         raise ResultError(f"{name}: none of its {len(by_task)} tasks has ground truth to rank against")
-    kept = list(tasks.values())
-    gold = [sorted(each["ground_truth_files"]) for each in kept]
-    errors = {
-        place: f"{each['file_level_metrics']['reason']}: {each['coverage'].get('degraded_reason') or 'no trace'}"
-        for place, each in enumerate(kept)
-        if not each["file_level_metrics"]["computable"]
-    }
-    files = ranked([each["retrieved_files"] for each in kept], gold, settings.depth, errors)
-    scores, types = files.scores(settings.expanded), [each["provenance"]["benchmark"] for each in kept]
-    names, deepest = [str(measure) for measure in scores.measures], max(settings.k_values, default=settings.depth)
-    counted = scores.values[:, scores.counted]
-    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+    kept = [by_task[task] for task in tasks]
+    gold = [each.gold for each in kept]
+    errors = {place: each.error for place, each in enumerate(kept) if each.error}
+    files = ranked([each.found for each in kept], gold, settings.depth, errors)
+    found = columns(each.trial.figures for each in kept)
     config = _config(name, kept, settings, dataset)
+    types = [each.suite for each in kept]
     rows = [orjson.dumps(row).decode() for row in zip(tasks, types, gold, strict=True)]
-    return Result(
+    result = measured(
+        files.rankings,
+        files.grader,
+        settings,
+        asked=Asked(tasks, tasks, types, gold, [[1] * len(each) for each in gold]),
+        searched=Searched(files.files),
         name=name,
         retriever=name,
         config=config,
         config_hash=fingerprint(orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode()),
-        swept={},
         dataset=DatasetSummary(
             name=dataset,
             split="test",
@@ -78,62 +87,55 @@ def result_of(name: str, artifacts: Sequence[Artifact], settings: MetricSettings
             queries=len(tasks),
             judgments=len(files.grader.judgments),
         ),
-        primary=str(settings.primary_measure),
-        queries=QueryTable(
-            ids=list(tasks),
-            texts=list(tasks),
-            types=types,
-            expected=gold,
-            statuses=statuses(files.grader, files.rankings),
-            errors=[errors.get(place, "") for place in range(len(tasks))],
-            notes=[""] * len(tasks),
-            expected_grades=[[1] * len(each) for each in gold],
-        ),
-        measures=names,
-        scores=scores.values,
-        means=scores.means(),
-        intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
-        by_type=scores.by_type(types),
-        abstention=abstention(files.grader, files.rankings, (), deepest).to_dict(),
-        timings=_timings(kept),
-        found=Found(files.rankings, files.files, files.grader.grades(files.rankings)),
-        diagnostics={
-            **_diagnostics(kept),
-            "agent/superseded": len(artifacts) - len(by_task),
-            "agent/no_ground_truth": len(by_task) - len(tasks),
-        },
-        environment=environment(),
+    )
+    left_out = {
+        "agent/superseded": len(trials) - len(by_task),
+        "agent/no_ground_truth": len(by_task) - len(tasks),
+    }
+    return replace(
+        result, timings=_timings(found["seconds"]), diagnostics={**_means(found), **left_out}, environment=environment()
     )
 
 
-def _config(name: str, kept: Sequence[Artifact], settings: MetricSettings, dataset: str) -> dict[str, Any]:
-    outcomes: list[Mapping[str, Any]] = [{**each["provenance"], **(each.get("outcome") or {})} for each in kept]
-    named = ("model", "agent", "agent_version")
-    said = {key: sorted({str(each[key]) for each in outcomes if each.get(key)}) for key in named}
+def _task(artifact: Artifact) -> _Task:
+    metrics, coverage = artifact["file_level_metrics"], artifact["coverage"]
+    why = f"{metrics['reason']}: {coverage.get('degraded_reason') or 'no trace'}"
+    return _Task(
+        trial=trial(artifact),
+        suite=artifact["provenance"]["benchmark"],
+        has_gold=metrics["reason"] != NO_GROUND_TRUTH,
+        gold=[*map(sys.intern, sorted(artifact["ground_truth_files"]))],
+        found=[*map(sys.intern, artifact["retrieved_files"])],
+        error="" if metrics["computable"] else why,
+    )
+
+
+def _config(name: str, kept: Sequence[_Task], settings: MetricSettings, dataset: str) -> dict[str, Any]:
+    settled = zip(*(each.trial.setting for each in kept), strict=True)
+    said = zip(("model", "agent", "agent_version"), settled, strict=True)
     return {
         "choices": {"retriever": name},
-        "agent": {key: ", ".join(values) for key, values in said.items() if values},
+        "agent": {key: ", ".join(sorted({*filter(None, values)})) for key, values in said if any(values)},
         "dataset": {"name": dataset},
         "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
     }
 
 
-def _diagnostics(kept: Sequence[Artifact]) -> dict[str, float]:
-    """Return the mean of each figure over the tasks that have it."""
-    known = [figures(each) for each in kept]
-    means = {name: described(each[name] for each in known if name in each)["mean"] for name in DIAGNOSTICS}
+def _means(found: Mapping[str, Floats]) -> dict[str, float]:
+    """Return the mean of each diagnostic over the tasks that have it."""
+    means = {name: described(found[name][~np.isnan(found[name])])["mean"] for name in DIAGNOSTICS}
     return {f"agent/{name}": mean for name, mean in means.items() if mean is not None}
 
 
-def _timings(kept: Sequence[Artifact]) -> Timings:
-    each = [figures(artifact).get("seconds") for artifact in kept]
-    timed = [seconds for seconds in each if seconds is not None]
+def _timings(seconds: Floats) -> Timings:
+    timed = seconds[~np.isnan(seconds)]
+    known = bool(len(timed))
     return Timings(
         index_s=0.0,
-        search_s=sum(timed),
+        search_s=sum(timed.tolist()),
         score_s=0.0,
         wall_s=0.0,
-        mean_ms=float(np.mean(timed)) * 1000 if timed else None,
-        p95_ms=float(np.percentile(timed, 95)) * 1000 if timed else None,
-        each_ms=[None if seconds is None else seconds * 1000 for seconds in each] if timed else (),
+        mean_ms=float(np.mean(timed)) * 1000 if known else None,
+        p95_ms=float(np.percentile(timed, 95)) * 1000 if known else None,
+        each_ms=[None if math.isnan(each) else each * 1000 for each in seconds.tolist()] if known else (),
     )

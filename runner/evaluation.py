@@ -20,18 +20,18 @@ import numpy as np
 
 from retrievers.base import Rankings, Retriever
 from retrievers.search import searched
+from runner.analysis.failures import Lexicon
 from runner.analysis.grading import Grading, grade_found
-from runner.analysis.significance import bootstrap_interval
 from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash
 from runner.datasets.base import Dataset, Judgments, Source
 from runner.datasets.chunking import Whole
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
-from runner.metrics.abstention import abstention, statuses
-from runner.metrics.scores import Grader, Scores
+from runner.measuring import Asked, Searched, measured
+from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Found, QueryTable, Result, Stage, Timings
+from runner.result import DatasetSummary, Result, Stage, Timings
 from runner.store.disk import Cost, DiskStore
 
 SEARCH_STAGES = frozenset({"rankings", "query vectors", "pair scores"})
@@ -57,9 +57,6 @@ DECIDING_PACKAGES = (
     "ir-measures",
 )
 """What a result's environment names the versions of."""
-
-Gold = tuple[list[list[str]], list[list[int]]]
-"""The ids of each query's gold, the highest grade first, and their grades: once for all measured by one judgment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +137,7 @@ class Bench:
     def __init__(self, store: DiskStore) -> None:
         self.store = store
         self._datasets: dict[str, Dataset] = {}
-        self._graders: dict[tuple[str, str], tuple[Grader, Gold]] = {}
+        self._graders: dict[tuple[str, str], tuple[Grader, Asked]] = {}
         self._journals: list[Journal] = []
 
     def dataset(self, source: Source) -> Dataset:
@@ -151,18 +148,22 @@ class Bench:
             self._datasets[repr(source)] = dataset
         return self._datasets[repr(source)]
 
+    def lexicon(self, experiment: Experiment) -> Lexicon:
+        """Return which words the documents of an experiment have, as its analyzer tells words."""
+        analyzer = build(experiment.config["analyzer"], "analyzer", experiment.config.get("plugins") or ())
+        return Lexicon(self.dataset(experiment.source).documents, analyzer, self.store)
+
     def evaluate(self, experiment: Experiment) -> Result:
         """Run one evaluation. Queries that fail are part of the result; a retriever that fails raises."""
         start = time.perf_counter()
         dataset, settings = self.dataset(experiment.source), experiment.metrics
-        grader, gold = self._grader(experiment, dataset)
+        grader, asked = self._grader(experiment, dataset)
         with self.store.account() as costs:
             depth = min(settings.depth, len(dataset.corpus))
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         self.store.note_use(costs, dataset.name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
-        scores = grader.score(rankings, settings.expanded)
-        result = _result(experiment, dataset, grader, gold, rankings, scores)
+        result = _result(experiment, dataset, grader, asked, rankings)
         done = time.perf_counter()
         return _timed(result, costs, rankings, done - scoring, done - start)
 
@@ -190,59 +191,41 @@ class Bench:
         while self._journals:
             self._journals.pop().forget()
 
-    def _grader(self, experiment: Experiment, dataset: Dataset) -> tuple[Grader, Gold]:
+    def _grader(self, experiment: Experiment, dataset: Dataset) -> tuple[Grader, Asked]:
         judgments = dataset.judgments_for(experiment.search_type)
         searched_as = experiment.search_type if judgments is not dataset.judgments else ""
         key = (repr(experiment.source), searched_as)
         if key not in self._graders:
             grader = Grader(judgments, len(dataset.queries), len(dataset.documents), dataset.document_of)
-            self._graders[key] = grader, _gold(dataset, judgments)
+            self._graders[key] = grader, _asked(dataset, judgments)
         return self._graders[key]
 
 
-def _result(
-    experiment: Experiment, dataset: Dataset, grader: Grader, gold: Gold, rankings: Rankings, scores: Scores
-) -> Result:
-    settings, names = experiment.metrics, [str(measure) for measure in scores.measures]
-    counted = scores.values[:, scores.counted]
-    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
-    errors = rankings.errors or {}
-    expected, grades = gold
+def _result(experiment: Experiment, dataset: Dataset, grader: Grader, asked: Asked, rankings: Rankings) -> Result:
     shown = dataset.corpus.metadata if experiment.source.golden else ()
-    queries = QueryTable(
-        ids=list(dataset.queries.ids),
-        texts=list(dataset.queries.texts),
-        types=list(dataset.queries.types),
-        expected=expected,
-        statuses=statuses(grader, rankings),
-        errors=[errors.get(position, "") for position in range(len(dataset.queries))],
-        notes=[rankings.notes.get(position, "") for position in range(len(dataset.queries))],
-        expected_grades=grades,
-    )
-    return Result(
+    result = measured(
+        rankings,
+        grader,
+        experiment.metrics,
+        asked=asked,
+        searched=Searched(dataset.corpus.ids, shown, dataset.parents),
         name=experiment.name,
         retriever=experiment.retriever_name,
         config=experiment.config,
         config_hash=config_hash(experiment.config),
-        swept=dict(experiment.swept),
         dataset=_summary(dataset),
-        primary=str(settings.primary_measure),
-        queries=queries,
-        measures=names,
-        scores=scores.values,
-        means=scores.means(),
-        intervals={name: (low, high) for name, (low, high) in zip(names, intervals, strict=True)},
-        by_type=scores.by_type(queries.types),
-        abstention=abstention(
-            grader, rankings, settings.thresholds, max(settings.k_values, default=settings.depth)
-        ).to_dict(),
-        timings=Timings(0.0, 0.0, 0.0, 0.0, None, None),
-        found=Found(rankings, dataset.corpus.ids, grader.grades(rankings), shown, dataset.parents),
-        diagnostics=dict(rankings.diagnostics),
-        environment=environment(),
-        search_type=experiment.search_type,
-        settled=rankings.settled,
     )
+    return replace(result, swept=dict(experiment.swept), environment=environment(), search_type=experiment.search_type)
+
+
+def _asked(dataset: Dataset, judgments: Judgments) -> Asked:
+    """Return the queries with what these judgments of the dataset's expect of them."""
+    queries, (gold, grades), own = dataset.queries, _gold(dataset, judgments), []
+    if judgments is not dataset.judgments:
+        in_general = zip(*_gold(dataset, dataset.judgments), strict=True)
+        columns = zip(queries.ids, zip(gold, grades, strict=True), in_general, strict=True)
+        own = [query for query, mine, others in columns if mine != others]
+    return Asked(list(queries.ids), list(queries.texts), list(queries.types), gold, grades, own)
 
 
 def _summary(dataset: Dataset) -> DatasetSummary:
@@ -258,7 +241,8 @@ def _summary(dataset: Dataset) -> DatasetSummary:
     )
 
 
-def _gold(dataset: Dataset, judgments: Judgments) -> Gold:
+def _gold(dataset: Dataset, judgments: Judgments) -> tuple[list[list[str]], list[list[int]]]:
+    """Return the ids of each query's gold, the highest grade first, and their grades."""
     n = len(dataset.documents)
     gold: list[list[str]] = [[] for _ in dataset.queries.ids]
     grades: list[list[int]] = [[] for _ in dataset.queries.ids]

@@ -8,7 +8,7 @@ measured. Knows nothing of who writes such reports.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,12 +20,12 @@ from pydantic.dataclasses import dataclass
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
-from runner.analysis.significance import bootstrap_interval
 from runner.datasets.base import Judgments
-from runner.metrics.abstention import abstention, statuses
-from runner.metrics.measures import Measure, expand
+from runner.measuring import Asked, Searched, measured
+from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
-from runner.result import DatasetSummary, Found, QueryTable, Result, ResultError, Timings
+from runner.metrics.settings import MetricSettings
+from runner.result import DatasetSummary, Result, ResultError, Timings
 
 MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")
 WHOLE = ("RR", "AP")
@@ -58,6 +58,7 @@ class _Part:
 
     query_results: Annotated[list[_Query], Field(min_length=1)]
     timing: dict[str, Any] = field(default_factory=dict)
+    own_gold: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class _Report:
     timestamp: str = ""
     query_results: list[_Query] | None = None
     timing: dict[str, Any] = field(default_factory=dict)
+    own_gold: list[str] = field(default_factory=list)
     results_by_search_type: dict[str, _Part] = field(default_factory=dict)
 
 
@@ -99,7 +101,7 @@ def read_report(path: Path) -> list[Result]:
         parts = report.results_by_search_type
         if report.query_results is not None:
             name = report.config.search_type or "search"
-            parts = {name: _Part(query_results=report.query_results, timing=report.timing)}
+            parts = {name: _Part(query_results=report.query_results, timing=report.timing, own_gold=report.own_gold)}
         return [_result(report, search_type, part) for search_type, part in parts.items()]
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -111,29 +113,36 @@ def read_report(path: Path) -> list[Result]:
 
 def _result(report: _Report, search_type: str, part: _Part) -> Result:
     queries = part.query_results
-    measures, cutoffs, depth = _measured(report.config, max(len(q.retrieved_items) for q in queries))
+    settings, depth = _measured(report.config, max(len(q.retrieved_items) for q in queries))
     documents = sorted({item for q in queries for item in chain(q.expected_items, q.retrieved_items)})
     grader = Grader(_judgments(queries, documents, report.config.relevance), len(queries), len(documents))
     rankings = _rankings(queries, documents, depth)
-    scores = grader.score(rankings, measures)
-    names = [str(measure) for measure in scores.measures]
     config = {
         "choices": {"retriever": search_type},
         "dataset": {"path": report.config.dataset_path},
-        "metrics": {"k_values": cutoffs, "depth": depth},
+        "metrics": {"k_values": list(settings.k_values), "depth": depth},
     }
-    dataset = Path(report.config.dataset_path).stem
-    errors = rankings.errors or {}
     graded = ([(i, _grade(q, i, report.config.relevance)) for i in dict.fromkeys(q.expected_items)] for q in queries)
     gold = [sorted((each for each in found if each[1] > 0), key=lambda each: (-each[1], each[0])) for found in graded]
-    return Result(
+    result = measured(
+        rankings,
+        grader,
+        settings,
+        asked=Asked(
+            ids=[q.query_id for q in queries],
+            texts=[q.query_text for q in queries],
+            types=[q.query_type for q in queries],
+            gold=[[item for item, _ in each] for each in gold],
+            grades=[[grade for _, grade in each] for each in gold],
+            own_gold=part.own_gold,
+        ),
+        searched=Searched(documents),
         name=f"{report.run_id} {search_type}",
         retriever=search_type,
         config=config,
         config_hash=fingerprint(orjson.dumps(config).decode()),
-        swept={},
         dataset=DatasetSummary(
-            name=dataset,
+            name=Path(report.config.dataset_path).stem,
             split="test",
             fingerprint=report.config.fingerprint,
             corpus_fingerprint="",  # it does not say what the documents are
@@ -141,33 +150,13 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             queries=len(queries),
             judgments=len(grader.judgments),
         ),
-        primary=f"nDCG@{10 if 10 in cutoffs else cutoffs[-1]}",
-        queries=QueryTable(
-            ids=[q.query_id for q in queries],
-            texts=[q.query_text for q in queries],
-            types=[q.query_type for q in queries],
-            expected=[[item for item, _ in each] for each in gold],
-            statuses=statuses(grader, rankings),
-            errors=[errors.get(position, "") for position in range(len(queries))],
-            notes=[""] * len(queries),
-            expected_grades=[[grade for _, grade in each] for each in gold],
-        ),
-        measures=names,
-        scores=scores.values,
-        means=scores.means(),
-        intervals=dict(
-            zip(names, map(tuple, bootstrap_interval(scores.values[:, scores.counted]).tolist()), strict=True)
-        ),
-        by_type=scores.by_type([q.query_type for q in queries]),
-        abstention=abstention(grader, rankings, (), cutoffs[-1]).to_dict(),
-        timings=_timings(part, errors),
-        found=Found(rankings, documents, grader.grades(rankings)),
-        environment={"run_id": report.run_id, "timestamp": report.timestamp},
     )
+    made = {"run_id": report.run_id, "timestamp": report.timestamp}
+    return replace(result, timings=_timings(part, rankings.errors or {}), environment=made)
 
 
-def _measured(config: _Config, longest: int) -> tuple[Sequence[Measure], list[int], int]:
-    """Return the measures that a report's lists are long enough for, their cutoffs, and how deep the lists can be.
+def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:
+    """Return the measures that a report's lists are long enough for, and how deep the lists can be.
 
     Where more was found than is listed, what lies deeper than the lists can't be measured; `longest` is the longest.
     """
@@ -177,8 +166,15 @@ def _measured(config: _Config, longest: int) -> tuple[Sequence[Measure], list[in
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
         raise ResultError(f"top_k_values begin at {cutoffs[0]}, but a query lists {listed} items at most")
-    measures = [measure for measure in expand(MEASURES, kept) if whole or str(measure) not in WHOLE]
-    return measures, kept, max(config.listed_items or kept[-1], longest)
+    measures = tuple(str(measure) for measure in expand(MEASURES, kept) if whole or str(measure) not in WHOLE)
+    depth = max(config.listed_items or kept[-1], longest)
+    settings = MetricSettings(
+        measures=measures,
+        k_values=tuple(kept),
+        primary=f"nDCG@{10 if 10 in kept else kept[-1]}",
+        depth=max(depth, kept[-1]),
+    )
+    return settings, depth
 
 
 def _grade(query: _Query, item: str, relevance: Mapping[str, int]) -> int:

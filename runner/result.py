@@ -71,6 +71,12 @@ class Timings:
     stages: Sequence[Stage] = ()
     each_ms: Sequence[float | None] = ()
 
+    @property
+    def median_ms(self) -> float | None:
+        """Return the median of `each_ms`: what a query takes, however long a single one did; None if none was timed."""
+        timed = [ms for ms in self.each_ms if ms is not None]
+        return float(np.median(timed)) if timed else None
+
 
 @dataclass(frozen=True, eq=False)
 class QueryTable:
@@ -137,7 +143,8 @@ class Result:
     `means`, `intervals` (low, high) and `by_type` (type -> measure -> mean; type -> "queries" -> count) are folds over
     `scores`. `abstention` is about the queries whose right answer is nothing, `diagnostics` what the retriever says of
     itself (an approximate index's recall). `grades` are a language model's, where one is configured. `search_type` is
-    by what name the dataset was asked for expectations, `settled` as its rankings are.
+    by what name the dataset was asked for expectations, `own_gold` are the queries, by id, of which it expects other
+    items of this search type than in general, `settled` is as its rankings are.
     """
 
     name: str
@@ -161,6 +168,7 @@ class Result:
     environment: Mapping[str, Any] = field(default_factory=dict)
     search_type: str = ""
     settled: bool = True
+    own_gold: Sequence[str] = ()
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""

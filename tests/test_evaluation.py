@@ -21,6 +21,7 @@ from retrievers.store import NoStore, Store
 from runner.datasets.base import Queries, Raw, Source
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
+from runner.reports.tables import heading
 from runner.result import load, save
 from runner.store.disk import WORTH_KEEPING_S, DiskStore
 
@@ -29,13 +30,14 @@ METRICS = MetricSettings(k_values=(1, 2), depth=10)
 
 @settings(frozen=True, kw_only=True)
 class Small(Source):
-    """Four documents and four queries: one of each kind, and one with other expectations for a "special" search."""
+    """Four documents and four queries: one of each kind, and search types of which other items are expected."""
 
     def read(self) -> Raw:
         corpus = Corpus(["a", "b", "c", "d"], ["red boat", "blue boat", "red house", "green"])
         queries = Queries(["q1", "q2", "q3", "q4"], ["red boat", "blue", "purple", "boat"], ["x", "x", "none", "y"])
         qrels = [("q1", "a", 2), ("q1", "c", 1), ("q2", "a", 1), ("q4", "b", 1), ("q4", "a", 0)]
-        return Raw(corpus, queries, qrels, ["q3"], {"special": [("q4", "a", 1)]})
+        own = {"special": [("q4", "a", 1)], "graded": [("q1", "a", 1), ("q1", "c", 2)], "same": [("q2", "a", 1)]}
+        return Raw(corpus, queries, qrels, ["q3"], own)
 
 
 def experiment(retriever: object, name: str = "bm25", metrics: MetricSettings = METRICS) -> Experiment:
@@ -65,7 +67,21 @@ def test_a_result_has_means_statuses_and_what_was_found(bench: Bench) -> None:
 
 
 def test_expectations_may_differ_by_search_type(bench: Bench) -> None:
-    assert bench.evaluate(experiment(BM25(analyzer=PLAIN), "special")).queries.expected[3] == ["a"]
+    result = bench.evaluate(experiment(BM25(analyzer=PLAIN), "special"))
+    assert result.queries.expected[3] == ["a"]
+
+
+def test_a_result_says_of_which_queries_its_search_type_has_gold_of_its_own(bench: Bench) -> None:
+    special, plain = (bench.evaluate(experiment(BM25(analyzer=PLAIN), name)) for name in ("special", "bm25"))
+    assert (special.own_gold, plain.own_gold) == (["q4"], [])
+    told = "; gold of its own for 1 of 4 queries: search type special"
+    assert heading(special).endswith(told)
+    assert told not in heading(plain)
+
+
+def test_other_grades_are_gold_of_its_own_and_the_same_gold_is_not(bench: Bench) -> None:
+    graded, same = (bench.evaluate(experiment(BM25(analyzer=PLAIN), name)) for name in ("graded", "same"))
+    assert (graded.own_gold, same.own_gold) == (["q1"], [])
 
 
 def test_gold_is_looked_up_once_for_each_search_type_and_goes_with_its_bench(tmp_path: Path) -> None:

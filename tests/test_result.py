@@ -113,13 +113,13 @@ def _edited(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_a_record_says_whether_it_is_settled_and_what_was_searched(tmp_path: Path) -> None:
-    save(replace(result(), settled=False, search_type="vector"), tmp_path)
+    save(replace(result(), settled=False, search_type="vector", own_gold=["q001"]), tmp_path)
     again = load(tmp_path)
-    assert (again.settled, again.search_type) == (False, "vector")
+    assert (again.settled, again.search_type, again.own_gold) == (False, "vector", ["q001"])
     assert "may go well another time" in again.unfinished
-    _edited(tmp_path, lambda head: (head.pop("settled"), head.pop("search_type")))
+    _edited(tmp_path, lambda head: (head.pop("settled"), head.pop("search_type"), head.pop("own_gold")))
     before = load(tmp_path)  # a record from before that was kept
-    assert (before.settled, before.search_type, before.unfinished) == (True, "", "")
+    assert (before.settled, before.search_type, before.own_gold, before.unfinished) == (True, "", (), "")
 
 
 def test_the_rankings_of_a_record_know_which_queries_failed(tmp_path: Path) -> None:

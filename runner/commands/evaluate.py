@@ -6,7 +6,7 @@ import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 FAILED = 1
 
@@ -17,17 +17,14 @@ def main(cfg: DictConfig) -> int:
     from hydra.types import RunMode
 
     from retrievers.base import RetrieverError
-    from runner.analysis.failures import Lexicon
     from runner.config.objects import ConfigError, build
     from runner.config.values import settle, store_path
     from runner.evaluation import Bench, experiment_of
     from runner.llm.spending import figures, spending, spent_for
     from runner.reports import console
+    from runner.reports.evaluation import evaluation_files
     from runner.reports.golden import golden_files
     from runner.reports.grade_tables import grade_table, missing_line, verdict_table
-    from runner.reports.insight_tables import insights
-    from runner.reports.markdown import result_markdown
-    from runner.reports.page import result_page
     from runner.store.disk import DiskStore
     from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker
@@ -44,10 +41,7 @@ def main(cfg: DictConfig) -> int:
     if sweep.dry_run:
         raise ConfigError("sweep.dry_run: add -m, as for a sweep, or say plan: python -m runner plan ...")
     bench = Bench(DiskStore(store_path(settled.config)))
-    analyzer = build(
-        OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
-    )
-    lexicon = Lexicon(bench.dataset(experiment.source).documents, analyzer, bench.store)
+    lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
     paid = [experiment.retriever, experiment.grading]
     before = spent_for(paid)
@@ -67,8 +61,7 @@ def main(cfg: DictConfig) -> int:
             if spent := spending(paid):
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **figures(spent_for(paid), before)})
-        found = insights(result, lexicon)
-        reports = {"report.md": result_markdown(result, found), "report.html": result_page(result, found)}
+        reports = evaluation_files(result, lexicon)
         if experiment.source.golden:
             reports |= golden_files([result], datetime.now(UTC))
         console.show_result(result)

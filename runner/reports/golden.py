@@ -132,6 +132,7 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
             }
             for i, query in enumerate(result.queries.ids)
         ],
+        "own_gold": list(result.own_gold),
         "timing": _timing(result),
     }
 

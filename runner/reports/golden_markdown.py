@@ -34,8 +34,9 @@ def golden_markdown(report: Json) -> str:
 
 def _single(report: Json) -> Iterator[str]:
     cutoff = _middle(report["config"]["top_k_values"])
+    name = report["config"]["search_type"]
     yield "# Retrieval Evaluation Report"
-    yield _head(report, f"**Search Type**: {escaped(report['config']['search_type'])}")
+    yield _head(report, f"**Search Type**: {escaped(name)}", *_own_gold({name: report}))
     yield from _summary(report, cutoff)
     yield "## Detailed Results"
     yield from (
@@ -56,6 +57,17 @@ def _head(report: Json, *sides: str) -> str:
         f"**Target Items**: {'any' if target is None else target} | **Actual Items**: {actual}{mark}",
     ]
     return "  \n".join(lines)  # two spaces break a line
+
+
+def _own_gold(found: Json) -> Iterator[str]:
+    """Yield of which search types the dataset expects other items than in general, and for how many queries."""
+    told = [
+        f"{escaped(name)} for {len(of['own_gold'])} of {len(of['query_results'])} queries"
+        for name, of in found.items()
+        if of["own_gold"]
+    ]
+    if told:
+        yield f"**Gold of Its Own**: {', '.join(told)}"
 
 
 def _summary(report: Json, cutoff: int) -> Iterator[str]:
@@ -119,6 +131,7 @@ def _comparison(report: Json) -> Iterator[str]:
         report,
         f"**Search Types**: {', '.join(map(escaped, types))}",
         f"**Parallel Execution**: {'Yes' if config['parallel_execution'] else 'No'}",
+        *_own_gold(found),
     )
     yield from _times(report["comparison"]["performance"])
     yield from _differences(report["comparison"], types)

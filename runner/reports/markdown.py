@@ -25,7 +25,7 @@ _SPECIAL = re.compile(r"[\\`*|~]|(?<!\w)_|_(?!\w)|<(?=[\w/!?])|&(?=[\w#]+;)|\](?
 
 def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
     """Return the report of one evaluation and its insights."""
-    d = result.dataset
+    d, missed = result.dataset, insight_tables.failures_table(result, found, hardest)
     low_high = numbers.interval(result.intervals.get(result.primary))
     whole = [f"**{escaped(m)}**: {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     parts = [
@@ -58,9 +58,7 @@ def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
         *_section(
             "Why gold is missed", insight_tables.classes_table(found), escaped(insight_tables.failures_note(found))
         ),
-        *_section(
-            "Missed, with the evidence", insight_tables.failures_table(result, found, hardest), insight_tables.EVIDENCE
-        ),
+        *_section("Missed, with the evidence", missed, insight_tables.evidence_note(missed)),
         *_hardest(result, hardest),
         *_section("Timings", tables.timings_table(result)),
         *_section("Configuration", tables.settings_table(result.config)),

@@ -108,6 +108,7 @@ def result(
             mean_ms=mean_ms,
             p95_ms=None if mean_ms is None else 2 * mean_ms,
             stages=[Stage("postings", 2.25, True), Stage("rankings", 0.25, False)],
+            each_ms=() if mean_ms is None else [mean_ms],
         ),
         found=_found(n, scores[MEASURES.index("RR")], rng) if found else None,
         diagnostics={"recall_of_exact": 0.98} if retriever == "dense" else {},

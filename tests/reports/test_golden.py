@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings
+from runner.golden_report import read_report
 from runner.reports.comparability import NotComparable
 from runner.reports.golden import golden_files, golden_report, search_types
 from runner.reports.golden_markdown import golden_markdown
@@ -26,8 +28,8 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUICK = {"metrics": {"permutations": 200, "resamples": 200}}
 
 
-def configured(found: Result, **config: Any) -> Result:
-    return replace(found, config={**found.config, **QUICK, **config})
+def configured(found: Result, own_gold: Sequence[str] = (), **config: Any) -> Result:
+    return replace(found, config={**found.config, **QUICK, **config}, own_gold=own_gold)
 
 
 def three() -> list[Result]:
@@ -84,6 +86,21 @@ def test_the_markdown_of_many_search_types_has_all_their_differences() -> None:
     assert len(table(markdown, "Above, the mean of all pairs:")) == 3
     assert len(table(markdown, "How each query went, and the rank of the first relevant item.")) == 34
     assert all(f"### {kind}\n\n10 queries" in markdown for kind in TYPES)
+
+
+def test_gold_of_a_search_types_own_is_said_of_one_and_of_several(tmp_path: Path) -> None:
+    """It is said as well by what is read back of the JSON."""
+    made = result()
+    graded = replace(made.queries, expected_grades=[[2] * len(gold) for gold in made.queries.expected])
+    own = configured(replace(made, queries=graded), own_gold=["q001", "q004"])
+    told = "**Gold of Its Own**: bm25 for 2 of 34 queries"
+    for results in ([own], [replace(own, retriever="dense", own_gold=[]), own]):
+        report = golden_report(results, AT)
+        assert told in golden_markdown(report)
+        (tmp_path / "report.json").write_text(json.dumps(report))
+        *_, again = read_report(tmp_path / "report.json")
+        assert again.own_gold == ["q001", "q004"]
+    assert "Gold of Its Own" not in golden_markdown(golden_report([configured(result())], AT))
 
 
 def test_a_tie_has_no_winner() -> None:

@@ -1,0 +1,101 @@
+"""What rankings are worth by judgments, as a result: measures, their means and intervals, how each query went.
+
+Whoever has rankings comes here: the evaluation of a retriever, the reader of a report, the one of what an agent saw. It
+is arithmetic, and knows neither where rankings are from nor where a result goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrievers.base import Rankings
+from runner.analysis.significance import bootstrap_interval
+from runner.metrics.abstention import abstention, statuses
+from runner.metrics.scores import Grader
+from runner.metrics.settings import MetricSettings
+from runner.result import DatasetSummary, Found, QueryTable, Result, Timings
+
+UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
+"""The timings of what nobody timed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The judged queries in columns, with the ids of each one's gold, the highest grade first, and their grades.
+
+    `own_gold` are those, by id, of which the dataset expects other items of this search type than in general.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    types: Sequence[str]
+    gold: Sequence[Sequence[str]]
+    grades: Sequence[Sequence[int]]
+    own_gold: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What the positions in rankings stand for: as `Found` has it."""
+
+    documents: Sequence[str]
+    metadata: Sequence[Mapping[str, Any]] = ()
+    parents: Sequence[str] = ()
+
+
+def measured(
+    rankings: Rankings,
+    grader: Grader,
+    settings: MetricSettings,
+    *,
+    asked: Asked,
+    searched: Searched,
+    name: str,
+    retriever: str,
+    config: Mapping[str, Any],
+    config_hash: str,
+    dataset: DatasetSummary,
+) -> Result:
+    """Return the result of rankings by the judgments of a grader, untimed.
+
+    `asked` are the queries of both in their order. No-result queries are said to be answered or not by the thresholds
+    of the settings, at the recall of their largest cutoff. Raises `ValueError` where rankings are of other queries.
+    """
+    scores = grader.score(rankings, settings.expanded)
+    names = [str(measure) for measure in scores.measures]
+    counted = scores.values[:, scores.counted]
+    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+    places, errors = range(len(asked.ids)), rankings.errors or {}
+    deepest = max(settings.k_values, default=settings.depth)
+    return Result(
+        name=name,
+        retriever=retriever,
+        config=config,
+        config_hash=config_hash,
+        swept={},
+        dataset=dataset,
+        primary=str(settings.primary_measure),
+        queries=QueryTable(
+            ids=asked.ids,
+            texts=asked.texts,
+            types=asked.types,
+            expected=asked.gold,
+            statuses=statuses(grader, rankings),
+            errors=[errors.get(place, "") for place in places],
+            notes=[rankings.notes.get(place, "") for place in places],
+            expected_grades=asked.grades,
+        ),
+        measures=names,
+        scores=scores.values,
+        means=scores.means(),
+        intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
+        by_type=scores.by_type(asked.types),
+        abstention=abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
+        timings=UNTIMED,
+        found=Found(rankings, searched.documents, grader.grades(rankings), searched.metadata, searched.parents),
+        diagnostics=dict(rankings.diagnostics),
+        settled=rankings.settled,
+        own_gold=asked.own_gold,
+    )
