@@ -88,9 +88,9 @@ def composition() -> list[Figure]:
     from hydra._internal.utils import create_config_search_path
 
     from runner.config import CONF
-    from runner.sweep.axes import Space
     from runner.sweep.compose import Composer
     from runner.sweep.grid import combinations
+    from runner.sweep.settings import Space
 
     loader = ConfigLoaderImpl(create_config_search_path(str(CONF)))
     axes = ["retriever=bm25", "retriever.k1=range(0.1,4.1,0.1)", "retriever.b=range(0.01,1.01,0.04)"]

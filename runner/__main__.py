@@ -30,13 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(help_of(verb))  # before anything is loaded
         return 0
     from runner.config.launch import launch
+    from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
 
     with suppress(ValueError):  # of a thread that is not the main one: what asks us to end is then not for us
         signal.signal(signal.SIGTERM, _interrupt)
     try:
+        check_flags(words)
         if verb not in verbs:
-            raise ConfigError(f"{verb}: no such verb; {suggestion(verb, verbs)}")
+            way_out = "it is written --help" if verb == "help" else suggestion(verb, verbs)
+            raise ConfigError(f"{verb}: no such verb; {way_out}")
         return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
     except ValueError as error:
         if not isinstance(error, _mistakes()):

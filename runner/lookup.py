@@ -54,15 +54,18 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     )
 
 
-def results_of_run(word: str, tracking: Tracking) -> list[Result]:
-    """Return the results of a sweep's combinations, or of the one evaluation that a run is; raises `ConfigError`."""
+def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
+    """Return a run's whole id and the results of a sweep's combinations, or of the one evaluation that it is.
+
+    Raises `ConfigError`.
+    """
     if not RUN_ID.fullmatch(word.lower()):
         raise ConfigError(f"run={word}: not an MLflow run id (at least its first 4 digits)")
     runs = Runs(tracking)
     run = _the_run(word.lower(), runs)
     if run.kind != "sweep":
-        return [runs.record(run)]
-    return [runs.record(each) for each in _combinations(run, runs)]
+        return run.id, [runs.record(run)]
+    return run.id, [runs.record(each) for each in _combinations(run, runs)]
 
 
 def baseline_names(baselines: Path) -> list[str]:

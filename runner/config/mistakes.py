@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -17,10 +19,26 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
-from runner.config.objects import suggestion
+from runner.config.objects import ConfigError, near, suggestion
 
 SWEEPING = ("evaluate", "plan")
 """The verbs that take several values of a setting."""
+
+_OTHERWISE = {"analyzer": "plain is for other languages"}
+"""By group, what to choose where nothing that is there fits."""
+
+
+def check_flags(words: Sequence[str]) -> None:
+    """Refuse a word with dashes that is no flag of Hydra's; raises `ConfigError`."""
+    parser = get_args_parser()
+    parser.exit_on_error = False
+    try:
+        _, unknown = parser.parse_known_args([word for word in words if word.startswith("-") or "=" not in word])
+    except ArgumentError as error:
+        raise ConfigError(f"{error}; flags are in --help") from error
+    for word in unknown:
+        name, _, value = word.lstrip("-").partition("=")
+        raise ConfigError(f"{word}: no such flag; a setting is written without dashes: {name}={value or 'VALUE'}")
 
 
 def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
@@ -28,10 +46,10 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     text = str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options is not None:
         group, _, choice = error.missing_cfg_file.rpartition("/")
-        return f"{group}={choice}: no such choice; {suggestion(choice, error.options)}"
+        return _no_such_choice(group, choice, error.options)
     if match := re.search(r"Could not load '([^/']+)/([^']+)'", text):
         known = _loader()[0].get_group_options(match[1])
-        return f"{match[1]}={match[2]}: no such choice; {suggestion(match[2], known)}"
+        return _no_such_choice(match[1], match[2], known)
     if match := re.search(r"Could not override '([^']+)'", text):
         return _unknown_key(match[1], verb, overrides)
     if match := re.search(r"Ambiguous value for argument '(.+)'", text):
@@ -44,8 +62,17 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
         reason = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
         return f"{match[1]}: {reason or 'is not a value that this setting takes'}"
     if isinstance(error, OverrideParseException):
+        key, _, value = error.override.partition("=")
+        if value.startswith("~"):
+            return f"{error.override}: a ~ is read within quotes alone: '{key}=\"{value}\"'; or give the full path"
         return f"{error.override}: not understood ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
     return " ".join(text.split())
+
+
+def _no_such_choice(group: str, choice: str, known: Sequence[str]) -> str:
+    return "; ".join(
+        filter(None, (f"{group}={choice}: no such choice", suggestion(choice, known), _OTHERWISE.get(group)))
+    )
 
 
 def _null_group(overrides: Sequence[str]) -> str:
@@ -68,26 +95,55 @@ def _unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
             and not o.is_sweep_override()
             and o.get_key_element().lstrip("+~") != key
         ]
-        node = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
+        composed = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
     except (HydraException, OmegaConfBaseException, ValueError):
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
+
+    def having(choice: str) -> set[str]:
+        """Return the settings that there are with another choice; none where it cannot be composed."""
+        with suppress(HydraException, OmegaConfBaseException, ValueError):
+            return set(_settings(loader.load_configuration(config_name or verb, [*choices, choice], RunMode.RUN)))
+        return set()
+
     if group := next((o.get_key_element() for o in parsed if o.is_sweep_override() and _is_of(key, o)), None):
         return f"{key}: not known before {group} is chosen, which is swept over; write ++{key}=VALUE"
     if "@" in key and loader.repository.group_exists(key.partition("@")[0]):
         return f"{key}: nothing is chosen there yet; add it with +{key}=..."
-    known = {*node, *(group for group in loader.list_groups("") if loader.get_group_options(group))} - {"hydra"}
-    elsewhere = [path for path in _settings(node) if path.rpartition(".")[2] == key.rpartition(".")[2]]
-    name, *rest = key.split(".")
-    if name not in node and elsewhere:
+    chosen = {str(group): choice for group, choice in composed.hydra.runtime.choices.items()}
+    groups = {group for group in chosen if not {"/", "@"}.intersection(group)}
+    if key not in groups and loader.repository.group_exists(key):
+        places = [group for group in chosen if group.startswith(f"{key}@")]
+        there = f"did you mean {' or '.join(places)}?" if places else suggestion("", groups - {"hydra"})
+        return f"{key}: {verb} does not choose of this group there; {there}"
+    known = {*map(str, composed), *groups} - {"hydra"}
+    elsewhere = [path for path in _settings(composed) if path.rpartition(".")[2] == key.rpartition(".")[2]]
+    if key.partition(".")[0] not in composed and elsewhere:
         return f"{key}: no such setting; did you mean {' or '.join(elsewhere[:3])}?"
+    return f"{key}: {_unknown_setting(key, composed, known, having)}"
+
+
+def _unknown_setting(key: str, node: DictConfig, known: set[str], having: Callable[[str], set[str]]) -> str:
+    """Say what is wrong with a key, by what is known where it leaves the settings that there are."""
+    chosen, (name, *rest) = node.hydra.runtime.choices, key.split(".")
     while rest and isinstance(node.get(name), DictConfig):
         node = node[name]
-        known, (name, *rest) = set(node), rest
+        known, (name, *rest) = {*map(str, node)}, rest
     if name in known and not rest:
-        return f"{key}: has names of its own, to which others are added with +{key}={{NAME: VALUE}}"
+        return f"has names of its own, to which others are added with +{key}={{NAME: VALUE}}"
     if name in known:
-        return f"{key}: no such setting; {key.removesuffix('.'.join(['', *rest]))} is set as a whole"
-    return f"{key}: no such setting; {suggestion(name, (str(k) for k in known))}"
+        return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} is set as a whole"
+    place = key.removesuffix(".".join(["", name, *rest]))
+    group = next((str(group) for group in chosen if place in (group, str(group).rpartition("@")[2])), "")
+    if near(name, known) or not group:
+        return f"no such setting; {suggestion(name, known)}"
+    options = _loader()[0].get_group_options(group.partition("@")[0])
+    others = [option for option in options if key in having(f"{group}={option}")]
+    if not others:
+        return f"no such setting; {suggestion(name, known)}"
+    *first, last = others
+    listed = " or ".join(filter(None, (", ".join(first), last)))
+    has_no = "settings" if known == {"_target_"} else "such setting"
+    return f"{group}={chosen[group]} has no {has_no}; choose {group}={listed}"
 
 
 def _is_of(key: str, override: Override) -> bool:

@@ -44,8 +44,14 @@ def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: AN
 def suggestion(word: str, possible: Iterable[str]) -> str:
     """Return what a misspelt word may have meant, as the end of a message."""
     known = sorted(set(possible) - {"_target_"})
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}? ({', '.join(known)})" if near else f"there are {', '.join(known) or 'none'}"
+    meant = near(word, known)
+    return f"did you mean {meant}? ({', '.join(known)})" if meant else f"there are {', '.join(known) or 'none'}"
+
+
+def near(word: str, possible: Iterable[str]) -> str | None:
+    """Return the nearest of the words that a misspelt one may have meant, None where none is near."""
+    alike = 0.5 if len(word) < 4 else 0.65  # of k2 one letter is half
+    return next(iter(difflib.get_close_matches(word, sorted(possible), n=1, cutoff=alike)), None)
 
 
 def _locate(target: str, path: str, plugins: Sequence[str]) -> type:

@@ -36,6 +36,9 @@ PLAIN_WIDTH = 120
 RECENT = 20
 """How many combinations the estimate of what remains looks back on."""
 
+ENOUGH = 0.2
+"""Which share of them is enough for it where they are fewer: a few may be unlike the rest."""
+
 
 def line(text: str) -> None:
     """Print a line."""
@@ -133,7 +136,7 @@ class Progress:
         self._total, self._before, self._clock, self._start = total, before, clock, clock()
         self._done = self._failed = 0
         self._best, self._stage = best, ""
-        self._finished = deque([self._start], maxlen=RECENT + 1)
+        self._finished = deque[float](maxlen=RECENT + 1)
         self._screen = _Screen(self._draw, self._plain, every, clock)
         self._notes = _Notes(self.note, self._screen.say)
 
@@ -172,8 +175,11 @@ class Progress:
         self._screen.now_and_then()
 
     def remaining(self) -> float | None:
-        """Return the seconds that are left at the pace of the last combinations, None before the first is done."""
-        if not self._done:
+        """Return the seconds that are left at the pace of the last combinations, None before enough of them are done.
+
+        What the first took is not part of a pace: it does what the others share.
+        """
+        if len(self._finished) < 2 or self._done < min(RECENT, ENOUGH * self._total):
             return None
         return (self._finished[-1] - self._finished[0]) / (len(self._finished) - 1) * (self._total - self._done)
 
@@ -354,10 +360,15 @@ def _fitted(table: Table, room: int) -> Table:
 
 
 def _widths(table: Table, room: int) -> list[int]:
-    """Return how wide each column is, two spaces included, so that all fit into the room, if they can."""
+    """Return how wide each column is, two spaces included, so that all fit into the room, if they can.
+
+    The widest text gives way first, so that a short one is not wrapped beside a long one that has room to spare.
+    """
     texts = [[column.title for column in table.columns], *table.texts()]
     widths = [max(map(cell_len, column)) + 2 for column in zip(*texts, strict=True)]
-    for i, column in enumerate(table.columns):
-        if column.least is not None:
-            widths[i] = min(widths[i], max(column.least + 2, widths[i] - max(sum(widths) - room, 0)))
+    least = [
+        width if column.least is None else column.least + 2 for column, width in zip(table.columns, widths, strict=True)
+    ]
+    while sum(widths) > room and (wrapped := [i for i, width in enumerate(widths) if width > least[i]]):
+        widths[max(wrapped, key=widths.__getitem__)] -= 1
     return widths

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class Row:
     `difference` (with its own interval, `difference_low` and `difference_high`), `effect` (the difference in its own
     standard deviations, Hedges' g), `p` (corrected), `differs` (significantly), `needed` (how many queries it takes to
     see such a difference in 4 of 5 tries), `wins`, `ties` and `losses` (queries) are all against the best, whose own
-    figures are NaN. `means` are other figures, by the name of their column.
+    figures are NaN. `means` are other figures, by the name of their column. `run` is the id of its run, "" for none.
     """
 
     rank: int
@@ -74,6 +74,7 @@ class Row:
     ties: int
     losses: int
     means: Mapping[str, float]
+    run: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +107,15 @@ class Leaderboard:
     letters: Mapping[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
+    def logged_as(self, runs: Sequence[str]) -> Leaderboard:
+        """Return the leaderboard with the ids of the runs of the results that it was made from, in their order."""
+        return replace(self, rows=[replace(row, run=runs[row.position]) for row in self.rows])
+
+    @property
+    def logged(self) -> bool:
+        """Tell whether the run of any combination is known."""
+        return any(row.run for row in self.rows)
+
     def failures_by_error(self) -> dict[str, list[Failure]]:
         """Return the failures that say the same together, the most frequent first."""
         groups: dict[str, list[Failure]] = {}
@@ -117,12 +127,13 @@ class Leaderboard:
         """Return a data frame of one row a combination, with a column for each swept setting."""
         import pandas as pd
 
-        columns = ["rank", "name", "retriever", *dict.fromkeys(key for row in self.rows for key in row.swept)]
+        run = ["run"] if self.logged else []
+        columns = ["rank", "name", "retriever", *run, *dict.fromkeys(key for row in self.rows for key in row.swept)]
         figures = ["low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs"]
         figures += ["needed", "wins", "ties", "losses"]
         measured = [self.primary, *figures, *self.others]
         rows = [
-            {"rank": row.rank, "name": row.name, "retriever": row.retriever}
+            {"rank": row.rank, "name": row.name, "retriever": row.retriever, "run": row.run}
             | dict(row.swept)
             | {self.primary: row.mean}
             | {name: getattr(row, name) for name in figures}
@@ -356,6 +367,7 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
     columns |= {
         "grade": lambda result: _number(result.grades.figures()["grade/mean"]) if result.grades else math.nan,
         "auroc": lambda result: _number(result.abstention.get("auroc")),
+        "median_ms": lambda result: _number(result.timings.median_ms),
         "mean_ms": lambda result: _number(result.timings.mean_ms),
         "p95_ms": lambda result: _number(result.timings.p95_ms),
         "index_s": lambda result: result.timings.index_s,

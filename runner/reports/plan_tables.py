@@ -17,6 +17,8 @@ from runner.reports.tables import Column, Table
 NAMED = 3
 """How many of the combinations that are to do are named."""
 
+ROUGH, MOST = "~", "\N{LESS-THAN OR EQUAL TO}"
+"""What stands before a figure that was measured elsewhere, and before one that is an upper bound."""
 
 TELLING_S = 0.1
 """Less is not told exactly."""
@@ -45,7 +47,8 @@ class PlannedCalls:
     """How often a language model is to be asked for a purpose, at most and without retries.
 
     With the tokens of all that, None where nothing is known; and the cost, None where prices are not either. What is
-    `rough` is not by what such calls took before, and its tokens out are the most that there may be.
+    not by what such calls took before is either `rough`, with as many tokens out as there may be, or the `most` that
+    it can come to: no token is shorter than a byte.
     """
 
     purpose: str
@@ -55,6 +58,12 @@ class PlannedCalls:
     tokens_out: int | None = None
     cost: float | None = None
     rough: bool = False
+    most: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Return what stands before its figures: how far they are to be trusted."""
+        return MOST if self.most else ROUGH if self.rough else ""
 
 
 @dataclass(frozen=True)
@@ -157,11 +166,11 @@ def calls_table(plan: Plan) -> Table:
 
 
 def _tokens(calls: PlannedCalls, tokens: int | None) -> str:
-    return DASH if tokens is None else f"{'~' if calls.rough else ''}{tokens:,}"
+    return DASH if tokens is None else f"{calls.mark}{tokens:,}"
 
 
 def _cost(calls: PlannedCalls) -> str:
-    return DASH if calls.cost is None else f"{'~' if calls.rough else ''}{calls.cost:.4g}"
+    return DASH if calls.cost is None else f"{calls.mark}{calls.cost:.4g}"
 
 
 def _calls_told(plan: Plan) -> list[str]:
@@ -169,11 +178,18 @@ def _calls_told(plan: Plan) -> list[str]:
     if not plan.calls:
         return []
     lines = ["calls are the most that there may be, without retries, and take their time besides"]
-    if any(c.rough and c.tokens_out is not None for c in plan.calls):
-        lines.append("~ tokens in by the length of the texts, tokens out at most: no such call is in the book of calls")
-    if any(c.cost is None for c in plan.calls):
-        lines.append("a cost needs llm.price_in and llm.price_out, and of a search calls that were made before")
+    if any(c.rough for c in plan.calls):
+        lines.append(f"{ROUGH} by the usual length of the texts, tokens out at most: {_NO_SUCH_CALL}")
+    if any(c.most for c in plan.calls):
+        lines.append(
+            f"{MOST} an upper bound, by the longest texts that may be shown and llm.max_tokens: {_NO_SUCH_CALL}"
+        )
+    if unknown := dict.fromkeys(c.model for c in plan.calls if c.cost is None):
+        lines.append(f"no price known of {', '.join(unknown)}: a cost needs llm.price_in and llm.price_out")
     return lines
+
+
+_NO_SUCH_CALL = "no such call is in the book of calls"
 
 
 def closing(plan: Plan) -> list[str]:
@@ -187,7 +203,7 @@ def closing(plan: Plan) -> list[str]:
     ]
     lines += _calls_told(plan)
     if plan.rough:
-        lines.append("~ rough: from another machine, as the store has nothing like it to go by")
+        lines.append(f"{ROUGH} rough: from another machine, as the store has nothing like it to go by")
     if plan.unknown:
         lines.append(f"no estimate of all of: {', '.join(plan.unknown)}")
     return [*lines, "nothing was computed and nothing was logged"]
@@ -196,7 +212,7 @@ def closing(plan: Plan) -> list[str]:
 def _time(stage: PlannedStage) -> str:
     if stage.unknown == stage.to_do:
         return DASH
-    rough = "~" if stage.rough and stage.seconds >= TELLING_S else ""
+    rough = ROUGH if stage.rough and stage.seconds >= TELLING_S else ""
     return rough + _about(stage.seconds) + (" or more" if stage.unknown else "")
 
 

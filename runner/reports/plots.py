@@ -118,12 +118,12 @@ def intervals(board: Leaderboard, top: int = 25) -> str:
 
 def quality_and_latency(board: Leaderboard) -> str:
     """Draw the primary measure against the time of a query (log), with the front of those worth their time."""
-    rows = [r for r in board.rows if not (numbers.missing(r.means.get("mean_ms")) or math.isnan(r.mean))]
+    rows = [r for r in board.rows if not (numbers.missing(r.means.get("median_ms")) or math.isnan(r.mean))]
     front = sweep_tables.pareto(board)
     retrievers = list(dict.fromkeys(row.retriever for row in board.rows))
 
     def draw(axes: Axes) -> None:
-        axes.plot([r.means["mean_ms"] for r in front], [r.mean for r in front], color=MUTED, linewidth=1, zorder=1)
+        axes.plot([r.means["median_ms"] for r in front], [r.mean for r in front], color=MUTED, linewidth=1, zorder=1)
         seen: set[str] = set()
         for row in rows:
             i = retrievers.index(row.retriever)
@@ -131,11 +131,11 @@ def quality_and_latency(board: Leaderboard) -> str:
             seen.add(row.retriever)
             alpha = 1 if row in front else 0.45
             mark = marking(i) | {"linestyle": "none", "alpha": alpha, "gid": _tip(row), "label": label}
-            axes.plot([row.means["mean_ms"]], [row.mean], **mark)
+            axes.plot([row.means["median_ms"]], [row.mean], **mark)
         axes.margins(0.08, 0.1)
-        _log_axis(axes, [row.means["mean_ms"] for row in rows])
-        _label_apart(axes, [(row.means["mean_ms"], row.mean, str(row.rank)) for row in reversed(front)])
-        axes.set_xlabel("milliseconds a query, asked alone")
+        _log_axis(axes, [row.means["median_ms"] for row in rows])
+        _label_apart(axes, [(row.means["median_ms"], row.mean, str(row.rank)) for row in reversed(front)])
+        axes.set_xlabel("milliseconds a query, asked alone (median)")
         axes.set_ylabel(board.primary)
         if len(retrievers) > 1:
             legend(axes)

@@ -75,7 +75,10 @@ def heading(result: Result) -> str:
     """Return what was evaluated on what."""
     d = result.dataset
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
-    return f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {d.queries:,} queries, {d.judgments:,} judgments"
+    n, queries = len(result.own_gold), f"{d.queries:,} queries"
+    own = f"; gold of its own for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
+    told = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
+    return told + own
 
 
 def intervals_of(result: Result) -> str:
@@ -256,8 +259,9 @@ STAGES = {
 def cost(result: Result) -> str:
     """Return in a line what the work took."""
     t = result.timings
-    alone = "" if t.mean_ms is None else f", {milliseconds(t.mean_ms)} ms a query (p95 {milliseconds(t.p95_ms)} ms)"
-    reused = [STAGES.get(stage.kind, stage.kind) for stage in t.stages if stage.reused]
+    each = t.median_ms
+    alone = "" if each is None else f", {milliseconds(each)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
+    reused = dict.fromkeys(STAGES.get(stage.kind, stage.kind) for stage in t.stages if stage.reused)
     there = f"; there already: {', '.join(reused)}" if reused else ""
     return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; {duration(t.wall_s)} passed{there}"
 
@@ -275,6 +279,8 @@ def timings_table(result: Result) -> Table:
     ]
     if t.mean_ms is not None:
         rows.append(["a query alone, mean", t.mean_ms / 1000, ""])
+    if t.median_ms is not None:
+        rows.append(["a query alone, median", t.median_ms / 1000, ""])
     if t.p95_ms is not None:
         rows.append(["a query alone, 95th percentile", t.p95_ms / 1000, ""])
     return Table([Column("work"), Column("time", duration, numeric=True), Column("note")], rows)

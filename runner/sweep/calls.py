@@ -1,4 +1,4 @@
-"""How often a sweep will ask language models, and what that costs: by what such calls took before, else roughly.
+"""How often a sweep will ask language models, and what that costs: by what such calls took before, else at most.
 
 It asks nobody. How long models take to answer is not its matter.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from retrievers.agentic import Agentic
+from retrievers.asking import filled, numbered
+from retrievers.base import Corpus
 from retrievers.chat import Chat
 from retrievers.expanded import Expanded
 from retrievers.reranked import Reranked
@@ -26,12 +29,13 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class _Asking:
-    """That a model is asked so many times for a purpose, `shown` characters each time, None where nobody knows."""
+    """That a model is asked so many times for a purpose, and reads so many tokens in all: at `most`, or about."""
 
     llm: Chat
     purpose: str
     times: int
-    shown: float | None = None
+    tokens_in: float
+    most: bool = True
 
 
 def planned_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> list[PlannedCalls]:
@@ -46,7 +50,7 @@ def planned_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> li
         same = (repr(experiment.retriever), dataset.fingerprint)
         if to_search and same not in searched:
             searched.add(same)
-            asked += _searching(experiment.retriever, len(dataset.queries))
+            asked += _searching(experiment.retriever, dataset)
         if experiment.grading is not None:
             asked.append(_grading(experiment.grading, dataset))
         for each in asked:
@@ -54,15 +58,14 @@ def planned_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> li
     return [_planned(purpose, group) for (purpose, _), group in found.items()]
 
 
-def _searching(settings: object, queries: int) -> Iterator[_Asking]:
+def _searching(settings: object, dataset: Dataset) -> Iterator[_Asking]:
     """Yield the calls of a search by settings, and by all settings within them."""
     if isinstance(settings, Expanded):
-        yield _Asking(settings.llm, "expand", queries)
+        yield _expanding(settings, dataset)
     elif isinstance(settings, Agentic):
-        yield _Asking(settings.llm, "agent", queries * settings.max_calls)
-    elif isinstance(settings, Reranked) and isinstance(reranker := settings.reranker, ListwiseReranker):
-        slid = windows(settings.depth, reranker.window, reranker.step)
-        yield _Asking(reranker.llm, "rerank", queries * len(slid))
+        yield _searching_again(settings, dataset)
+    elif isinstance(settings, Reranked) and isinstance(settings.reranker, ListwiseReranker):
+        yield _ordering(settings.reranker, settings.depth, dataset)
     parts: Iterable[object] = ()
     if isinstance(settings, Mapping):
         parts = settings.values()
@@ -71,7 +74,57 @@ def _searching(settings: object, queries: int) -> Iterator[_Asking]:
     elif is_dataclass(settings):
         parts = [getattr(settings, each.name) for each in fields(settings)]
     for part in parts:
-        yield from _searching(part, queries)
+        yield from _searching(part, dataset)
+
+
+def _expanding(how: Expanded, dataset: Dataset) -> _Asking:
+    prompt = how.multi_query_prompt if how.method == "multi_query" else how.hyde_prompt
+    tokens = sum(_most_tokens(how.system, filled(prompt, query=query, n=how.n)) for query in dataset.queries.texts)
+    return _Asking(how.llm, "expand", len(dataset.queries), tokens)
+
+
+def _searching_again(how: Agentic, dataset: Dataset) -> _Asking:
+    """Return the calls of an agent: each shows all searches before it, whose queries but the first are replies."""
+    found = max(_longest(dataset.corpus, how.shown, how.max_words), _bytes("(nothing was found)"))
+    reply = how.llm.max_tokens if isinstance(how.llm, LLM) else 0
+    tokens, calls = 0, how.max_calls
+    for query in dataset.queries.texts:
+        asked = _most_tokens(how.system, filled(how.prompt, query=query, searches=""))
+        first = _bytes(f"Query: {query}\n\n\n") + found
+        later = _bytes("Query: \n\n\n") + reply + found
+        shown = calls * first + calls * (calls - 1) // 2 * later  # the second call shows one more, the third two
+        tokens += calls * asked + how.prompt.count("{searches}") * shown
+    return _Asking(how.llm, "agent", len(dataset.queries) * calls, tokens)
+
+
+def _ordering(how: ListwiseReranker, depth: int, dataset: Dataset) -> _Asking:
+    slid = windows(min(depth, len(dataset.corpus)), how.window, how.step)
+    tokens = 0
+    for start, end in slid:
+        shown = how.prompt.count("{passages}") * _longest(dataset.corpus, end - start, how.max_words)
+        for query in dataset.queries.texts:
+            tokens += _most_tokens(how.system, filled(how.prompt, query=query, passages="", n=end - start)) + shown
+    return _Asking(how.llm, "rerank", len(dataset.queries) * len(slid), tokens)
+
+
+def _most_tokens(*texts: str) -> int:
+    """Return as how many tokens texts of one call may count at most: none is shorter than a byte."""
+    return TEMPLATE_TOKENS + sum(map(_bytes, texts))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _longest(corpus: Corpus, n: int, words: int) -> int:
+    """Return how many bytes n documents take at most, numbered as a prompt shows them, each cut at so many words."""
+    return sum(_sizes(corpus, words)[:n]) + _bytes(numbered([""] * n, 0))
+
+
+@lru_cache(maxsize=4)
+def _sizes(corpus: Corpus, words: int) -> list[int]:
+    """Return the bytes that documents have when they are cut at so many words, the largest first."""
+    return sorted((_bytes(" ".join(text.split(None, words)[:words])) for text in corpus.contents()), reverse=True)
 
 
 def _grading(grading: Grading, dataset: Dataset) -> _Asking:
@@ -80,7 +133,8 @@ def _grading(grading: Grading, dataset: Dataset) -> _Asking:
     document = sum(map(len, dataset.corpus.contents())) / max(len(dataset.corpus), 1)
     asked = sum(map(len, (*dataset.queries.texts, *grading.answers(dataset.queries)))) / max(n, 1)
     shown = len(grading.template.text) + asked + min(grading.k, len(dataset.corpus)) * document
-    return _Asking(grading.llm, "grade", n * grading.repeats, shown)
+    times = n * grading.repeats
+    return _Asking(grading.llm, "grade", times, times * (TEMPLATE_TOKENS + shown / BYTES_PER_TOKEN), most=False)
 
 
 def _planned(purpose: str, group: list[_Asking]) -> PlannedCalls:
@@ -90,12 +144,11 @@ def _planned(purpose: str, group: list[_Asking]) -> PlannedCalls:
     known = ledger_at(llm.ledger).typical(purpose, llm.model) if Path(llm.ledger).exists() else None
     if known is not None:
         tokens_in, tokens_out = (times * each for each in known)
-    elif any(each.shown is None for each in group):
-        return PlannedCalls(purpose, llm.model, times, rough=True)
     else:
-        each_in = [each.times * (TEMPLATE_TOKENS + (each.shown or 0) / BYTES_PER_TOKEN) for each in group]
-        tokens_in, tokens_out = sum(each_in), times * llm.max_tokens
+        tokens_in, tokens_out = sum(each.tokens_in for each in group), times * llm.max_tokens
     cost = None
     if llm.price_in is not None and llm.price_out is not None:
         cost = (tokens_in * llm.price_in + tokens_out * llm.price_out) / MILLION
-    return PlannedCalls(purpose, llm.model, times, round(tokens_in), round(tokens_out), cost, rough=known is None)
+    most = known is None and all(each.most for each in group)
+    rough = known is None and not most
+    return PlannedCalls(purpose, llm.model, times, round(tokens_in), round(tokens_out), cost, rough, most)

@@ -21,10 +21,10 @@ from runner.config.values import store_path
 from runner.evaluation import Bench, Experiment, experiment_of
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
-from runner.sweep.axes import Combination, Product, products
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.identity import sweep_id
+from runner.sweep.products import Combination, Product, products
 from runner.sweep.settings import settings_of
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import traces

@@ -26,11 +26,11 @@ from runner.reports.leaderboard import Failure, Leaderboard, leaderboard
 from runner.reports.markdown import sweep_markdown
 from runner.reports.page import sweep_page
 from runner.reports.selection import Search
-from runner.reports.sweep_tables import finalists
+from runner.reports.sweep_tables import finalists, to_compare
 from runner.result import Result
-from runner.sweep.axes import Combination
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan
+from runner.sweep.products import Combination
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
 from runner.tracking.background import BackgroundTracker
@@ -90,39 +90,47 @@ def report(
     there were to be in the end.
     """
     outcome = run.outcome
-    results = [outcome.results[combination] for combination in wanted if combination in outcome.results]
-    ends = [c.result for c in chosen if c.result] if chosen else results
+    results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
+    ends = [c.result for c in chosen if c.result] if chosen else results.values()
     best = max(ends, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
     reports: dict[str, str] = {}
     told = {**_selections(chosen), **(files or {})}
     news = run.changed or not run.reported or not all(run.has(name, text) for name, text in told.items())
     if outcome.interrupted and len(results) < run.known(wanted):  # the report that is there knows more
         news, best = False, None
+    nothing = outcome.interrupted and not (results or outcome.failures)
     try:
         selections = {c.measured: c.selection for c in chosen}
+        logged = {combination: each.id for combination, each in run.logged().items()}
+        made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
         boards = [
             (
                 replace(
                     board, selection=selections.get(board.dataset.fingerprint) if board.dataset else None, search=search
-                ),
-                made_of,
+                ).logged_as([logged.get(combination, "") for combination in group]),
+                list(group.values()),
             )
-            for board, made_of in _boards(results, list(outcome.failures.values()), metrics)
+            for board, group in made
         ]
         for board, _ in boards:
             console.show_leaderboard(board)
-        if news or output:
+        news = news and not (nothing or run.left)
+        if news or (output and not nothing):
             reports = {**_reports(boards, run.parallel), **told}
         if output:
             _write(output, reports)
     finally:  # whatever happens to a report, the runs are there and their sweep is closed
         parent = run.finish(best, reports if news else {}, _tags(chosen))
-    _say_where(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
+    for command in filter(None, (to_compare(board) for board, _ in boards)):
+        console.line(f"compare the best two: {command}")
+    if not nothing:
+        _say_where(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     if outcome.work:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
         console.line(f"stopped after {len(results):,} of {total or len(wanted):,}: the same command goes on")
-    console.line("compare in MLflow: python -m runner ui")
+    if not (nothing or run.left):
+        console.line("compare in MLflow: python -m runner ui")
 
 
 def _say_where(parent: LoggedRun | None, names: Sequence[str], output: Path | None) -> None:
@@ -166,17 +174,17 @@ def _which(choice: Chosen, chosen: Sequence[Chosen]) -> str:
 
 
 def _boards(
-    results: Sequence[Result], failed: Sequence[Failure], metrics: MetricSettings
-) -> list[tuple[Leaderboard, list[Result]]]:
+    results: Mapping[str, Result], failed: Sequence[Failure], metrics: MetricSettings
+) -> list[tuple[Leaderboard, dict[str, Result]]]:
     """Return a leaderboard for each dataset that was swept over, with the results that it was made from."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(result.dataset.fingerprint, []).append(result)
-    boards: list[tuple[Leaderboard, list[Result]]] = []
-    for group in groups.values() or [[]]:
+    groups: dict[str, dict[str, Result]] = {}
+    for combination, result in results.items():
+        groups.setdefault(result.dataset.fingerprint, {})[combination] = result
+    boards: list[tuple[Leaderboard, dict[str, Result]]] = []
+    for group in groups.values() or [{}]:
         failures = failed if not boards else []  # of no dataset in particular: said once
         board = leaderboard(
-            group,
+            list(group.values()),
             str(metrics.primary_measure),
             failures,
             confidence=metrics.confidence,

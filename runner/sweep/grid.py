@@ -15,7 +15,9 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Combination, Dimension, Lookup, Product, Space, Value, products
+from runner.sweep.axes import Value
+from runner.sweep.products import Combination, Dimension, Lookup, Product, products
+from runner.sweep.settings import Space
 
 
 def combinations(

@@ -53,7 +53,7 @@ def sweep_id(name: str, arguments: Iterable[str]) -> str:
 @cache
 def _evaluating() -> frozenset[str]:
     """Return the modules of this program that turn rankings into results."""
-    own = frozenset({"runner.evaluation", "runner.analysis.significance"})
+    own = frozenset({"runner.evaluation", "runner.measuring", "runner.analysis.significance"})
     return own | modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention")
 
 

@@ -24,7 +24,7 @@ from runner.store.disk import WORTH_KEEPING_S
 from runner.sweep.calls import planned_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
-from runner.sweep.run import record_of
+from runner.sweep.outcome import record_of
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.tracker import LoggedRun, State, Sweep

@@ -6,10 +6,9 @@ It does not know where combinations come from, whether from a grid or from a sea
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -19,11 +18,13 @@ from runner.evaluation import Bench, Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import figures, spent_for
 from runner.reports import console
+from runner.reports.evaluation import evaluation_files
 from runner.reports.grade_tables import missing_line
 from runner.reports.leaderboard import Failure
-from runner.result import QueryTable, Result, ResultError, load
+from runner.result import QueryTable, Result, ResultError
 from runner.store.lock import alone
 from runner.sweep.identity import combination_id
+from runner.sweep.outcome import Outcome, record_of
 from runner.sweep.settings import SweepSettings
 from runner.sweep.unlogged import Unlogged
 from runner.sweep.workers import Answer, Crew, answers, crew_of
@@ -31,39 +32,8 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import Failed, Finished, axes_of
 from runner.tracking.tracker import LoggedRun, State, Sweep
 
-FAILED, INTERRUPTED = 1, 130
-"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
-
 UNCOUNTED = frozenset({"latency", "diagnostics", "searcher", "query terms"})
 """Kinds of work that are part of a search, not worth counting by themselves."""
-
-
-@dataclass
-class Outcome:
-    """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
-
-    `work` counts the pieces of work that were done, by their kind: what was found done is not among them.
-    """
-
-    results: dict[str, Result] = field(default_factory=dict)
-    failures: dict[str, Failure] = field(default_factory=dict)
-    reused: int = 0
-    interrupted: bool = False
-    unlogged: int = 0
-    work: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of a sweep that ended so."""
-        if self.interrupted:
-            return INTERRUPTED
-        failed = self.failures or self.unlogged or any(result.all_failed for result in self.results.values())
-        return FAILED if failed else 0
-
-    @property
-    def status(self) -> str:
-        """Return MLflow's word for how the sweep ended."""
-        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
 
 
 class SweepRun:
@@ -91,9 +61,9 @@ class SweepRun:
     def __enter__(self) -> Self:
         """Begin, once no other process is at the same sweep; raises `ConfigError`."""
         if self._settings.resume:
-            with console.Working("waiting until this sweep is not under way elsewhere"):
+            with console.Working("beginning the sweep"):
                 lock = self._bench.store.folder.parent / "sweeps" / f"{self._sweep.id}.lock"
-                self._context.enter_context(alone(lock, "this sweep"))
+                self._context.enter_context(alone(lock, "the same sweep"))
             self._state = self._tracker.state(self._sweep.id)
         return self
 
@@ -174,6 +144,24 @@ class SweepRun:
         """Return how many of these combinations were finished before."""
         return sum(combination in self._state.finished for combination in wanted)
 
+    def logged(self) -> Mapping[str, LoggedRun]:
+        """Return the runs of the combinations that are finished, once all that is over is logged.
+
+        There are none where the store of runs cannot be read. Who interrupts a sweep waits for a moment only.
+        """
+        if self.outcome.interrupted:
+            self._tracker.leave()
+        self._tracker.flush()
+        try:
+            return self._tracker.state(self._sweep.id).finished
+        except ConfigError:
+            return {}
+
+    @property
+    def left(self) -> bool:
+        """Tell whether the store of runs takes nothing any more, as it was not ready when the sweep was stopped."""
+        return self._tracker.left
+
     @property
     def reported(self) -> bool:
         """Tell whether the parent run has a report, as far as is known."""
@@ -197,6 +185,8 @@ class SweepRun:
         """
         if not self.changed and not reports:
             return self._state.run
+        if self.outcome.interrupted:
+            self._tracker.leave()
         self._start()
         self._settle()
         if best is not None:  # the sweep's run has what its best one came to, and what all of them cost
@@ -206,7 +196,8 @@ class SweepRun:
             work = {f"work/{kind}": str(count) for kind, count in self.outcome.work.items()}
             return self._tracker.finish_sweep(best, reports, self.outcome.status, {**work, **(tags or {})})
         except ConfigError as error:
-            console.note(str(error))
+            if not self.left:
+                console.note(str(error))
             self.outcome.unlogged = max(self.outcome.unlogged, 1)
             return None
 
@@ -266,7 +257,10 @@ class SweepRun:
 
     def _hand_over(self, combination: str, result: Result) -> None:
         parameters, tags = self._said_of(combination)
-        self._tracker.log(Finished(result, parameters, {}, tags, self._tracker.tracking.trec))
+        reports: dict[str, str] = {}
+        if self._settings.reports:
+            reports = evaluation_files(result, self._bench.lexicon(self._experiments[combination]))
+        self._tracker.log(Finished(result, parameters, reports, tags, self._tracker.tracking.trec))
 
     def _said_of(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the parameters and the tags of a combination's run."""
@@ -280,7 +274,8 @@ class SweepRun:
             if isinstance(entry, Failed):  # it would be tried again in any case
                 continue
             if not self._told:
-                console.note(f"{self._tracker.trouble}; the sweep goes on, and results wait in {self._unlogged.folder}")
+                meanwhile = "results wait" if self.outcome.interrupted else "the sweep goes on, and results wait"
+                console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")
                 self._told = True
             kept.add(entry.tags["combination"])
             try:
@@ -326,14 +321,3 @@ class SweepRun:
         self._best = answer.means[answer.primary]
         self._leading = f"{answer.primary} {self._best:.4f} by {answer.name}"
         return self._leading
-
-
-def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
-    """Return a finished run's record; raises `ResultError` where it is gone, `ConfigError` where all of them are."""
-    if run.folder is None:
-        result: Result = tracker.ask("result", run, rankings)
-        return result
-    if not run.folder.parents[1].is_dir():
-        told = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
-        raise ConfigError(told)
-    return load(run.folder, rankings)

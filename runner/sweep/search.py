@@ -44,6 +44,7 @@ TRIALS = "trials.csv"
 """The file of what each trial asked for and what came of it."""
 
 COSTS: Mapping[str, Callable[[Result], float | None]] = {
+    "median_ms": lambda result: result.timings.median_ms,
     "mean_ms": lambda result: result.timings.mean_ms,
     "p95_ms": lambda result: result.timings.p95_ms,
     "index_s": lambda result: result.timings.index_s,
@@ -57,8 +58,8 @@ class SearchSettings:
 
     `n_trials` is how many there are to be in the end: the same command again runs what is missing. `sampler` says how
     the next is found: tpe, random, gp, cmaes, nsga2, nsga3, qmc, grid. `objectives` are measures (more is better) and
-    costs (less is): mean_ms, p95_ms, index_s; null is the primary measure alone. `storage` is where the study is kept:
-    null is optuna.db beside the runs' database; any address of Optuna's, journal:FILE, or memory.
+    costs (less is): median_ms, mean_ms, p95_ms, index_s; null is the primary measure alone. `storage` is where the
+    study is kept: null is optuna.db beside the runs' database; any address of Optuna's, journal:FILE, or memory.
     """
 
     n_trials: int = Field(default=40, ge=1)

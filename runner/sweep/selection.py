@@ -22,8 +22,8 @@ from runner.metrics.settings import MetricSettings
 from runner.reports.selection import KFOLD, Figures, FoldWinner, Selection
 from runner.reports.tables import headline
 from runner.result import Result
-from runner.sweep.axes import Combination
 from runner.sweep.declared import Declared
+from runner.sweep.products import Combination
 from runner.sweep.run import SweepRun
 
 SPLIT = "dataset.split"

@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.objects import build
-from runner.sweep.axes import Space
 
 Backend = Literal["sequential", "loky", "dask", "ray"]
+
+
+def _listed(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return what is given by itself, as a list, or by name (null takes a name back) as a list."""
+    if isinstance(value, Mapping):
+        return [element for element in value.values() if element is not None]
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _products(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return products as one list, also where a name stands for several."""
+    if not isinstance(listed := _listed(value), list):
+        return listed
+    return [product for each in listed for product in (each if isinstance(each, list) else [each])]
+
+
+def _groups(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return groups of keys as a list of lists, also where there is but one."""
+    if not isinstance(listed := _listed(value), list):
+        return listed
+    return [listed] if listed and all(isinstance(key, str) for key in listed) else listed
+
+
+def _conditions(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    if isinstance(value, Mapping):
+        return {key: condition for key, condition in value.items() if condition is not None}
+    return {} if value is None else value
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class Space:
+    """Which combinations a sweep has, besides the product of the axes on its command line: see `conf/evaluate.yaml`.
+
+    `union` are products side by side, `zip` keys of axes that move together, `when` the condition under which an axis
+    applies, by its key. What an `exclude` is true for is dropped; where there are `include`s, so is what none is true
+    for. Each but `when` is a list or a mapping from names, to which presets add. `sample` takes so many combinations,
+    drawn with `seed`.
+    """
+
+    union: Annotated[list[dict[str, Any]], BeforeValidator(_products)] = Field(default_factory=list)
+    zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
+    when: Annotated[dict[str, str], BeforeValidator(_conditions)] = Field(default_factory=dict)
+    include: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
+    exclude: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
+    sample: int | None = Field(default=None, ge=1)
+    seed: int = 0
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -19,7 +64,8 @@ class SweepSettings(Space):
     """Settings of a sweep: which combinations (the space), who computes them, and what becomes of those that fail.
 
     `workers` null is one for each processor, or all that a cluster has. `retries` is how often a combination is tried
-    again whose worker died. `timeout_s` and `memory_mb` end a combination that takes more.
+    again whose worker died. `timeout_s` and `memory_mb` end a combination that takes more. With `reports`, each run has
+    the report of a single evaluation, which takes longer than most evaluations do.
     """
 
     name: str | None = None
@@ -34,6 +80,7 @@ class SweepSettings(Space):
     workers: int | None = Field(default=None, ge=1)
     address: str | None = None
     select_on: str | None = None
+    reports: bool = False
 
     @model_validator(mode="after")
     def _fits_together(self) -> SweepSettings:

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from retrievers.store import fingerprint
 from runner.config.objects import ConfigError
 from runner.config.values import VOLATILE
-from runner.sweep.axes import Combination, Dimension, Product, Value
+from runner.sweep.axes import Value
+from runner.sweep.products import Combination, Dimension, Product
 
 UNION = "sweep.union"
 """What the choice between products is called, where there are several."""

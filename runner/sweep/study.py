@@ -18,7 +18,7 @@ import numpy as np
 from filelock import FileLock
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Combination
+from runner.sweep.products import Combination
 from runner.sweep.space import ALL_EXCLUDED, MOST_EXCLUDED, UNION, SearchSpace
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from runner.config import CONF
 from runner.config.objects import _locate
 from runner.config.values import settle
 from runner.evaluation import experiment_of
-from runner.sweep.axes import products
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
+from runner.sweep.products import products
 from runner.sweep.settings import settings_of
 from runner.sweep.space import SearchSpace
 

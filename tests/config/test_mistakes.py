@@ -34,7 +34,18 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("metrcs.k_values=[1]", "metrcs.k_values: no such setting; did you mean metrics.k_values?"),
         ("k1=2", "k1: no such setting; did you mean retriever.k1?"),
         ("plan metric.depth=2", "metric.depth: no such setting; did you mean metrics.depth?"),
-        ("foo=1 bar=2", "foo: no such setting; there are analyzer, chunking, dataset, encoder, experiment"),
+        (
+            "foo=1 bar=2",
+            "foo: no such setting; there are analyzer, chunking, dataset, encoder, experiment, grading, llm, metrics, "
+            "plugins, retriever, store, sweep, tracking",
+        ),
+        ("gate=none", "gate: evaluate does not choose of this group there; there are analyzer, chunking, dataset"),
+        ("compare gat=none", "gat: no such setting; did you mean gate?"),
+        ("reranker=llm", "reranker: evaluate does not choose of this group there; there are analyzer"),
+        (
+            "retriever=reranked reranker=llm",
+            "reranker: evaluate does not choose of this group there; did you mean reranker@retriever.reranker?",
+        ),
         (
             "retriever=hybrid retriever.parts.lexcal.k1=2",
             "retriever.parts.lexcal.k1: no such setting; did you mean lexi",
@@ -55,14 +66,36 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis without a value"),
         ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: one experiment at a time"),
         ("-m store.path=a,b", "store.path=a,b: store is one for the whole sweep"),
+        ("export output=~/x", "output=~/x: a ~ is read within quotes alone: 'output=\"~/x\"'; or give the full path"),
         ("plugins=mine", 'plugins="mine": should be a list of modules: plugins=[mine]'),
         ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),
+        (
+            "chunking.size=9",
+            "chunking.size: chunking=none has no settings; choose chunking=headings, sentences or tokens",
+        ),
+        ("llm.model=x", "llm.model: llm=none has no settings; choose llm=anthropic, azure or openai"),
+        ("retriever.alpha=0.3", "retriever.alpha: retriever=bm25 has no such setting; choose retriever=hybrid"),
+        ("retriever.zzz=3", "retriever.zzz: no such setting; there are analyzer, b"),
+        (
+            "retriever=hybrid retriever.parts.semantic.k1=2",
+            "retriever.parts.semantic.k1: retriever@retriever.parts.semantic=dense has no such setting; choose",
+        ),
+        ("analyzer=polish", "analyzer=polish: no such choice; there are code, dutch"),
+        ("analyzer=germn", "analyzer=germn: no such choice; did you mean german?"),
+        ("--retriever=bm25", "--retriever=bm25: no such flag; a setting is written without dashes: retriever=bm25"),
+        ("--retriever bm25", "--retriever: no such flag; a setting is written without dashes: retriever=VALUE"),
+        ("--cfg foo", "argument --cfg/-c: invalid choice: 'foo'"),
+        ("help", "help: no such verb; it is written --help"),
         ("evaluat", "evaluat: no such verb; did you mean evaluate?"),
         ("retriever.k1=1 --cfg job evaluat", "evaluat: no such verb"),
     ],
 )
 def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(arguments, capsys).startswith(line)
+
+
+def test_a_language_that_is_not_there_is_told_what_is_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said("analyzer=polish", capsys).endswith("; plain is for other languages")
 
 
 def test_choices_of_a_folder_from_elsewhere_are_known(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from runner.reports import console
 from runner.reports.leaderboard import Failure, leaderboard
+from runner.reports.tables import Column, Table
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -52,6 +53,17 @@ def test_nothing_is_wider_than_the_terminal(
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
 
 
+def test_the_widest_text_is_wrapped_before_a_narrower_one(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width.setenv("COLUMNS", "100")
+    columns = [Column("query", least=12), Column("text", least=36)]
+    console.show_table(Table(columns, [["q" * 40, "t" * 90], ["q" * 12, "t"]]))
+    lines = capsys.readouterr().out.splitlines()
+    assert any("q" * 40 in line for line in lines)
+    assert max(map(cell_len, lines)) <= 100
+
+
 def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def head(columns: int) -> list[str]:
         width.setenv("COLUMNS", str(columns))
@@ -63,6 +75,23 @@ def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "differs" not in head(45)
     assert head(60) == ["#", "combination", PRIMARY, "to", "best", "p", "differs"]
     assert {"W/T/L", "p95", "AUROC", "R@100"} <= set(head(200))
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
+    columns: int, width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = mixed()
+    runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
+    board = leaderboard(results, PRIMARY, resamples=20, permutations=50).logged_as(runs)
+    width.setenv("COLUMNS", str(columns))
+    console.show_leaderboard(board)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(cell_len, lines)) <= columns
+    for row in board.rows:
+        assert any(row.run[:8] in line for line in lines)
+        assert row.run == runs[row.position]
+    assert not any("fffff" in line for line in lines)
 
 
 def test_the_leaderboard_shows_labels_in_one_line_where_they_fit(
@@ -89,7 +118,7 @@ def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.Ca
     assert f"RR {found.means['RR']:.3f}" in out
     assert "2 true negative, 2 false positive, 1 error" in out
     assert "1 x timed out" in out
-    assert "index 2.5 s, search 250 ms, 1.50 ms a query (p95 3.00 ms)" in out
+    assert "index 2.5 s, search 250 ms, 1.50 ms a query (median; p95 3.00 ms)" in out
 
 
 def test_a_result_shows_the_confidence_of_its_interval(
@@ -172,6 +201,22 @@ def test_what_remains_is_judged_by_the_last_combinations() -> None:
         clock.now += 2
         progress.advance()
     assert progress.remaining() == 2 * 69
+
+
+@pytest.mark.parametrize(("total", "enough"), [(3, 2), (25, 5), (261, 20), (10_000, 20)])
+def test_what_remains_is_not_guessed_from_a_few_of_many_nor_from_the_first(total: int, enough: int) -> None:
+    clock = Clock()
+    progress = console.Progress(total, clock=clock)
+    clock.now = 500  # the first one loads a model
+    progress.advance()
+    for _ in range(enough - 2):
+        assert progress.remaining() is None
+        clock.now += 2
+        progress.advance()
+    assert progress.remaining() is None
+    clock.now += 2
+    progress.advance()
+    assert progress.remaining() == 2 * (total - enough)
 
 
 def test_progress_on_a_terminal_is_drawn_and_taken_away(width: pytest.MonkeyPatch) -> None:

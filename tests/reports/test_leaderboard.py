@@ -21,6 +21,7 @@ from runner.reports.console import show_leaderboard
 from runner.reports.leaderboard import Failure, ReportError, labels, leaderboard
 from runner.reports.markdown import sweep_markdown
 from runner.reports.page import sweep_page
+from runner.reports.sweep_tables import to_compare
 from runner.result import Result, ResultError
 from tests.reports.factory import mixed, result, sweep
 
@@ -198,6 +199,20 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
     dense = frame[frame["retriever"] == "dense"]
     assert dense["retriever.k1"].isna().all()
     assert list(leaderboard([], PRIMARY).to_frame().columns)[:3] == ["rank", "name", "retriever"]
+
+
+def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:
+    results = sweep(2)
+    runs = ["a" * 32, "b" * 32]
+    board = leaderboard(results, PRIMARY).logged_as(runs)
+    frame = pd.read_csv(io.StringIO(board.to_csv()))
+    assert list(frame["run"]) == [runs[row.position] for row in board.rows]
+    first, second = (runs[row.position][:8] for row in board.rows)
+    assert to_compare(board) == f"python -m runner compare baseline={second} candidate={first}"
+    unknown = board.logged_as(["", "b" * 32])
+    assert to_compare(unknown) == ""
+    assert "run" in unknown.to_frame().columns
+    assert "run" not in leaderboard(results, PRIMARY).to_frame().columns
 
 
 def test_labels_leave_out_what_all_share_and_shorten_keys() -> None:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Combination, Dimension, Interval, Product, Space, Value, products
+from runner.sweep.axes import Interval, Value
+from runner.sweep.products import Combination, Dimension, Product, products
+from runner.sweep.settings import Space
 
 
 def product(*arguments: str, **space: Any) -> Product:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from retrievers.agentic import Agentic
+from retrievers.analyzer import Analyzer
+from retrievers.base import Corpus
 from retrievers.bm25 import BM25
+from retrievers.chat import Chat, Reply
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker
+from retrievers.search import searched
+from retrievers.store import MemoryStore
 from runner.analysis.grading import Grading
+from runner.datasets.base import Queries
 from runner.evaluation import Experiment
+from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
 from runner.reports.plan_tables import PlannedCalls
@@ -46,7 +56,7 @@ def test_each_way_to_ask_is_counted_wherever_it_is(llm: OpenAI) -> None:
     parts = {
         "expanded": Expanded(base=BM25(), llm=llm),
         "agentic": Agentic(base=BM25(), llm=llm, max_calls=4),
-        "reranked": Reranked(base=BM25(), reranker=ListwiseReranker(llm, window=20, step=10), depth=40),
+        "reranked": Reranked(base=BM25(), reranker=ListwiseReranker(llm, window=2, step=1), depth=40),
     }
     found = planned(experiment(Hybrid(parts), Grading(llm=llm, repeats=2)))
     assert {purpose: calls.calls for purpose, calls in found.items()} == {
@@ -65,16 +75,62 @@ def test_without_a_language_model_there_is_nothing_to_plan() -> None:
     assert planned(experiment(BM25())) == {}
 
 
-def test_before_any_call_a_grading_is_estimated_by_what_is_shown_and_a_search_is_not(llm: OpenAI) -> None:
-    found = planned(experiment(Expanded(base=BM25(), llm=llm), Grading(llm=llm)))
-    grade, expand = found["grade"], found["expand"]
-    assert grade.rough
+def test_before_any_call_a_grading_is_estimated_by_what_is_shown(llm: OpenAI) -> None:
+    grade = planned(experiment(BM25(), Grading(llm=llm)))["grade"]
+    assert (grade.rough, grade.most) == (True, False)
     assert grade.tokens_out == 100 * N
     assert grade.tokens_in is not None
     assert grade.tokens_in > N * 64
     assert grade.cost == pytest.approx((grade.tokens_in + 2 * 100 * N) / 1e6, rel=0.01)
-    assert (expand.tokens_in, expand.cost) == (None, None)
     assert not Path(llm.ledger).exists()  # no book is opened for a plan
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Answers with one reply after the other, and notes what each call is booked at: the bytes of what it is shown."""
+
+    replies: Iterator[str] = field(repr=False)
+    heard: list[int] = field(default_factory=list, repr=False)
+
+    def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
+        self.heard.append(len(question.encode()) + len(system.encode()) + TEMPLATE_TOKENS)
+        return Reply(next(self.replies))
+
+
+def searches(llm: Chat) -> dict[str, Any]:
+    few = BM25(analyzer=Analyzer(stemmer=None, stopwords=None))
+    return {
+        "expand": Expanded(base=few, llm=llm, method="hyde", n=2),
+        "agent": Agentic(base=few, llm=llm, max_calls=3, shown=2, max_words=1),
+        "rerank": Reranked(base=few, reranker=ListwiseReranker(llm, window=2, step=1, max_words=1), depth=100),
+    }
+
+
+@pytest.mark.parametrize("purpose", ["expand", "agent", "rerank"])
+def test_before_any_call_a_search_has_an_upper_bound_that_no_search_exceeds(llm: OpenAI, purpose: str) -> None:
+    bound = planned(experiment(searches(llm)[purpose]))[purpose]
+    assert (bound.rough, bound.most) == (False, True)
+    assert bound.tokens_in is not None
+    assert bound.cost == pytest.approx((bound.tokens_in + 2 * 100 * bound.calls) / 1e6)
+    for reply in ("", "boat house " * 9, "ENOUGH", "[2] > [1]"):
+        listener = Listener(repeat(reply))
+        searched(searches(listener)[purpose], DATASET.corpus, DATASET.queries.texts, 4, MemoryStore())
+        assert len(listener.heard) <= bound.calls
+        assert sum(listener.heard) <= bound.tokens_in
+
+
+def test_the_bound_of_an_agent_is_met_where_all_that_it_may_show_is_shown(llm: OpenAI) -> None:
+    """Each call shows every search so far with documents of the same length, and replies are as long as they may be."""
+    how = searches(llm)["agent"]
+    corpus = Corpus(["a", "b"], ["boat x", "boat y"])
+    queries = Queries(["q"], ["boat"], [""])
+    alike = replace(DATASET, corpus=corpus, queries=queries)
+    (bound,) = planned_calls([(experiment(how), alike, True)])
+    replies = iter([f"{'boat ' * 19} {i:04}" for i in range(3)])
+    assert bound.tokens_in is not None
+    listener = Listener(replies)
+    searched(replace(how, llm=listener), corpus, queries.texts, 2, MemoryStore())
+    assert sum(listener.heard) == pytest.approx(bound.tokens_in, rel=0.02)
 
 
 def test_after_a_call_tokens_are_what_such_calls_took(llm: OpenAI) -> None:

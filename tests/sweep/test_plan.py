@@ -437,13 +437,16 @@ def test_a_plan_ends_with_what_it_all_takes(
 
 def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pytest.CaptureFixture[str]) -> None:
     calls = [PlannedCalls("grade", "m", 128, 92_691, 131_072, 0.0925, rough=True), PlannedCalls("expand", "m", 64)]
+    calls.append(PlannedCalls("agent", "n", 192, 70_000, 196_608, 0.1284, most=True))
     console.show_plan(replace(PLAN, calls=calls))
     out = capsys.readouterr().out
     assert re.search(r"grade +m +128 +~92,691 +~131,072 +~0\.0925", out)
     assert re.search(r"expand +m +64 +– +– +–", out)
     assert "calls are the most that there may be, without retries" in out
-    assert "~ tokens in by the length of the texts, tokens out at most" in out
-    assert "a cost needs llm.price_in and llm.price_out" in out
+    assert re.search(r"agent +n +192 +≤70,000 +≤196,608 +≤0\.1284", out)
+    assert "~ by the usual length of the texts, tokens out at most" in out
+    assert "≤ an upper bound, by the longest texts that may be shown and llm.max_tokens" in out
+    assert "no price known of m: a cost needs llm.price_in and llm.price_out" in out
 
 
 def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import os
 import random
 import signal
@@ -9,16 +10,20 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import orjson
 import psutil
 import pytest
+from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
+from runner.evaluation import Bench, Experiment
 from runner.result import load
+from runner.sweep import workers
 from runner.tracking.settings import Tracking
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
@@ -57,6 +62,29 @@ def test_the_same_command_again_does_nothing(here: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == first
     assert _rows(here, "select * from runs") == before
     assert sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*")) == artifacts
+
+
+def test_a_leaderboard_has_the_id_of_each_combinations_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SWEEP, INLINE]) == 0
+    out = capsys.readouterr().out
+    ids = dict(_rows(here, "select name, run_uuid from runs"))
+    (file,) = here.rglob("leaderboard.csv")
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["run"] for row in rows] == [ids[row["name"]] for row in rows]
+    report = file.with_name("report.md").read_text()
+    assert all(row["run"][:8] in out and row["run"][:8] in report for row in rows)
+    assert f"compare baseline={rows[1]['run'][:8]} candidate={rows[0]['run'][:8]}" in out
+
+
+def test_each_run_of_a_sweep_has_a_report_of_its_own_on_request(here: Path) -> None:
+    wanted = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", INLINE]
+    assert main(wanted) == 0
+    assert len(list(here.rglob("report.html"))) == 1, "the sweep's"
+    assert main([*wanted, "sweep.reports=true", "sweep.name=told"]) == 0
+    reports = {path for path in here.rglob("report.html") if (path.parent / "result.json").is_file()}
+    assert len(reports) == 2
+    assert all("vocabulary mismatch" in path.read_text() for path in reports)
 
 
 def test_a_new_value_of_an_axis_runs_only_what_is_new(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,6 +194,49 @@ def test_results_that_the_store_of_runs_does_not_take_wait_and_are_logged_later(
     assert main([*SWEEP, INLINE, "sweep.name=it"]) == 0
     assert sum(_finished(here).values()) == len(_finished(here)) == 4
     assert not list((here / "mlruns" / "unlogged").glob("*/*"))
+
+
+def test_who_stops_a_sweep_does_not_wait_for_mlflow_and_loses_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow cannot open its database, as long as another has its lock; the sweep is stopped at its third."""
+    _interrupt_after(2, monkeypatch)
+    with FileLock(here / "mlruns" / "mlflow.lock"):
+        assert main([*SWEEP]) == 130
+    out = capsys.readouterr()
+    assert "2 combinations by" in out.out
+    assert "MLflow was not ready when the work was stopped; results wait in" in out.err
+    assert "stopped after 2 of 4: the same command goes on" in out.out
+    assert "report:" not in out.out
+    assert len(list((here / "mlruns" / "unlogged").glob("*/*"))) == 2
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert main([*SWEEP, INLINE]) == 0
+    assert "rankings 2" in capsys.readouterr().err  # the other two were kept
+    assert sum(_finished(here).values()) == len(_finished(here)) == 4
+
+
+def test_a_sweep_that_is_stopped_before_anything_is_done_reports_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupt_after(0, monkeypatch)
+    assert main([*SWEEP, INLINE]) == 130
+    out = capsys.readouterr().out.splitlines()
+    assert out == ["stopped after 0 of 4: the same command goes on"]
+    assert _statuses(here) == {"KILLED": 1}
+    assert not list((here / "mlruns" / "artifacts").rglob("report*"))
+
+
+def _interrupt_after(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Ctrl-C pressed once n combinations are done."""
+    calls, attempt = count(), workers.attempt
+
+    def pressed(bench: Bench, experiment: Experiment) -> workers.Answer:
+        if next(calls) >= n:
+            raise KeyboardInterrupt
+        return attempt(bench, experiment)
+
+    monkeypatch.setattr(workers, "attempt", pressed)
 
 
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.slow(reason="takes minutes"))])

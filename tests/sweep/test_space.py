@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from optuna.trial import FixedTrial
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Space, products
 from runner.sweep.grid import combinations
+from runner.sweep.products import products
+from runner.sweep.settings import Space
 from runner.sweep.space import UNION, SearchSpace, _Drawn
 
 

@@ -9,7 +9,8 @@ import optuna
 import pytest
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Combination, Space, products
+from runner.sweep.products import Combination, products
+from runner.sweep.settings import Space
 from runner.sweep.space import SearchSpace
 from runner.sweep.study import MEMORY, Sampler, Studies, Study
 

@@ -1,0 +1,57 @@
+"""What came of a sweep: its answers so far, how it ended, and the records of what was finished before.
+
+It computes nothing and logs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from runner.config.objects import ConfigError
+from runner.reports.leaderboard import Failure
+from runner.result import Result, load
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.tracker import LoggedRun
+
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
+
+
+@dataclass
+class Outcome:
+    """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
+
+    `work` counts the pieces of work that were done, by their kind: what was found done is not among them.
+    """
+
+    results: dict[str, Result] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    reused: int = 0
+    interrupted: bool = False
+    unlogged: int = 0
+    work: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a sweep that ended so."""
+        if self.interrupted:
+            return INTERRUPTED
+        failed = self.failures or self.unlogged or any(result.all_failed for result in self.results.values())
+        return FAILED if failed else 0
+
+    @property
+    def status(self) -> str:
+        """Return MLflow's word for how the sweep ended."""
+        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
+
+
+def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
+    """Return a finished run's record; raises `ResultError` where it is gone, `ConfigError` where all of them are."""
+    if run.folder is None:
+        result: Result = tracker.ask("result", run, rankings)
+        return result
+    if not run.folder.parents[1].is_dir():
+        told = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
+        raise ConfigError(told)
+    return load(run.folder, rankings)
