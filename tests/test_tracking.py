@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Executor, Future
+from contextlib import closing
 from dataclasses import astuple, replace
 from pathlib import Path
 from queue import Queue
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
 
 from runner.config.objects import ConfigError
 from runner.result import load
@@ -63,7 +66,13 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
     for kind, means in result.by_type.items():
         slug = kind.replace("-", "_")
         assert run.data.metrics[f"by_type/{slug}/{metric_name(result.primary)}"] == pytest.approx(means[result.primary])
-    assert {"latency/mean_ms", "latency/p95_ms", "time/index_s", "time/search_s"} <= run.data.metrics.keys()
+    assert {
+        "latency/mean_ms",
+        "latency/median_ms",
+        "latency/p95_ms",
+        "time/index_s",
+        "time/search_s",
+    } <= run.data.metrics.keys()
     assert {"dataset_fingerprint", "corpus_fingerprint", "config_hash", "versions"} <= run.data.tags.keys()
     curve = client.get_metric_history(run_id, "curve/ndcg")
     assert {point.step: point.value for point in curve} == {
@@ -104,6 +113,39 @@ def test_a_store_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"tracking\.uri=sqlite:///.*cannot be opened") as caught:
         Tracker(Tracking(uri=f"sqlite:///{tmp_path}/file/mlflow.db"))
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_said_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("garbage\n")
+    tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db")
+    with pytest.raises(ConfigError, match=r"cannot be read \(file is not a database\)"):
+        BackgroundTracker(tracking)
+    with pytest.raises(ConfigError, match=r"cannot be opened .*file is not a database"):
+        Tracker(tracking)
+
+
+def test_a_database_that_is_not_made_to_its_end_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, migrated: Path
+) -> None:
+    tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db", artifacts=str(tmp_path / "artifacts"))
+
+    def ended_halfway(engine: Engine) -> None:
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE runs (run_uuid TEXT)"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mlflow.store.db.utils._initialize_tables", ended_halfway)
+    with pytest.raises(KeyboardInterrupt):
+        Tracker(tracking)
+    assert not (tmp_path / "mlflow.db").exists()
+
+    def made_whole(engine: Engine) -> None:
+        with closing(sqlite3.connect(migrated)) as whole, closing(sqlite3.connect(str(engine.url.database))) as made:
+            whole.backup(made)
+
+    monkeypatch.setattr("mlflow.store.db.utils._initialize_tables", made_whole)
+    Tracker(tracking).log([Finished(make_result(), {})])
+    assert [file.name for file in tmp_path.glob("*.new*")] == []
 
 
 def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
@@ -281,6 +282,28 @@ def test_when_the_process_that_logs_is_killed_another_takes_its_place(tracking: 
     assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1", "2"}
     statuses = [run.info.status for run in Tracker(tracking)._search("")]
     assert statuses == ["FINISHED"] * 3
+
+
+def test_an_interrupt_waits_for_no_store_that_is_not_open_and_hands_back_what_is_not_logged(tracking: Tracking) -> None:
+    entry = Finished(make_result(), {}, tags={"combination": "1"})
+    lock = FileLock(tracking.uri.removeprefix("sqlite:///").replace(".db", ".lock"))
+    with lock, pytest.raises(KeyboardInterrupt), BackgroundTracker(tracking) as tracker:
+        tracker.start_sweep(SWEPT)
+        tracker.log(entry)
+        raise KeyboardInterrupt
+    assert tracker.left
+    assert tracker.take_unlogged() == [entry]
+    assert not multiprocessing.active_children()
+
+
+def test_an_interrupt_leaves_a_store_that_is_open_with_all_that_was_done(tracking: Tracking) -> None:
+    with pytest.raises(KeyboardInterrupt), BackgroundTracker(tracking) as tracker:
+        tracker.start_sweep(SWEPT)
+        tracker.ask("recover")
+        tracker.log(Finished(make_result(), {}, tags={"combination": "1"}))
+        raise KeyboardInterrupt
+    assert not tracker.left
+    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1"}
 
 
 def test_a_process_that_is_killed_again_and_again_is_one_line(tracking: Tracking) -> None:

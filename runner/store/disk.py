@@ -125,30 +125,39 @@ class DiskStore:
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]
     ) -> Any:  # noqa: ANN401 (any value)
         start = time.perf_counter()
-        if (kept := memory.find(key.digest)) is not None:
-            value, costs = kept
-        else:
-            value, costs = find()
-            if (weight := weigh(value)) is not None:
-                done = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
-                memory.keep(key.digest, value, done, weight)
+        try:
+            if (kept := memory.find(key.digest)) is not None:
+                value, costs = kept
+            else:
+                value, costs = find()
+                if (weight := weigh(value)) is not None:
+                    done = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
+                    memory.keep(key.digest, value, done, weight)
+            self._book(costs)
+            return value
+        finally:
+            self._nested_s[-1] += time.perf_counter() - start
+
+    def _book(self, costs: Costs) -> None:
         if self._open:
             for digest, cost in costs.items():  # work done here is not "reused" because a later part finds it
                 self._open[-1].setdefault(digest, cost)
-        self._nested_s[-1] += time.perf_counter() - start
-        return value
 
     def _measure(self, key: Key, make: Callable[[], T]) -> tuple[T, Costs]:
-        """Make something and return it with what it cost, without and with the works within."""
+        """Make something and return it with what it cost, without and with the works within.
+
+        What raises is counted too: rankings that are not to be kept leave the store as an exception.
+        """
         self._nested_s.append(0.0)
         start = time.perf_counter()
+        costs: dict[str, Cost] = {}
         try:
-            with self.account() as costs:
-                value = make()
+            with self.account() as within:
+                return make(), costs
         finally:
-            nested = self._nested_s.pop()
-        own = max(time.perf_counter() - start - nested, 0.0)
-        return value, {key.digest: Cost(key.kind, own), **costs}
+            own = max(time.perf_counter() - start - self._nested_s.pop(), 0.0)
+            costs.update({key.digest: Cost(key.kind, own), **within})
+            self._book(costs)
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays]) -> tuple[Arrays, Costs]:
         folder = entries.folder_of(self.folder, key)

@@ -12,10 +12,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,6 +36,9 @@ AGAIN_S = 15.0
 MOST_DEATHS = 3
 """How often the process that logs is started again after it died."""
 
+LEAVING_S = 3.0
+"""How long a user who stops the work waits for what is being logged."""
+
 Entry = Finished | Failed
 
 
@@ -43,7 +47,7 @@ class BackgroundTracker:
 
     A store of runs that fails does not end the work: what could not be logged is handed back by `take_unlogged`, and
     it is tried again after a while. If the process that logs dies, another takes its place, and logs nothing twice.
-    Leaving the context waits until all is written.
+    Leaving the context waits until all is written, but for who is interrupted.
     """
 
     def __init__(self, tracking: Tracking, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,8 +60,13 @@ class BackgroundTracker:
         self.trouble: ConfigError | None = None
         self._executor: Executor | None = None
         self._opened: Future[None] | None = None
+        self._last: Future[Any] | None = None
+        self._lifeline: Connection | None = None
+        self.left = False
         self._sweep: Sweep | None = None
-        if not tracking.uri.startswith("sqlite:"):  # it may be out of reach, which is better said before any work
+        if tracking.uri.startswith("sqlite:"):
+            sqlite_state(tracking, "")  # what is no database is better said before any work
+        else:  # as is what is out of reach
             try:
                 self.ask("recover")
             except BaseException:
@@ -81,11 +90,14 @@ class BackgroundTracker:
 
     def submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
         """Return the future of what a method of `Tracker` returns."""
+        if self.left:
+            raise ConfigError("tracking: MLflow was not ready when the work was stopped")
         self.start()
         executor = self._executor
         assert executor is not None  # noqa: S101 (it was started)
         try:
-            return executor.submit(_call, self.tracking, method, arguments)
+            self._last = executor.submit(_call, self.tracking, method, arguments)
+            return self._last
         except BrokenProcessPool as error:
             self._start_again(executor, error)
             return self.submit(method, *arguments)
@@ -100,9 +112,9 @@ class BackgroundTracker:
     def log(self, entry: Entry) -> None:
         """Log an evaluation that is over, soon; raises `ConfigError` where there is no store of runs to log to."""
         with self._changed:
-            if self._opened is not None and self._opened.done() and not self._deaths:
+            if self._opened is not None and self._opened.done() and not (self._deaths or self.left):
                 self._opened.result()
-            if self.trouble is not None and self._clock() < self._again:
+            if self.left or (self.trouble is not None and self._clock() < self._again):
                 self._unlogged.append(entry)
                 return
             self._queue.append(entry)
@@ -138,6 +150,28 @@ class BackgroundTracker:
         """Try a store of runs that failed again, at once, with what it may have taken already."""
         self._again, self._doubt = 0.0, True
 
+    def leave(self) -> None:
+        """Log what can be logged soon, for who is interrupted, and hand back the rest.
+
+        MLflow may take minutes to load and to make its database, and then nothing else is waited for: its process is
+        ended, and `left` tells so.
+        """
+        if self._executor is None or self.left:
+            return
+        end, opened = self._clock() + LEAVING_S, self._opened is not None and self._opened.done()
+        with self._changed:
+            waiting = bool(self._queue or self._in_flight)
+        if opened or waiting:
+            wait([self._last] if self._last else [], LEAVING_S)
+            with self._changed:
+                rest = max(end - self._clock(), 0)
+                opened = self._changed.wait_for(lambda: not self._queue and not self._in_flight, rest)
+                opened = opened and (self._last is None or self._last.done())
+        if not opened and self._lifeline is not None:
+            self.left = True
+            self._lifeline.close()
+            self.flush()
+
     def take_unlogged(self) -> list[Entry]:
         """Return what could not be logged, each once."""
         with self._changed:
@@ -149,9 +183,12 @@ class BackgroundTracker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        """Wait until all is written."""
+        """Wait until all is written, not for long where the user interrupts."""
         try:
-            self.flush()
+            if kind is KeyboardInterrupt:
+                self.leave()
+            else:
+                self.flush()
         finally:
             self._end()
 
@@ -201,10 +238,11 @@ class BackgroundTracker:
         """Return a process, or this one, and the future of its opening the store of runs."""
         # A process that a launcher made logs by itself: not every kind of it can make another.
         if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
-            executor: Executor = _Inline()
-        else:
-            executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_belong_to_parent)
-        with _interrupts_ignored():  # the process starts here, and inherits this
+            return _Inline(), _Inline().submit(_call, self.tracking, "open", ())
+        context = multiprocessing.get_context("spawn")
+        end, self._lifeline = context.Pipe(duplex=False)
+        executor = ProcessPoolExecutor(1, context, initializer=_live_on, initargs=(end,))
+        with end, _interrupts_ignored():  # the process starts here, and inherits this
             return executor, executor.submit(_call, self.tracking, "open", ())
 
     def _end(self, now: bool = False) -> None:
@@ -260,14 +298,13 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _belong_to_parent() -> None:
-    """Leave Ctrl-C to the process that has the terminal and ends this one in order; end when it is gone."""
+def _live_on(lifeline: Connection) -> None:
+    """Leave Ctrl-C to the process that has the terminal and ends this one in order; end when it lets go, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
 
-    def end_with_parent() -> None:
-        if parent is not None:
-            parent.join()
+    def end_with_lifeline() -> None:
+        with suppress(EOFError, OSError):
+            lifeline.recv()
         os._exit(1)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_lifeline, daemon=True).start()

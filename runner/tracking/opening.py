@@ -43,6 +43,9 @@ def opened(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
             database.parent.mkdir(parents=True, exist_ok=True)
             # Several processes that migrate a new database at once collide.
             with FileLock(database.with_suffix(".lock")):
+                if not database.exists():
+                    _make(database)
+                _connect(uri)
                 return _client(tracking, uri)
         with patience(_OPENING):
             if not tracking.is_server():
@@ -62,6 +65,21 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     if experiment.lifecycle_stage == "deleted":
         raise ConfigError(f"tracking.experiment={name}: was deleted; restore it in MLflow, or choose another name")
     return client, experiment.experiment_id
+
+
+def _make(database: Path) -> None:
+    """Make MLflow's tables aside and move them into place: half of them, of a process that was ended, are no use."""
+    from mlflow.store.db.utils import _initialize_tables, create_sqlalchemy_engine
+
+    aside = database.with_suffix(".new")
+    for left in (aside, Path(f"{aside}-wal"), Path(f"{aside}-shm")):
+        left.unlink(missing_ok=True)
+    engine = create_sqlalchemy_engine(f"sqlite:///{aside}")  # type: ignore[no-untyped-call]  # MLflow has no types
+    try:
+        _initialize_tables(engine)  # type: ignore[no-untyped-call]  # the same
+    finally:
+        engine.dispose()
+    aside.rename(database)
 
 
 def _connect(uri: str) -> None:

@@ -172,6 +172,8 @@ def metrics_of(result: Result) -> list[Point]:
     found += [("time/wall_s", t.wall_s, 0), ("queries/failed", float(len(result.failures)), 0)]
     if t.mean_ms is not None and t.p95_ms is not None:
         found += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
+    if t.median_ms is not None:
+        found.append(("latency/median_ms", t.median_ms, 0))
     found += [(allowed(name), value, 0) for name, value in result.diagnostics.items()]
     return list(dict.fromkeys((name, float(value), step) for name, value, step in found if math.isfinite(value)))
 

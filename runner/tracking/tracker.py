@@ -297,7 +297,7 @@ def sqlite_state(tracking: Tracking, sweep_id: str) -> State:
     try:
         return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
     except sqlite3.Error as error:
-        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error})") from error
+        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error}); is this MLflow's file?") from error
 
 
 def this_time() -> str:

@@ -210,6 +210,21 @@ def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path) -> None:
         assert all(WORTH_KEEPING_S < seconds < 2 * WORTH_KEEPING_S for seconds in outers)
 
 
+def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None:
+    inner, outer = (Key.of(kind, ["retrievers.base"]) for kind in ("inner", "outer"))
+    store = DiskStore(tmp_path)
+
+    def fail() -> Arrays:
+        store.arrays(inner, slowly([]))
+        time.sleep(WORTH_KEEPING_S)
+        raise RuntimeError("no")
+
+    with store.account() as costs, pytest.raises(RuntimeError, match="no"):
+        store.arrays(outer, fail)
+    assert {cost.kind: cost.reused for cost in costs.values()} == {"outer": False, "inner": False}
+    assert costs[outer.digest].seconds >= WORTH_KEEPING_S
+
+
 def numbered(n: int) -> Key:
     return Key.of("things", ["retrievers.base"], n=n)
 
