@@ -137,9 +137,10 @@ class Http:
                 return connection
             tried.append(f"{url} ({trouble})")
         alone = ", the only place that is shown secret_headers" if secrets else ""
-        named = "; golden_subdomain=false asks for the host by its own name" if self.golden_subdomain else ""
+        named = "; with its golden_subdomain false, the host is asked for by its own name"
         raise RetrieverError(
-            f"no search API answers: tried {', '.join(tried)}{alone}; start it, or say where it is: base_url=...{named}"
+            f"no search API answers: tried {', '.join(tried)}{alone}; start it, or say where it is with the "
+            f"retriever's base_url{named if self.golden_subdomain else ''}"
         )
 
     def _places(self) -> Iterator[httpx.URL]:
@@ -151,7 +152,7 @@ class Http:
                 yield configured.copy_with(port=port)
 
     def _check_items(self, connection: Connection, expected: int) -> None:
-        skip = "expected_items=null skips the check"
+        skip = "the retriever's expected_items set to null skips the check"
         try:
             reply, _ = connection.ask("GET", self.items_path)
             total = _at(reply, self.total)
@@ -161,7 +162,7 @@ class Http:
             whose = "like the corpus" if self.expected_items == "corpus" else "as expected_items says"
             raise RetrieverError(
                 f"{connection.base_url}: has {total} items where there should be {expected}, {whose}: is it another "
-                f"database? If it is the right one, {skip}"
+                f"database? If it is the right one: {skip}"
             )
 
 

@@ -145,7 +145,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=bad", "compare.primary=bla"], "compare.primary=bla: unknown measure 'bla'"),
         (["baseline=good", "candidate=bad", "metrics.test=t"], "metrics.test: no such setting; did you mean stat"),
         (["baseline=good", "candidate=bad", "+gate.floors={mrr: 85}"], "gate.floors.RR=85: it is from 0 to 1; did you"),
-        (["baseline=good", "candidate=bad", "output=good/result.json"], "output=good/result.json: cannot be written"),
+        (["baseline=good", "candidate=bad", "output=good/result.json"], "output=good/result.json: is a file; name a"),
         (["baseline=good", "candidate=empty"], "not a result record"),
         (["baseline=good", "candidate=broken.json"], "neither a record nor a report"),
     ],

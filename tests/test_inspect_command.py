@@ -59,7 +59,8 @@ def test_the_other_splits_of_a_folder_are_looked_at(here: Path) -> None:
     ("told", "said"),
     [
         ([], "output: is required"),
-        (["output=file"], "output=file: cannot be made a folder"),
+        (["output=file"], "output=file: is a file; name a folder"),
+        (["output=file/there"], "output=file/there: cannot be made a folder (Not a directory)"),
         (["output=out", "inspection.cutof=3"], "cutof"),
         (["output=out", "inspection.cutoff=0"], "inspection.cutoff=0: should be greater than or equal to 1"),
         (["output=out", "+retrievers.odd=3"], "retrievers"),

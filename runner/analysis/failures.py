@@ -227,8 +227,11 @@ def _failure(
 ) -> Failure:
     expected, text, first = run.expected[query], run.queries[query], int(run.first_gold[query])
     found = first < run.rankings.depth
-    places = [p for p in range(min(first, settings.cutoff)) if run.rankings.documents[query, p] != NOTHING]
-    above = [run.documents[run.rankings.documents[query, place]] for place in places]
+    upper = run.rankings.documents[query, : min(first, settings.cutoff)]
+    at: dict[str, int] = {}  # where each document above the gold is first: one in chunks may be there several times
+    for place in np.flatnonzero(upper != NOTHING).tolist():
+        at.setdefault(run.documents[upper[place]], place)
+    above, places = list(at), list(at.values())
     grades = run.grades[query, places]
     known = run.known if lexicon is None else lexicon.positions
     absent = tuple(i for i in expected if known is not None and i not in known)

@@ -16,8 +16,8 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
 from retrievers.store import Store
 from runner.analysis.failures import Lexicon
-from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings, gold_ids
-from runner.analysis.inspection_rankings import Findability, findability
+from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings
+from runner.analysis.inspection_rankings import Findability, findability, golds_of
 from runner.analysis.inspection_texts import word_counts
 from runner.datasets.base import Dataset, Queries
 
@@ -56,10 +56,10 @@ def inspect(
     settings: InspectionSettings,
 ) -> Inspection:
     """Inspect a dataset, given what retrievers found in it by name, and the queries of its other splits by theirs."""
-    lexicon = Lexicon(dataset.documents, analyzer, store)
-    found = findability(dataset, rankings, settings.cutoff, settings.near_duplicate, settings.like_gold, lexicon)
+    lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
+    found = findability(dataset, texts, rankings, settings.cutoff, settings.near_duplicate, settings.like_gold, lexicon)
     gold_overlap, chance_overlap = _overlaps(dataset, lexicon, settings)
-    words = {"documents": word_counts(dataset.documents.contents()), "queries": word_counts(dataset.queries.texts)}
+    words = {"documents": word_counts(texts), "queries": word_counts(dataset.queries.texts)}
     if dataset.whole is not None:
         words["chunks"] = word_counts(dataset.corpus.contents())
     golds = dataset.judgments.golds(len(dataset.queries))
@@ -76,7 +76,7 @@ def inspect(
         chance_overlap=chance_overlap,
         found=found,
         lacking=list(_lacking(dataset, others)),
-        findings=findings(dataset, others, words, gold_overlap, found, settings),
+        findings=findings(dataset, texts, others, words, gold_overlap, found, settings),
     )
 
 
@@ -110,10 +110,13 @@ def _lacking(dataset: Dataset, others: Mapping[str, Queries]) -> Iterator[str]:
         yield "no expected answers: whether they are the questions again can't be told"
     if not (dataset.judgments.grades == 0).any():
         yield "no documents judged irrelevant: what is unjudged counts as irrelevant"
-    if len(np.unique(dataset.judgments.grades[dataset.judgments.grades > 0])) < 2:
+    if len(np.unique(dataset.judgments.grades[dataset.judgments.grades > 0])) == 1:
         yield "one grade of gold: no document is better than another"
     if (dataset.judgments.golds(len(dataset.queries)) > 0).all():
         yield "no queries whose right answer is nothing: thresholds can't be judged"
+    if dataset.judgments_by_search_type:
+        names = ", ".join(dataset.judgments_by_search_type)
+        yield f"no look at what is expected of one search type alone ({names}): what is expected of all is inspected"
     if not others:
         yield "no other splits: leakage can't be told"
 
@@ -127,7 +130,7 @@ def _overlaps(
     for query in range(n):
         text = dataset.queries.texts[query]
         chance[query] = lexicon.overlaps(text, [dataset.documents.ids[i] for i in some[query]]).mean()
-        golds = gold_ids(dataset, query)
+        golds = golds_of(dataset, query)
         if golds:
-            gold[query] = lexicon.overlaps(text, golds).max()
+            gold[query] = lexicon.overlaps(text, [dataset.documents.ids[i] for i in golds]).max()
     return gold, chance

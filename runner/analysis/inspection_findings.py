@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from runner.analysis.inspection_rankings import Findability
-from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, empty, plain
+from runner.analysis.inspection_rankings import Findability, golds_of
+from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import groups
 
@@ -26,7 +26,10 @@ GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
 FEW_QUERIES = 50
 """With fewer queries than these, only large differences can be told from chance (Buckley and Voorhees, 2000)."""
 
-EVERY_TENTH = 0.1
+EVERY_TENTH, HALF = 0.1, 0.5
+
+MOST_GOLD, BEGINNING = 3, 300
+"""How many gold documents of a query are shown, and how many characters of a document."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -69,19 +72,23 @@ class Finding:
 
 def findings(
     dataset: Dataset,
+    texts: Sequence[str],
     others: Mapping[str, Queries],
     words: Mapping[str, NDArray[np.int64]],
     overlap: NDArray[np.float64],
     found: Findability,
     settings: InspectionSettings,
 ) -> list[Finding]:
-    """Return what is the matter, worst first; of what is as grave, what affects the larger share."""
+    """Return what is the matter, worst first; of what is as grave, what affects the larger share.
+
+    `texts` are those of the documents, with their titles.
+    """
     told = [
         *_of_judgments(dataset, settings),
-        *_of_queries(dataset, others, settings),
-        *_of_documents(dataset, words, settings),
-        *_of_overlap(dataset, overlap, settings),
-        *_of_rankings(dataset, found, settings),
+        *_of_queries(dataset, others, words["queries"], settings),
+        *_of_documents(dataset, texts, words, settings),
+        *_of_overlap(dataset, texts, overlap, settings),
+        *_of_rankings(dataset, texts, found, settings),
     ]
     return sorted(told, key=lambda each: (GRAVITIES.index(each.gravity), -each.share, each.name))
 
@@ -91,33 +98,35 @@ def answers(queries: Queries) -> list[str]:
     return [str(known.get(EXPECTED_ANSWER) or "") for known in queries.metadata] or [""] * len(queries)
 
 
-def gold_ids(dataset: Dataset, query: int) -> list[str]:
-    """Return the ids of a query's gold that the corpus has."""
-    first, end = np.searchsorted(dataset.judgments.queries, [query, query + 1])
-    documents, grades = dataset.judgments.documents[first:end], dataset.judgments.grades[first:end]
-    return [dataset.documents.ids[d] for d in documents[grades > 0] if d < len(dataset.documents)]
-
-
 def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Finding]:
-    unknown = dataset.unknown_documents
-    if unknown:
-        of = len(np.unique(dataset.judgments.documents))
+    known, gold = len(dataset.documents), np.unique(dataset.judgments.documents[dataset.judgments.grades > 0])
+    absent = [dataset.unknown_documents[document - known] for document in gold[gold >= known]]
+    if absent:
         yield Finding(
-            "gold that is not there", WRONG, len(unknown), of,
-            f"{len(unknown):,} of {of:,} judged documents are not in the corpus, so that no retriever can find them.",
+            "gold that is not there", WRONG, len(absent), len(gold),
+            f"{len(absent):,} of {len(gold):,} gold documents are not in the corpus, so that no retriever finds them.",
             "Add them, or drop their judgments: dataset.unknown_judged=drop.",
-            [{"document": i} for i in unknown[: settings.examples]],
+            [{"document": i} for i in absent[: settings.examples]],
         )  # fmt: skip
-    answerable = int(np.count_nonzero(dataset.judgments.golds(len(dataset.queries))))
-    if answerable < FEW_QUERIES:
+    n = len(dataset.queries)
+    answerable = int(np.count_nonzero(dataset.judgments.golds(n)))
+    if not answerable:
+        yield Finding(
+            "no gold", WRONG, n, n, "No query has gold: that nothing is found is all that can be measured.",
+            "Add queries that some document answers, or look at how the judgments were read.",
+        )  # fmt: skip
+    elif answerable < FEW_QUERIES:
+        queries = f"{answerable:,} queries have" if answerable > 1 else "one query has"
         yield Finding(
             "few queries", DOUBTFUL, answerable, answerable,
-            f"Only {answerable:,} queries have gold: small differences between retrievers can't be told from chance.",
+            f"Only {queries} gold: small differences between retrievers can't be told from chance.",
             f"Add queries, to {FEW_QUERIES} or more, or look at intervals rather than means.",
         )  # fmt: skip
 
 
-def _of_queries(dataset: Dataset, others: Mapping[str, Queries], settings: InspectionSettings) -> Iterator[Finding]:
+def _of_queries(
+    dataset: Dataset, others: Mapping[str, Queries], words: NDArray[np.int64], settings: InspectionSettings
+) -> Iterator[Finding]:
     q, n = dataset.queries, len(dataset.queries)
     asked = set(map(plain, q.texts))
     same = [i for i, answer in enumerate(answers(q)) if plain(answer) and plain(answer) in asked]
@@ -141,17 +150,17 @@ def _of_queries(dataset: Dataset, others: Mapping[str, Queries], settings: Inspe
                     for i, j in copies[: settings.examples]
                 ],
             )  # fmt: skip
-    blank = empty(q.texts)
+    blank = np.flatnonzero(words == 0).tolist()
     if blank:
         yield Finding(
             "empty queries", WRONG, len(blank), n,
             f"{len(blank):,} of {n:,} queries have no words, so that nothing can be found for them.",
             "Take them out.", [_shown(q, i) for i in blank[: settings.examples]],
         )  # fmt: skip
-    alike = [group for group in groups(q.texts, settings.near_duplicate) if q.texts[group[0]].strip()]
+    alike = [group for group in groups(q.texts, settings.near_duplicate) if words[group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
-        differing = sum(len({tuple(gold_ids(dataset, i)) for i in group}) > 1 for group in alike)
+        differing = sum(len({tuple(golds_of(dataset, i)) for i in group}) > 1 for group in alike)
         clash = f" {differing:,} of the {len(alike):,} groups expect different documents." if differing else ""
         yield Finding(
             "near-duplicate queries", DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE, again, n,
@@ -162,19 +171,17 @@ def _of_queries(dataset: Dataset, others: Mapping[str, Queries], settings: Inspe
 
 
 def _of_documents(
-    dataset: Dataset, words: Mapping[str, NDArray[np.int64]], settings: InspectionSettings
+    dataset: Dataset, texts: Sequence[str], words: Mapping[str, NDArray[np.int64]], settings: InspectionSettings
 ) -> Iterator[Finding]:
-    documents = dataset.documents
-    texts, n = list(documents.contents()), len(documents)
-    blank = empty(texts)
+    documents, n = dataset.documents, len(texts)
+    blank = np.flatnonzero(words["documents"] == 0).tolist()
     if blank:
         yield Finding(
             "empty documents", DOUBTFUL, len(blank), n, f"{len(blank):,} of {n:,} documents have no words.",
             "Take them out, or look at how they were read.",
             [{"document": documents.ids[i]} for i in blank[: settings.examples]],
         )  # fmt: skip
-    void = set(blank)
-    alike = [group for group in groups(texts, settings.near_duplicate) if group[0] not in void]
+    alike = [group for group in groups(texts, settings.near_duplicate) if words["documents"][group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
         yield Finding(
@@ -182,7 +189,10 @@ def _of_documents(
             f"{again:,} of {n:,} documents are near-duplicates of another: a retriever that finds one of them for its "
             "twin is counted wrong.",
             "Keep one of each group, or judge them alike.",
-            [{"documents": [documents.ids[i] for i in group]} for group in alike[: settings.examples]],
+            [
+                {"documents": [documents.ids[i] for i in group], "text": _begun(dataset, texts, group[0])["text"]}
+                for group in alike[: settings.examples]
+            ],
         )  # fmt: skip
     searched = words.get("chunks", words["documents"])
     long = int(np.count_nonzero(searched > settings.long_document))
@@ -196,12 +206,14 @@ def _of_documents(
         )  # fmt: skip
 
 
-def _of_overlap(dataset: Dataset, overlap: NDArray[np.float64], settings: InspectionSettings) -> Iterator[Finding]:
+def _of_overlap(
+    dataset: Dataset, texts: Sequence[str], overlap: NDArray[np.float64], settings: InspectionSettings
+) -> Iterator[Finding]:
     q, told = dataset.queries, overlap[~np.isnan(overlap)]
     whole = [
         query
         for query in np.flatnonzero(np.nan_to_num(overlap) > 1 - 1e-9).tolist()
-        if contained(q.texts[query], gold_texts(dataset, query))
+        if contained(q.texts[query], (texts[gold] for gold in golds_of(dataset, query)))
     ]
     if whole:
         yield Finding(
@@ -213,16 +225,9 @@ def _of_overlap(dataset: Dataset, overlap: NDArray[np.float64], settings: Inspec
         )  # fmt: skip
 
 
-def gold_texts(dataset: Dataset, query: int) -> list[str]:
-    """Return the texts, with titles, of a query's gold."""
-    at, titles = {i: p for p, i in enumerate(dataset.documents.ids)}, dataset.documents.titles
-    return [
-        f"{titles[at[i]]} {dataset.documents.texts[at[i]]}" if titles else dataset.documents.texts[at[i]]
-        for i in gold_ids(dataset, query)
-    ]
-
-
-def _of_rankings(dataset: Dataset, found: Findability, settings: InspectionSettings) -> Iterator[Finding]:
+def _of_rankings(
+    dataset: Dataset, texts: Sequence[str], found: Findability, settings: InspectionSettings
+) -> Iterator[Finding]:
     q, n, retrievers = dataset.queries, int(np.count_nonzero(found.answerable)), len(found.names)
     if not retrievers or not n:
         return
@@ -235,7 +240,12 @@ def _of_rankings(dataset: Dataset, found: Findability, settings: InspectionSetti
             "or a near-duplicate of it, and is none.",
             "Judge these documents: where one is right, every retriever is scored too low.",
             [
-                {**_shown(q, each.query), "document": each.document, "like gold": each.gold, "evidence": each.evidence}
+                {
+                    **_shown(q, each.query),
+                    "document": _begun(dataset, texts, each.document),
+                    "like gold": _begun(dataset, texts, each.gold),
+                    "evidence": each.evidence,
+                }
                 for each in found.suspicious[: settings.examples]
             ],
         )  # fmt: skip
@@ -244,18 +254,22 @@ def _of_rankings(dataset: Dataset, found: Findability, settings: InspectionSetti
             "queries that nothing finds", DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE, len(missed), n,
             f"No retriever of {retrievers} has gold of {len(missed):,} of {n:,} queries in its first {found.depth}.",
             "Read query and gold: either the gold is wrong, or these are the ones worth working on.",
-            [{**_shown(q, i), "gold": _gist(dataset, i)} for i in missed[: settings.examples]],
+            [
+                {**_shown(q, i), "gold": [_begun(dataset, texts, gold) for gold in golds_of(dataset, i)[:MOST_GOLD]]}
+                for i in missed[: settings.examples]
+            ],
         )  # fmt: skip
     if easy:
         yield Finding(
-            "queries that everything finds", DOUBTFUL if easy > n / 2 else OF_NOTE, easy, n,
+            "queries that everything finds", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
             f"All {retrievers} retrievers have gold of {easy:,} of {n:,} queries at rank 1: these tell none apart.",
-            "Add harder queries, or look at the others alone." if easy > n / 2 else "Nothing, while they are few.",
+            "Add harder queries, or look at the others alone." if easy > HALF * n else "Nothing, while they are few.",
             [_shown(q, i) for i in np.flatnonzero(found.easy)[: settings.examples].tolist()],
         )  # fmt: skip
-    lowest = min(found.names, key=lambda name: found.coverage[name])
-    if found.coverage[lowest] < 0.5:
-        unjudged = round((1 - found.coverage[lowest]) * 100)
+    known = [(share, name) for share, name in zip(found.judged, found.names, strict=True) if share == share]
+    judged, lowest = min(known, default=(1.0, ""))
+    if judged < HALF:
+        unjudged = round((1 - judged) * 100)
         yield Finding(
             "unjudged documents", OF_NOTE, unjudged, 100,
             f"{unjudged} in 100 of the first {found.cutoff} documents of {lowest} are judged by nobody, and count as "
@@ -268,8 +282,9 @@ def _shown(queries: Queries, query: int) -> dict[str, str]:
     return {"query": queries.ids[query], "text": queries.texts[query]}
 
 
-def _gist(dataset: Dataset, query: int, size: int = 300) -> list[dict[str, str]]:
-    return [
-        {"document": i, "text": " ".join(text[: 2 * size].split())[:size]}
-        for i, text in zip(gold_ids(dataset, query), gold_texts(dataset, query), strict=True)
-    ][:3]
+def _begun(dataset: Dataset, texts: Sequence[str], document: int) -> dict[str, str]:
+    """Return a document with how its text begins."""
+    return {
+        "document": dataset.documents.ids[document],
+        "text": " ".join(texts[document][: 2 * BEGINNING].split())[:BEGINNING],
+    }

@@ -6,16 +6,20 @@ names and what they found.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Rankings
+from retrievers.base import Rankings
 from runner.analysis.failures import Lexicon
+from runner.analysis.inspection_texts import plain
 from runner.datasets.base import Dataset
 from runner.datasets.duplicates import Shingled
+from runner.metrics.measures import parse
+from runner.metrics.scores import Grader
 
 DEEPEST = 3
 """How many documents above gold, those that most retrievers agree on, are looked at for each query."""
@@ -25,12 +29,13 @@ DEEPEST = 3
 class Suspicion:
     """A document that most retrievers rank above all of a query's gold, and that is like one of these, `gold`.
 
-    `by` is how many retrievers do, `similarity` the share of shingles in common, `likeness` the LSA cosine.
+    All three are positions. `by` is how many retrievers do, `similarity` the share of shingles in common, `likeness`
+    the LSA cosine.
     """
 
     query: int
-    document: str
-    gold: str
+    document: int
+    gold: int
     by: int
     retrievers: int
     similarity: float
@@ -52,9 +57,9 @@ class Findability:
     """What retrievers found of a dataset, by their `names`.
 
     `first_gold` (retrievers x n) is the place of each query's first gold, from 1, and 0 where there is none to `depth`.
-    `coverage` is the mean share of judged documents among the first `cutoff`, by retriever, and `hit_rate` the share of
-    queries with gold there. `answerable` (n) are the queries with gold, `missed` and `easy` those of them that no
-    retriever finds at all, and that all find at once.
+    `success` and `judged` are the means of Success and Judged at `cutoff` of each retriever, NaN where no query counts.
+    `answerable` (n) are the queries with gold, `missed` and `easy` those of them that no retriever finds at all, and
+    that all find at once. The most `suspicious` come first.
     """
 
     names: Sequence[str]
@@ -62,15 +67,15 @@ class Findability:
     cutoff: int
     answerable: NDArray[np.bool_]
     first_gold: NDArray[np.int64]
-    coverage: Mapping[str, float]
-    hit_rate: Mapping[str, float]
+    success: Sequence[float]
+    judged: Sequence[float]
     suspicious: Sequence[Suspicion]
 
     @property
     def missed(self) -> NDArray[np.bool_]:
         """Return which queries with gold no retriever finds (n)."""
         none_found: NDArray[np.bool_] = (self.first_gold == 0).all(axis=0)
-        return self.answerable & none_found
+        return self.answerable & none_found & bool(len(self.names))
 
     @property
     def easy(self) -> NDArray[np.bool_]:
@@ -79,93 +84,78 @@ class Findability:
         return self.answerable & all_first & bool(len(self.names))
 
 
+def judged_of(dataset: Dataset, query: int) -> dict[int, int]:
+    """Return the grade of each document, by position, that is judged for a query and that the corpus has."""
+    judgments = dataset.judgments
+    of_query = slice(*np.searchsorted(judgments.queries, [query, query + 1]))
+    graded = zip(judgments.documents[of_query].tolist(), judgments.grades[of_query].tolist(), strict=True)
+    return {document: grade for document, grade in graded if document < len(dataset.documents)}
+
+
+def golds_of(dataset: Dataset, query: int) -> list[int]:
+    """Return the gold documents of a query, by position, that the corpus has."""
+    return [document for document, grade in judged_of(dataset, query).items() if grade > 0]
+
+
 def findability(
     dataset: Dataset,
+    texts: Sequence[str],
     rankings: Mapping[str, Rankings],
     cutoff: int,
     near_duplicate: float,
     like_gold: float,
     lexicon: Lexicon,
 ) -> Findability:
-    """Read off rankings what they tell of a dataset."""
-    grades = _grades_by_query(dataset)
-    found = {name: _documents_found(dataset, each) for name, each in rankings.items()}
-    answerable = dataset.judgments.golds(len(dataset.queries)) > 0
-    first_gold = np.array(
-        [[_first_gold(row, g) for row, g in zip(rows, grades, strict=True)] for rows in found.values()]
-    )
-    first_gold = first_gold.reshape(len(found), len(grades)).astype(np.int64)
-    hits = (first_gold > 0) & (first_gold <= cutoff)
+    """Read off rankings what they tell of a dataset, whose documents are `texts`, with their titles."""
+    n = len(dataset.queries)
+    grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of)
+    measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
+    means = [grader.score(each, measures).means() for each in rankings.values()]
+    first = [grader.grade(each).first for each in rankings.values()]
+    first_gold = np.where(np.isinf(first), 0, first).astype(np.int64).reshape(len(rankings), n)
+    success, judged = ([mean[str(measure)] for mean in means] for measure in measures)
+    suspicious = _suspicious(dataset, texts, rankings, first_gold, near_duplicate, like_gold, lexicon)
     return Findability(
-        names=list(found),
+        names=list(rankings),
         depth=max((each.depth for each in rankings.values()), default=0),
         cutoff=cutoff,
-        answerable=answerable,
+        answerable=grader.golds > 0,
         first_gold=first_gold,
-        coverage={name: _coverage(rows, grades, cutoff) for name, rows in found.items()},
-        hit_rate={n: float(hits[i, answerable].mean()) if answerable.any() else 0.0 for i, n in enumerate(found)},
-        suspicious=list(_suspicious(dataset, found, grades, first_gold, near_duplicate, like_gold, lexicon)),
+        success=success,
+        judged=judged,
+        suspicious=sorted(suspicious, key=lambda each: (-max(each.similarity, each.likeness), -each.by, each.query)),
     )
-
-
-def _grades_by_query(dataset: Dataset) -> list[dict[int, int]]:
-    grades: list[dict[int, int]] = [{} for _ in dataset.queries.ids]
-    j = dataset.judgments
-    for query, document, grade in zip(j.queries.tolist(), j.documents.tolist(), j.grades.tolist(), strict=True):
-        grades[query][document] = grade
-    return grades
-
-
-def _documents_found(dataset: Dataset, rankings: Rankings) -> list[list[int]]:
-    """Return the documents that each query found, best first, each once."""
-    found = rankings.documents
-    if dataset.document_of is not None:
-        found = np.append(dataset.document_of, np.int32(NOTHING))[found]
-    return [[document for document in dict.fromkeys(row) if document != NOTHING] for row in found.tolist()]
-
-
-def _first_gold(row: Sequence[int], grades: Mapping[int, int]) -> int:
-    return next((place for place, document in enumerate(row, 1) if grades.get(document, 0) > 0), 0)
-
-
-def _coverage(rows: Sequence[Sequence[int]], grades: Sequence[Mapping[int, int]], cutoff: int) -> float:
-    """Return the mean share of the first documents that are judged, over the queries that found any."""
-    shares = [
-        sum(document in judged for document in row[:cutoff]) / len(row[:cutoff])
-        for row, judged in zip(rows, grades, strict=True)
-        if row
-    ]
-    return float(np.mean(shares)) if shares else 0.0
 
 
 def _suspicious(
     dataset: Dataset,
-    found: Mapping[str, Sequence[Sequence[int]]],
-    grades: Sequence[Mapping[int, int]],
+    texts: Sequence[str],
+    rankings: Mapping[str, Rankings],
     first_gold: NDArray[np.int64],
     near_duplicate: float,
     like_gold: float,
     lexicon: Lexicon,
 ) -> Iterator[Suspicion]:
     """Yield what stands above gold for more than half of the retrievers and is like gold."""
-    ids, texts, n = dataset.documents.ids, dataset.documents.texts, len(dataset.documents)
-    for query, judged in enumerate(grades):
-        golds = [document for document, grade in judged.items() if grade > 0 and document < n]
-        votes: dict[int, int] = {}
-        for retriever, rows in enumerate(found.values()):
-            first = int(first_gold[retriever, query])
-            for document in rows[query][: first - 1] if first else ():  # what beat gold that was not found says little
-                votes[document] = votes.get(document, 0) + 1
-        agreed = sorted((d for d in votes if 2 * votes[d] > len(found)), key=lambda d: (-votes[d], ids[d]))[:DEEPEST]
+    ids, document_of = dataset.documents.ids, dataset.document_of
+    for query in np.flatnonzero((first_gold > 1).any(axis=0)).tolist():
+        votes: Counter[int] = Counter()
+        for first, found in zip(first_gold[:, query].tolist(), rankings.values(), strict=True):
+            above = found.documents[query, : max(first - 1, 0)]  # what beats gold that was not found says little
+            votes.update(set((above if document_of is None else document_of[above]).tolist()))
+        agreed = [d for d in votes if 2 * votes[d] > len(rankings)]
+        agreed = sorted(agreed, key=lambda d: (-votes[d], ids[d]))[:DEEPEST]
         if not agreed:
             continue
+        judged, golds = judged_of(dataset, query), golds_of(dataset, query)
         likeness = lexicon.meaning.likeness([ids[d] for d in agreed], [ids[d] for d in golds])
         shingled = Shingled.of([texts[d] for d in (*agreed, *golds)])
         for i, document in enumerate(agreed):
             similar = [shingled.similarity(i, len(agreed) + j) for j in range(len(golds))]
             nearest = int(np.argmax(similar))
-            if similar[nearest] >= near_duplicate or likeness[i] >= like_gold:
+            copied = similar[nearest] >= near_duplicate and bool(plain(texts[document]))  # no copy where no words are
+            if copied or likeness[i] >= like_gold:
                 yield Suspicion(
-                    query, ids[document], ids[golds[nearest]], votes[document], len(found), similar[nearest],
+                    query, document, golds[nearest], votes[document], len(rankings), similar[nearest],
                     float(likeness[i]), document in judged,
                 )  # fmt: skip

@@ -1,37 +1,29 @@
-"""What can be told of texts alone: how long they are, which are empty, the same, or within one another.
+"""What can be told of texts alone: how long they are, which are copies of one another, or within one another.
 
 Knows nothing of judgments or retrievers.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.datasets.duplicates import Shingled
+from runner.datasets.duplicates import WORDS, Shingled
 
 LEAST_WORDS = 4
 """How many words a query has at least that is called copied: fewer stand in many a text by chance."""
 
-_WORD = re.compile(r"\w+")
-
 
 def word_counts(texts: Iterable[str]) -> NDArray[np.int64]:
     """Return how many words each text has (n)."""
-    return np.array([sum(1 for _ in _WORD.finditer(text)) for text in texts], dtype=np.int64)
-
-
-def empty(texts: Iterable[str]) -> list[int]:
-    """Return the positions of the texts without a word."""
-    return [position for position, text in enumerate(texts) if not _WORD.search(text)]
+    return np.array([len(WORDS.tokens(text)) for text in texts], dtype=np.int64)
 
 
 def plain(text: str) -> str:
     """Return the words of a text alone, whatever their case and punctuation."""
-    return " ".join(_WORD.findall(text.lower()))
+    return " ".join(WORDS.tokens(text))
 
 
 def contained(query: str, texts: Iterable[str]) -> bool:
@@ -44,11 +36,10 @@ def copied_queries(queries: Sequence[str], others: Sequence[str], least: float) 
     """Return the queries that are near-duplicates of others, by position, each with the first that it is one of."""
     shingled = Shingled.of([*queries, *others])
     copies: list[tuple[int, int]] = []
-    void = set(empty(queries))
     for group in shingled.groups(least):
         from_others = [text for text in group if text >= len(queries)]
         for text in group:
-            if text < len(queries) and text not in void and from_others:
+            if text < len(queries) and from_others and plain(queries[text]):
                 nearest = max(from_others, key=lambda other: shingled.similarity(text, other))
                 if shingled.similarity(text, nearest) >= least:
                     copies.append((text, nearest - len(queries)))

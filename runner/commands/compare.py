@@ -164,6 +164,8 @@ def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], wanted
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise ConfigError(f"output={folder}: is a file; name a folder") from None
     except OSError as error:
         raise ConfigError(f"output={folder}: cannot be written ({error.strerror})") from None
     console.note(f"written: {', '.join(str(folder / name) for name in files)}")

@@ -57,17 +57,22 @@ def main(cfg: DictConfig) -> int:
     folder, store = _folder(wanted.output), DiskStore(store_path(config))
     with console.Working("inspect") as working:
         working.note("loading the dataset")
-        dataset = source.load()
+        dataset, others = source.load(), _other_splits(source)
         depth, rankings = min(wanted.inspection.depth, len(dataset.corpus)), {}
         for name, retriever in wanted.retrievers.items():
             working.note(f"searching with {name}")
-            rankings[name] = searched(retriever, dataset.corpus, dataset.queries.texts, depth, store)
+            rankings[name] = found = searched(retriever, dataset.corpus, dataset.queries.texts, depth, store)
+            if found.errors:
+                first = next(iter(found.errors.values()))
+                console.note(f"{name}: {len(found.errors):,} searches failed, the first: {first}")
         working.note("looking at what was found")
-        others = _other_splits(source)
         inspection = inspect(dataset, rankings, wanted.analyzer, store, others, wanted.inspection)
         page = inspection_page(inspection)
-    (folder / "inspection.json").write_bytes(told.as_json(inspection))
-    (folder / "inspection.html").write_text(page, encoding="utf-8")
+    try:
+        (folder / "inspection.json").write_bytes(told.as_json(inspection))
+        (folder / "inspection.html").write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"output={wanted.output}: cannot be written ({error.strerror})") from None
     console.line(told.heading(inspection))
     console.line(told.verdict(inspection))
     console.show_table(told.findings_table(inspection), "Findings, worst first")
@@ -87,6 +92,8 @@ def _folder(output: str) -> Path:
     folder = Path(output).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ConfigError(f"output={output}: is a file; name a folder") from None
     except OSError as error:
         raise ConfigError(f"output={output}: cannot be made a folder ({error.strerror})") from None
     return folder

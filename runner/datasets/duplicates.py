@@ -7,7 +7,6 @@ containment of documents): the Jaccard index, always exact. It knows nothing of 
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
@@ -19,13 +18,17 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.analyzer import Analyzer
+
 SIZE = 3
 """How many words a shingle has."""
 
 ALIKE = 0.8
 """From which similarity on texts are called near-duplicates, where nothing else is said."""
 
-_WORDS = re.compile(r"\w+")
+WORDS = Analyzer(stemmer=None, stopwords=None)
+"""What cuts texts into words as they stand; scripts without spaces, such as Chinese, into pairs of characters."""
+
 _PADDING = 0
 _ROUNDING = 1e-9
 
@@ -61,7 +64,7 @@ class Shingled:
         words = array("q")
         lengths: list[int] = []
         for text in texts:
-            numbers = [*map(known.__getitem__, _WORDS.findall(text.lower()))]
+            numbers = [*map(known.__getitem__, WORDS.tokens(text))]
             numbers += [_PADDING] * (size - len(numbers))
             words.extend(numbers)
             lengths.append(len(numbers))

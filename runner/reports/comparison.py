@@ -133,6 +133,12 @@ class Comparison:
         """Return how many tests the correction is for."""
         return sum(len(row) - 1 for row in self.table.values())
 
+    def is_first(self, system: int) -> bool:
+        """Tell whether a system is the first's very evaluation: no two take the same times."""
+        first, other = self.results[0], self.results[system]
+        same = (first.config_hash, first.timings) == (other.config_hash, other.timings)
+        return same and np.array_equal(first.scores, other.scores, equal_nan=True)
+
     def winner(self, measure: str) -> str:
         """Return which system has the highest mean, or those that share it."""
         return self.highest([versus.mean for versus in self.table[measure]])
@@ -238,10 +244,9 @@ def tested(differences: Floats, statistics: Statistics) -> Rows:
 
 def times(result: Result) -> Times:
     """Return how long a query takes."""
-    t = result.timings
-    each = np.array([ms for ms in t.each_ms if ms is not None])
+    each = np.array([ms for ms in result.timings.each_ms if ms is not None])
     if not len(each):
-        return Times(t.mean_ms, None, t.p95_ms, None, None)
+        return Times(None, None, None, None, None)
     median, p95 = (float(value) for value in np.percentile(each, [50, 95]))
     return Times(float(each.mean()), median, p95, float(each.min()), float(each.max()))
 

@@ -37,6 +37,9 @@ def verdicts(comparison: Comparison) -> list[str]:
 def _verdict(comparison: Comparison, i: int) -> str:
     label, first = comparison.labels[i], comparison.labels[0]
     versus, primary = comparison.table[comparison.primary][i], comparison.primary
+    if comparison.is_first(i):
+        sources = " and ".join(dict.fromkeys((comparison.sources[0], comparison.sources[i])))
+        return f"{label} and {first} are one and the same result ({sources}): name another to compare it with."
     if math.isnan(versus.difference):
         return f"{label} can't be compared to {first}: no query counts for all."
     p = f"{'' if versus.p < 0.001 else '= '}{p_value(versus.p)}".replace("<", "< ")
@@ -61,8 +64,9 @@ def _verdict(comparison: Comparison, i: int) -> str:
 
 
 def _price(comparison: Comparison, i: int) -> str:
-    own, first = times(comparison.results[i]).mean, times(comparison.results[0]).mean
-    return "" if own is None or first is None else f"; {milliseconds(own)} ms a query against {milliseconds(first)} ms"
+    own, first = (comparison.results[position].timings.median_ms for position in (i, 0))
+    known = own is not None and first is not None
+    return f"; {milliseconds(own)} ms a query against {milliseconds(first)} ms (medians)" if known else ""
 
 
 def queries(count: float) -> str:
@@ -214,21 +218,26 @@ def gate_verdict(checks: Sequence[Check]) -> str:
 def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
     """Return the rules, those that are violated first."""
     columns = [
+        Column("outcome"),
         Column("system", spare=1),
         Column("rule"),
         Column("measure"),
         Column("type", lambda kind: kind or "all"),
-        Column("baseline", score4, numeric=True, spare=2),
-        Column("value", score4, numeric=True),
+        Column("baseline", _measured, numeric=True, spare=2),
+        Column("value", _measured, numeric=True),
         Column("allowed", lambda value: f"{value:g}", numeric=True),
         Column("p", p_value, numeric=True, spare=3),
-        Column("outcome"),
     ]
     rows = [
-        [c.system, c.rule, c.measure, c.type, c.before, c.after, c.limit, c.p, outcome(c)]
+        [outcome(c), c.system, c.rule, c.measure, c.type, c.before, c.after, c.limit, c.p]
         for c in sorted(checks, key=lambda check: not check.violated)
     ]
     return Table(columns, rows[:limit])
+
+
+def _measured(value: float) -> str:
+    """Return what a rule is about as text: the value of a measure, or a count."""
+    return number(value) if isinstance(value, int) else score4(value)
 
 
 def outcome(check: Check) -> str:

@@ -122,7 +122,7 @@ def checked(gate: Gate, comparison: Comparison) -> list[Check]:
         if gate.max_errors is not None:
             errors = len(comparison.results[system].failures)
             label = comparison.labels[system]
-            before = float(len(comparison.results[0].failures))
+            before = len(comparison.results[0].failures)
             found.append(
                 Check(label, "errors", "errors", "", before, errors, gate.max_errors, violated=errors > gate.max_errors)
             )

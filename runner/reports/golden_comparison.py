@@ -33,7 +33,7 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     """Compare search types, by name, to the first; `names` are what their measures are called.
 
     The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
-    of the others. Raises `NotComparable` for results on different data.
+    of the others; `p` is corrected for all of them. Raises `NotComparable` for results on different data.
     """
     made = compare(list(types.values()), _statistics(next(iter(types.values()))))
     order = sorted(made.table, key=[*names, *OTHERS].index)
@@ -129,7 +129,8 @@ def _other(versus: Versus) -> dict[str, Any]:
         "difference": versus.difference,
         "percent_change": _percent(versus),
         "interval": [versus.low, versus.high],
-        "p": versus.p,
+        "p": versus.corrected,
+        "uncorrected_p": versus.p,
         "significant": versus.significant,
         "wins": versus.wins,
         "ties": versus.ties,

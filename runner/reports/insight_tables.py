@@ -86,22 +86,25 @@ def failures_note(found: Insights) -> str:
 
 
 def failures_table(result: Result, found: Insights, limit: int) -> Table:
-    """Return the missed queries with the evidence of their classes, those without any gold found first."""
+    """Return the missed queries with the evidence of their classes, those without any gold found first.
+
+    What is told of none of them has no column.
+    """
     q = result.queries
-    gold = Column("gold", _placed, least=12)
-    beaten = Column("beaten by", least=12)
-    by_text = [Column("overlap", percent, numeric=True), Column("its overlap", percent, numeric=True)]
-    by_text.append(Column("IDF", score, numeric=True))
     columns = [
         Column("query", least=12),
         Column("text", gist, least=36),
         Column("why", ", ".join, least=24),
-        gold,
-        beaten,
+        Column("gold", _placed, least=12),
+        Column("by LSA at", number, numeric=True),
+        Column("beaten by", least=12),
         Column("its lead", number, numeric=True),
-        *by_text,
+        Column("overlap", percent, numeric=True),
+        Column("its overlap", percent, numeric=True),
+        Column("IDF", score, numeric=True),
         Column("spread", score, numeric=True),
         Column("unjudged", number, numeric=True),
+        Column("like gold", least=12),
     ]
     ordered = sorted(found.failures, key=lambda f: (-(f.gold_rank or np.inf), q.ids[f.query]))
     rows = [
@@ -110,28 +113,42 @@ def failures_table(result: Result, found: Insights, limit: int) -> Table:
             q.texts[f.query],
             f.classes,
             (f.gold, f.gold_rank, f.absent),
-            f.rival or "",
+            f.semantic_rank,
+            _beaten_by(f),
             f.lead,
             f.overlap,
             f.rival_overlap,
             f.idf,
             f.spread,
             f.unjudged,
+            f"{f.lookalike} ({score(f.likeness, 2)})" if f.lookalike else "",
         ]
         for f in ordered[:limit]
     ]
     table = Table(columns, rows)
-    if not found.by_text:
-        for column in by_text:
+    for column, values in zip(columns, zip(*rows, strict=True), strict=False):
+        if all(value in (None, "") for value in values):
             table = table.without(column)
     return table
 
 
-EVIDENCE = (
-    "Overlap is the share of the query's words, each by its IDF, that the gold, or the document that beat it, has; IDF "
-    "the mean of its words, 1 where each is in one document; spread how far the scores fall to the cutoff, 1 as in the "
-    "median query; unjudged how many documents above the gold nobody judged."
-)
+EVIDENCE = {
+    "by LSA at": "where latent semantic analysis has the first gold",
+    "its lead": "how much more the document that beat the gold scores",
+    "overlap": "the share of the query's words, each by its IDF, that the gold has",
+    "its overlap": "that of the document that beat it",
+    "IDF": "the mean of the query's words, 1 where each is in one document",
+    "spread": "how far the scores fall to the cutoff, 1 as in the median query",
+    "unjudged": "how many documents above the gold nobody judged",
+    "like gold": "the one of these that is most like it, with the cosine of their LSA",
+}
+"""The columns of evidence, and what each is in a few words."""
+
+
+def evidence_note(table: Table) -> str:
+    """Return what the evidence is that a table of missed queries has."""
+    told = [f"{name}: {what}" for name, what in EVIDENCE.items() if name in {column.title for column in table.columns}]
+    return f"{'; '.join(told)}." if told else ""
 
 
 def predictors_table(found: Insights) -> Table:
@@ -294,6 +311,11 @@ def _thresholds(values: Sequence[float | None]) -> str:
     known = sorted(-np.inf if value is None else value for value in values)
     shown = ["none" if value == -np.inf else f"{value:.4g}" for value in known]
     return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
+
+
+def _beaten_by(failure: Failure) -> str:
+    """Return the document that should not be above gold, and whether it was judged."""
+    return f"{failure.rival or ''}{'' if failure.rival_grade is None else ' (judged irrelevant)'}"
 
 
 def _placed(gold: tuple[str, int | None, Sequence[str]]) -> str:

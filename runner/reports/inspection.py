@@ -47,10 +47,10 @@ def verdict(inspection: Inspection) -> str:
 def findings_table(inspection: Inspection) -> Table:
     """Return the findings, worst first, each with what to do about it."""
     columns = [
-        Column("finding", least=12),
+        Column("finding", least=14),
         Column("is"),
         Column("share", percent, numeric=True),
-        Column("what", least=24),
+        Column("what", least=22),
         Column("what to do", least=20, spare=1),
     ]
     return Table(columns, [[f.name, f.gravity, f.share, f.text, f.remedy] for f in inspection.findings])
@@ -95,7 +95,7 @@ def retrievers_table(inspection: Inspection) -> Table:
         Column(f"Judged@{found.cutoff}", percent, numeric=True),
     ]
     rows = [
-        [name, found.hit_rate[name], _share(found.first_gold[i] == 0, found.answerable), found.coverage[name]]
+        [name, found.success[i], _share(found.first_gold[i] == 0, found.answerable), found.judged[i]]
         for i, name in enumerate(found.names)
     ]
     return Table(columns, rows)
@@ -108,7 +108,7 @@ def examples_table(finding: Finding) -> Table:
     return Table(columns, [[_told(example.get(name)) for name in names] for example in finding.examples])
 
 
-_LONG = ("text", "its text", "evidence", "gold", "queries", "documents")
+_LONG = ("text", "its text", "document", "like gold", "evidence", "gold", "queries", "documents")
 
 
 def as_json(inspection: Inspection) -> bytes:
@@ -125,8 +125,8 @@ def as_json(inspection: Inspection) -> bytes:
         },
         "retrievers": {
             name: {
-                f"success@{found.cutoff}": found.hit_rate[name],
-                f"judged@{found.cutoff}": found.coverage[name],
+                f"success@{found.cutoff}": found.success[i],
+                f"judged@{found.cutoff}": found.judged[i],
                 "without_gold": int(np.count_nonzero((found.first_gold[i] == 0) & found.answerable)),
             }
             for i, name in enumerate(found.names)

@@ -32,11 +32,8 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     from runner.reports import inspection_plots, plots
 
     found = inspection.found
-    if found.names:
-        bars = {
-            f"Success@{found.cutoff}": [found.hit_rate[name] for name in found.names],
-            f"Judged@{found.cutoff}": [found.coverage[name] for name in found.names],
-        }
+    if found.names and found.answerable.any():
+        bars = {f"Success@{found.cutoff}": found.success, f"Judged@{found.cutoff}": found.judged}
         text = f"How many queries have gold in the first {found.cutoff}, and how many of these documents are judged."
         yield figure("What retrievers find", text, plots.bars(found.names, bars), told.retrievers_table(inspection))
     if not np.isnan(inspection.gold_overlap).all():

@@ -34,6 +34,8 @@ def lengths(words: NDArray[np.int64], what: str, color: int = 0) -> str:
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
             axes.xaxis.set_minor_locator(NullLocator())
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         median = float(np.median(counts))
         axes.axvline(median, color=INK, linewidth=1, linestyle=(0, (4, 3)))
@@ -53,6 +55,7 @@ def counts(values: NDArray[np.int64], of: str, most: int = 20) -> str:
     def draw(axes: Axes) -> None:
         together = np.bincount(np.minimum(values, most))
         axes.bar(np.arange(len(together)), together, color=SERIES[0], width=0.85)
+        axes.set_xlim(-0.6, max(len(together), 2) - 0.4)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if len(together) > most:
             axes.annotate(

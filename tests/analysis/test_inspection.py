@@ -19,9 +19,11 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings
-from runner.analysis.inspection_texts import contained, copied_queries, empty, plain, word_counts
+from runner.analysis.inspection_texts import contained, copied_queries, plain, word_counts
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw, Source, assemble
-from runner.datasets.chunking import Tokens
+from runner.datasets.chunking import Chunking, Tokens, Whole
+from runner.metrics.measures import parse
+from runner.metrics.scores import Grader
 from tests.test_docs import chapters, documented, page
 
 THINGS = ("lighthouse", "ferry", "museum", "market", "bakery", "harbour", "library", "cinema", "garden", "station")
@@ -96,7 +98,8 @@ def test_what_a_dataset_lacks_is_said() -> None:
 
 
 def test_gold_that_is_not_in_the_corpus_is_wrong() -> None:
-    finding = named(inspected(dataset(qrels=[("q1", "gone", 1)], unknown="keep")))["gold that is not there"]
+    qrels = [("q1", "gone", 1), ("q1", "never", 0)]  # what is judged irrelevant is not missed
+    finding = named(inspected(dataset(qrels=qrels, unknown="keep")))["gold that is not there"]
     assert (finding.gravity, finding.count, finding.examples) == ("wrong", 1, [{"document": "gone"}])
 
 
@@ -126,7 +129,8 @@ def test_near_duplicates_are_counted_once_each_and_those_with_other_gold_are_dou
     )
     found = named(inspected(one))
     assert found["near-duplicate documents"].count == 2
-    assert found["near-duplicate documents"].examples == [{"documents": ["d3", "copy", "again"]}]
+    (group,) = found["near-duplicate documents"].examples
+    assert group == {"documents": ["d3", "copy", "again"], "text": document(3)}
     assert found["empty documents"].count == 2
     assert found["empty queries"].count == 1
     queries = found["near-duplicate queries"]
@@ -140,6 +144,34 @@ def test_queries_taken_from_their_gold_word_by_word_are_told() -> None:
     one = dataset(asked=asked, qrels=[(query, "d50", 1) for query in asked])
     finding = named(inspected(one))["queries copied from gold"]
     assert [example["query"] for example in finding.examples] == ["x"]
+
+
+def test_blank_queries_and_documents_are_no_duplicates_of_each_other() -> None:
+    one = dataset(
+        texts={"void": "...", "blank": "", "low": "_"}, asked={"x": "?", "y": "--"},
+        qrels=[("x", "void", 1), ("y", "d8", 1)],
+    )  # fmt: skip
+    found = named(inspected(one))
+    assert (found["empty queries"].count, found["empty documents"].count) == (2, 3)
+    assert not found.keys() & {"near-duplicate queries", "near-duplicate documents"}
+    first = placed(*[[]] * N, [2 * N + 1, 2 * N], [])  # of x: a blank document above the gold, blank as well
+    assert not inspected(one, {"a": first, "b": first}).found.suspicious
+
+
+def test_a_dataset_without_gold_is_wrong_and_claims_no_success() -> None:
+    one = replace(dataset(), judgments=Judgments(*np.array([[0], [1], [0]], np.int32)))
+    found = inspected(one)
+    assert named(found)["no gold"].gravity == "wrong"
+    assert not {"few queries", "queries that nothing finds", "unjudged documents"} & named(found).keys()
+    assert np.isnan([*found.found.success, *found.found.judged]).all()
+    assert "one grade" not in " ".join(found.lacking)
+
+
+def test_what_is_expected_of_one_search_type_alone_is_said_to_be_left_out() -> None:
+    one = dataset()
+    other = replace(one, judgments_by_search_type={"BM25": one.judgments})
+    assert "(BM25)" in " ".join(inspected(other).lacking)
+    assert "search type" not in " ".join(inspected(one).lacking)
 
 
 def test_few_queries_and_long_documents_are_told() -> None:
@@ -158,6 +190,11 @@ def placed(*rows: Sequence[int]) -> Rankings:
     return rankings_of([*hits, *[[] for _ in range(N - len(rows))]], np.arange(2 * N + 9, dtype=np.int32), 4)
 
 
+def worded(rng: np.random.Generator) -> str:
+    """Return a text of words that many others have."""
+    return " ".join(rng.choice([*THINGS, *DOINGS], 12))
+
+
 def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
     one = dataset()
     found = inspected(one, {"a": placed([0, 9], [8, 1], [5, 6]), "b": placed([0], [1], [7])})
@@ -167,8 +204,8 @@ def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
     assert named(found)["queries that nothing finds"].count == N - 2
     example = named(found)["queries that nothing finds"].examples[0]
     assert (example["query"], example["gold"][0]["document"]) == ("q2", "d2")
-    assert found.found.coverage["a"] == pytest.approx((0.5 + 0.5 + 0) / 3)
-    assert found.found.hit_rate["b"] == pytest.approx(2 / N)
+    assert found.found.judged[0] == pytest.approx((0.5 + 0.5 + 0) / N)
+    assert found.found.success[1] == pytest.approx(2 / N)
 
 
 def test_a_twin_of_gold_that_most_retrievers_rank_above_it_is_suspicious() -> None:
@@ -176,12 +213,36 @@ def test_a_twin_of_gold_that_most_retrievers_rank_above_it_is_suspicious() -> No
     rows: list[list[int]] = [[] for _ in range(4)]
     above, below = placed(*rows, [2 * N, 4]), placed(*rows, [4, 2 * N])
     (suspicion,) = inspected(one, {"a": above, "b": above, "c": below}).found.suspicious
-    assert (suspicion.query, suspicion.document, suspicion.gold, suspicion.by) == (4, "twin", "d4", 2)
+    assert (suspicion.query, suspicion.document, suspicion.gold, suspicion.by) == (4, 2 * N, 4, 2)
     assert suspicion.similarity == 1
     assert "unjudged, above gold for 2 of 3 retrievers" in suspicion.evidence
     assert not inspected(one, {"a": above, "b": below}).found.suspicious  # half is not most
     other = placed(*rows, [30, 4])
     assert not inspected(one, {"a": other, "b": other}).found.suspicious  # above gold, and not like it
+
+
+def test_titles_are_part_of_what_is_compared() -> None:
+    """Of many collections, some documents are a title alone."""
+    one = dataset()
+    titled = replace(one, corpus=replace(one.corpus, titles=one.corpus.texts, texts=[""] * len(one.corpus)))
+    above = placed(*[[] for _ in range(4)], [30, 4])
+    assert not inspected(titled, {"a": above, "b": above}).found.suspicious
+    assert not {"empty documents", "near-duplicate documents"} & named(inspected(titled)).keys()
+
+
+@pytest.mark.parametrize("chunking", [Whole(), Tokens(size=4, overlap=0)], ids=["whole", "in chunks"])
+def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> None:
+    rng = np.random.default_rng(0)
+    texts = {f"x{i}": worded(rng) for i in range(40)}
+    asked = {f"y{i}": worded(rng) for i in range(20)}
+    qrels = [(f"y{i}", f"x{i + shift}", grade) for i in range(20) for shift, grade in ((0, 1), (9, 0))]
+    one = dataset(texts, asked, qrels).chunked(chunking)
+    rankings = searched(BM25(), one.corpus, one.queries.texts, 20, MemoryStore())
+    grader = Grader(one.judgments, len(one.queries), len(one.documents), one.document_of)
+    means = grader.score(rankings, [parse("Success@5"), parse("Judged@5")]).means()
+    found = inspected(one, {"bm25": rankings}, cutoff=5).found
+    assert [*found.success, *found.judged] == [means["Success@5"], means["Judged@5"]]
+    assert 0 < means["Success@5"] < 1
 
 
 def test_a_document_is_found_where_its_first_chunk_is() -> None:
@@ -192,7 +253,7 @@ def test_a_document_is_found_where_its_first_chunk_is() -> None:
     assert found.counts["documents"] == 2 * N
     assert found.counts["chunks"] == len(cut.corpus)
     assert len(found.words["chunks"]) == len(cut.corpus)
-    assert found.found.hit_rate["BM25"] == 1
+    assert found.found.success[0] == 1
     assert (found.gold_overlap == inspected(whole).gold_overlap).all()
 
 
@@ -218,11 +279,17 @@ def test_whatever_the_texts_shares_are_shares_and_the_worst_comes_first(asked: l
     assert bool(plain(asked[0])) == ("leakage from train" in named(found))
 
 
+def test_a_script_without_spaces_is_counted_and_compared_by_pairs_of_characters() -> None:
+    gold = "黑豹队的防守只丢了三百零八分，在联赛中排名第六。"
+    assert word_counts([gold]).tolist() == [20]
+    assert contained("黑豹队的防守", [gold])
+    assert not contained("黑豹队的进攻", [gold])
+
+
 @given(st.lists(st.text("abc ?", max_size=12)))
 def test_texts_alone(texts: list[str]) -> None:
     counts = word_counts(texts)
     assert counts.tolist() == [len(plain(text).split()) for text in texts]
-    assert empty(texts) == np.flatnonzero(counts == 0).tolist()
     assert [i for i, _ in copied_queries(texts, texts, 1.0)] == np.flatnonzero(counts).tolist()
     assert all(contained(text, [f"so {text}, then"]) == (count >= 4) for text, count in zip(texts, counts, strict=True))
 

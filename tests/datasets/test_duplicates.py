@@ -58,6 +58,13 @@ def test_case_and_punctuation_make_no_difference() -> None:
     assert similarity("Ünï cödé wörds hére", "ünï cödé wörds hére") == 1
 
 
+def test_scripts_without_spaces_are_compared_by_characters_and_not_by_whole_clauses() -> None:
+    harbour = "港の灯台は百年前に建てられ、いまも毎晩海を照らしています。"
+    assert similarity(harbour, harbour.replace("毎晩", "毎夜")) > 0.6
+    assert similarity("灯塔一百年前建在码头上，如今仍然照亮海面。", "渡轮每小时出发，冬天停在另一个码头。") == 0
+    assert groups([harbour, "海を渡る船は朝に出ます。", harbour.replace("。", "よ。")], 0.8) == [(0, 2)]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [

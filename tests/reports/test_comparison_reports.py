@@ -46,7 +46,7 @@ def test_the_verdict_says_how_much_how_surely_for_whom_and_at_what_price(two: tu
     versus = comparison.table["nDCG@10"][1]
     assert verdict.startswith(f"b is better than a in nDCG@10 by {versus.difference:.4f} (+{versus.relative:.1%}; 95%")
     assert f"better on {versus.wins}, as good on {versus.ties}, worse on {versus.losses} of 30 queries" in verdict
-    assert verdict.endswith("1.50 ms a query against 1.50 ms.")
+    assert verdict.endswith("1.50 ms a query against 1.50 ms (medians).")
 
 
 def test_a_difference_that_may_be_luck_is_said_to_be_so() -> None:
@@ -64,6 +64,24 @@ def test_a_difference_of_nothing_in_the_mean_is_neither_better_nor_worse() -> No
     assert verdict.startswith("b is as good as a in nDCG@10 in the mean: better on 1, as good on 28, worse on 1 of 30")
 
 
+def test_a_result_against_itself_is_said_to_be_that_and_two_equally_good_ones_are_not() -> None:
+    a, *_ = results = [result("a")] * 2
+    assert tables.verdicts(compare(results, QUICK, sources=["run 1", "baseline main"])) == [
+        "a (2) and a are one and the same result (run 1 and baseline main): name another to compare it with."
+    ]
+    assert "the same result (run a):" in tables.verdicts(of(*results)[0])[0]
+    again = replace(a, timings=replace(a.timings, wall_s=2.0))
+    (verdict,) = tables.verdicts(of(a, again)[0])
+    assert verdict.startswith("a (2) is as good as a in nDCG@10, on every query;")
+
+
+def test_one_slow_query_is_not_what_a_query_is_said_to_take() -> None:
+    fast = result("a")
+    slow_once = replace(fast, timings=replace(fast.timings, each_ms=[220.0, 0.09, None, 0.09]))
+    (verdict,) = tables.verdicts(of(fast, slow_once)[0])
+    assert verdict.endswith("0.09 ms a query against 1.50 ms (medians).")
+
+
 def test_how_many_queries_are_needed_is_told_only_where_that_is_known() -> None:
     errors = dict.fromkeys(range(1, 30), "down")
     comparison, _ = of(result("a", seed=1), result("b", seed=2, errors=errors))
@@ -77,9 +95,18 @@ def test_rules_with_too_few_queries_to_tell_are_counted_in_the_verdict() -> None
     assert tables.outcome(drop) == "too few queries"
 
 
-def test_differences_have_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
+def test_errors_are_counted_and_measures_are_measured() -> None:
+    errors = Check("b", "errors", "errors", "", 0, 3, 1, violated=True)
+    drop = Check("b", "drop", "RR", "", 1.0, 0.0, 0.05, p=0.25)
+    shown = tables.gate_table([drop, errors]).texts()
+    assert [row[5:8] for row in shown] == [["0", "3", "1"], ["1.0000", "0.0000", "0.05"]]
+    assert [row[0] for row in shown] == ["violated", "noise"]
+
+
+def test_differences_and_rules_have_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
     html = comparison_page(*two)
-    assert html.index("<h2>Differences</h2>") < html.index('<div class="columns">')
+    columns, end = html.index('<div class="columns">'), html.index("</div>\n\n<section>\n<h2>Rules</h2>")
+    assert html.index("<h2>Differences</h2>") < columns < end
 
 
 def test_markdown_has_the_verdict_the_gate_and_every_measure(two: tuple[Comparison, list[Check]]) -> None:

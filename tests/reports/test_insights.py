@@ -13,7 +13,7 @@ import pytest
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.store import MemoryStore
-from runner.analysis.failures import REMEDIES, FailureSettings, Lexicon
+from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Lexicon
 from runner.analysis.prediction import PREDICTORS
 from runner.analysis.thresholds import ThresholdSettings
 from runner.reports import insight_tables
@@ -21,6 +21,7 @@ from runner.reports.insight_tables import insights
 from runner.reports.leaderboard import leaderboard
 from runner.reports.markdown import result_markdown, sweep_markdown
 from runner.reports.page import result_page, sweep_page
+from runner.reports.tables import Table
 from runner.result import Result, save
 from tests.reports.factory import result, sweep
 from tests.reports.test_markdown import rows
@@ -72,10 +73,34 @@ def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> 
 
 def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(hard: Result, lexicon: Lexicon) -> None:
     without, with_texts = insights(hard), insights(hard, lexicon)
-    titles = [[c.title for c in insight_tables.failures_table(hard, i, 50).columns] for i in (without, with_texts)]
-    assert set(titles[1]) - set(titles[0]) == {"overlap", "its overlap", "IDF"}
+    few, more = (insight_tables.failures_table(hard, each, 50) for each in (without, with_texts))
+    assert {"overlap", "IDF"} <= titles(more) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
+    assert not titles(few) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
+    for table in (few, more):
+        said = insight_tables.evidence_note(table)
+        assert {name for name in insight_tables.EVIDENCE if f"{name}: " in said} == titles(
+            table
+        ) & insight_tables.EVIDENCE.keys()
     assert "texts were not at hand" in insight_tables.failures_note(without)
     assert "texts were not at hand" not in insight_tables.failures_note(with_texts)
+
+
+def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None:
+    told = Failure(
+        0, ("distractor overlap", "unjudged above gold"), "d1", gold_rank=12, semantic_rank=3, overlap=0.25, rival="d7",
+        rival_grade=0, rival_overlap=0.5, lead=1.5, unjudged=2, lookalike="d9", likeness=0.812,
+    )  # fmt: skip
+    table = insight_tables.failures_table(hard, insight_tables.Insights(failures=[told]), 5)
+    ((query, _, *shown),) = table.texts()
+    assert query == hard.queries.ids[0]
+    assert shown == [
+        "distractor overlap, unjudged above gold", "d1 at 12", "3", "d7 (judged irrelevant)", "1.5", "25.0%", "50.0%",
+        "2", "d9 (0.81)",
+    ]  # fmt: skip
+
+
+def titles(table: Table) -> set[str]:
+    return {column.title for column in table.columns}
 
 
 def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon) -> None:

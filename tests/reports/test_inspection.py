@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ import pytest
 from runner.analysis.inspection import Inspection
 from runner.analysis.inspection_findings import Finding
 from runner.analysis.inspection_rankings import Findability
-from runner.reports import console
+from runner.reports import console, inspection_plots
 from runner.reports import inspection as told
 from runner.reports.inspection_page import inspection_page
 from tests.reports.test_page import EVIL, Page
@@ -36,9 +37,7 @@ def inspection(findings: Sequence[Finding] = (), names: Sequence[str] = ("bm25",
         words={"documents": rng.integers(0, 4000, 120), "queries": rng.integers(3, 12, N)},
         gold_overlap=np.append(rng.random(N - 1), np.nan),
         chance_overlap=rng.random(N) / 5,
-        found=Findability(
-            names, 100, 10, np.arange(N) < 36, first_gold, {n: 0.25 for n in names}, {n: 0.75 for n in names}, []
-        ),
+        found=Findability(names, 100, 10, np.arange(N) < 36, first_gold, [0.75] * len(names), [0.25] * len(names), []),
         lacking=["no other splits: leakage can't be told"],
         findings=findings,
     )
@@ -109,3 +108,11 @@ def test_the_json_has_the_same_numbers() -> None:
     assert read["distributions"]["words of documents"]["most"] == int(of.words["documents"].max())
     missed = (of.found.first_gold[0] == 0)[:36].sum()
     assert read["retrievers"]["bm25"] == {"success@10": 0.75, "judged@10": 0.25, "without_gold": missed}
+
+
+@pytest.mark.parametrize("most", [4, 9, 20, 37])
+def test_the_axis_of_lengths_names_whole_words_at_even_steps(most: int) -> None:
+    svg = inspection_plots.lengths(np.arange(2, most + 1), "queries")
+    labels = [int(text) for text in re.findall(r"<text[^>]*>(\d+)</text>", svg.partition("words</text>")[0])]
+    assert len({*np.diff(labels).tolist()}) == 1
+    assert len({*labels}) == len(labels) > 1

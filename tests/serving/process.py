@@ -17,7 +17,8 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120
+PATIENCE_S = 300
+"""How long a process may take to begin or to end, on a machine that has much else to do."""
 
 
 @dataclass(frozen=True)
