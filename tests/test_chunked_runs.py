@@ -201,12 +201,22 @@ def test_a_language_model_sees_chunks_under_the_names_of_their_documents(logged:
     assert result.grades.ranks[:3].tolist() == [1 / value for value in result.of("RR")[:3]]
 
 
-def test_chunks_are_not_judged_like_documents(logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*NEEDLE, "retriever=bm25", "chunking=tokens", INLINE]) == 0
+def test_a_sweep_over_sizes_is_judged_by_what_was_found_of_each_document(
+    logged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One pool for long chunks and short ones: each document is judged once, for all of them."""
+    ways = ("chunking=tokens", "chunking.size=4,9")
+    assert main(["-m", *NEEDLE, "retriever=bm25", *ways, INLINE]) == 0
     told = capsys.readouterr().out
     run = next(line.removeprefix("run: ") for line in told.splitlines() if line.startswith("run: "))
-    with FakeLLM() as server:
-        asking = ("llm=openai", "llm.model=m", f"llm.base_url={server.url}")
-        assert main(["judge", f"run={run}", *asking]) == 2
-        assert not server.asked
-    assert "chunking=none" in " ".join(capsys.readouterr().err.split())
+    with FakeLLM(lambda question, system: '{"grade": 3}') as server:
+        asking = ("llm=openai", "llm.model=m", f"llm.base_url={server.url}", "judging.depth=3", "output=judged")
+        assert main(["judge", f"run={run}", *asking]) == 0
+        shown = [asked.question for asked in server.asked if "when does the tower open" in asked.question]
+    rows = [line.split("\t") for line in Path("judged/judgments.tsv").read_text().splitlines()[1:]]
+    assert {document for _, document, _ in rows} <= set(PAGES)
+    assert len({(query, document) for query, document, _ in rows}) == len(rows) == len(server.asked)
+    assert not any(PAGES["ferry"] in question for question in shown)
+    for standing in orjson.loads(Path("judged/standings.json").read_bytes()):
+        assert standing["before"]["judged"] < standing["after"]["judged"]
+        assert standing["after"]["irrelevant"] == standing["after"]["relevant"]  # nothing is left unjudged

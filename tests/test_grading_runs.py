@@ -230,8 +230,10 @@ def test_a_sweeps_pool_is_judged_and_scored_without_and_with(
     judge += [f"llm.base_url={server.url}", "judging.backoff_s=0", "judging.depth=3"]
     assert main([*judge, "llm.max_calls=4"]) == 0
     shown = capsys.readouterr()
-    assert "the same command goes on" in shown.err
-    assert re.search(r"done (\d+) of \1 pairs, \d+ failed in \d+ s", shown.err)
+    assert re.search(r"stopped after 4 of \d+ pairs in", shown.err)
+    assert re.search(
+        r"(\d+) of \d+ pairs are left without a verdict, \1 of them unasked \(.*the same command", shown.err
+    )
     assert len((Path("judged") / "judgments.tsv").read_text().splitlines()) == 1 + 4
     assert main(judge) == 0
     standings = orjson.loads((Path("judged") / "standings.json").read_bytes())
@@ -240,6 +242,20 @@ def test_a_sweeps_pool_is_judged_and_scored_without_and_with(
     verdicts = [orjson.loads(line) for line in (Path("judged") / "verdicts.jsonl").read_bytes().splitlines()]
     assert len(server.asked) == len(verdicts) > 4
     assert [file.name for file in Path("judged").glob("*.jsonl")] == ["verdicts.jsonl"]  # the journal is forgotten
+
+
+def test_a_run_is_judged_in_one_folder_however_much_of_its_id_is_typed(
+    server: FakeLLM, runs: Callable[[], list[Run]]
+) -> None:
+    assert main(["retriever=bm25", *DATA]) == 0
+    (run,) = runs()
+    judge = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "judging.backoff_s=0", "judging.depth=3"]
+    assert main(["judge", f"run={run.info.run_id[:4]}", *judge, "llm.max_calls=4"]) == 0
+    assert len(server.asked) == 4
+    assert main(["judge", f"run={run.info.run_id[:12].upper()}", *judge]) == 0
+    (folder,) = Path("mlruns/judgments").iterdir()
+    assert folder.name == run.info.run_id
+    assert len(server.asked) == len((folder / "verdicts.jsonl").read_bytes().splitlines()) > 4
 
 
 def test_a_failed_query_counts_in_no_standing(

@@ -2,24 +2,25 @@
 
 Judged by people first, by the model where they did not. What is left unjudged is bounded: as if all of it were
 irrelevant, as if all were relevant. Queries without gold are left alone: their right answer is nothing, by word of who
-made the dataset. It knows nothing of where results are from.
+made the dataset. Where chunks were searched, the model sees the first chunk that was found of a document, and judges
+that document by it. It knows nothing of where results are from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Rankings
+from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.prompts import Prompt, prompt_in
@@ -33,6 +34,17 @@ SCALE = Scale(0, 3)
 
 Pair = tuple[int, int]
 """A query and a document, by position."""
+
+Place = tuple[int, int]
+"""Where a document was found first: in which of the rankings, and the position in the corpus that was searched."""
+
+
+class Ranked(NamedTuple):
+    """What a result found in a dataset, chunks of its documents maybe, and what is judged of the documents."""
+
+    dataset: Dataset
+    rankings: Rankings
+    judgments: Judgments
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
@@ -82,30 +94,32 @@ class Standing:
     after: Bounds
 
 
-def pool(ranked: Iterable[tuple[Rankings, Judgments]], depth: int) -> list[Pair]:
+def pool(found: Sequence[Ranked], depth: int) -> dict[Pair, Place]:
     """Return the pairs among the first `depth` of any rankings that its judgments lack, those that matter most first.
 
     That is by their best rank, then by how many rankings have them, then by query and document: the best start that a
-    budget can buy.
+    budget can buy. Each has the place of its best rank, in the first of the rankings that have it there.
     """
-    best: dict[Pair, int] = {}
+    best: dict[Pair, tuple[int, Place]] = {}
     systems = Counter[Pair]()
     lacking: dict[int, Callable[[Pair], bool]] = {}
-    for rankings, judgments in ranked:
+    for result, (dataset, rankings, judgments) in enumerate(found):
         lacks = lacking.get(id(judgments)) or lacking.setdefault(id(judgments), _lacks(judgments))
-        documents = rankings.documents[:, :depth]
-        for query, rank in zip(*(axis.tolist() for axis in np.nonzero(documents != NOTHING)), strict=True):
-            pair = (query, int(documents[query, rank]))
-            if lacks(pair):
-                best[pair] = min(best.get(pair, rank), rank)
-                systems[pair] += 1
-    return sorted(best, key=lambda pair: (best[pair], -systems[pair], pair))
+        pairs: dict[Pair, tuple[int, Place]] = {}
+        for query, rank in np.argwhere(rankings.documents[:, :depth] != NOTHING).tolist():
+            position = int(rankings.documents[query, rank])
+            document = position if dataset.document_of is None else int(dataset.document_of[position])
+            if lacks((query, document)):
+                pairs.setdefault((query, document), (rank, (result, position)))
+        systems.update(pairs.keys())
+        best |= {pair: min(place, best.get(pair, place)) for pair, place in pairs.items()}
+    return {pair: best[pair][1] for pair in sorted(best, key=lambda pair: (best[pair][0], -systems[pair], pair))}
 
 
 def judge_pairs(
     judging: Judging,
-    dataset: Dataset,
-    pairs: Sequence[Pair],
+    found: Sequence[Ranked],
+    pairs: Mapping[Pair, Place],
     folder: Path,
     advance: Callable[[bool], None] = lambda failed: None,
 ) -> tuple[list[Verdict], Journal]:
@@ -113,10 +127,10 @@ def judge_pairs(
 
     `advance` is called as each pair is first answered, with whether that failed.
     """
-    contents = list(dataset.corpus.contents())
+    queries = found[0].dataset.queries.texts
     questions = [
-        judging.template.fill(question=dataset.queries.texts[query], document=contents[document])
-        for query, document in pairs
+        judging.template.fill(question=queries[query], document=_content(found[result].dataset.corpus, position))
+        for (query, _), (result, position) in pairs.items()
     ]
     journal = Journal(folder / f"{fingerprint(repr(judging), judging.template.hash, *questions)}.jsonl")
     patience = Patience(judging.retries, judging.backoff_s)
@@ -124,7 +138,7 @@ def judge_pairs(
     return [row[0] for row in said], journal
 
 
-def filled(judgments: Judgments, pairs: Sequence[Pair], said: Sequence[Verdict]) -> Judgments:
+def filled(judgments: Judgments, pairs: Collection[Pair], said: Sequence[Verdict]) -> Judgments:
     """Return judgments with those verdicts that they lack and that have a grade, on the judgments' own scale.
 
     Where these go to 1, the upper half of the judge's scale is 1, so that its word weighs no more than theirs.
@@ -136,15 +150,23 @@ def filled(judgments: Judgments, pairs: Sequence[Pair], said: Sequence[Verdict])
     return _added(judgments, [pair for pair, _ in graded], grades)
 
 
-def bounds(rankings: Rankings, judgments: Judgments, n_documents: int, measure: Measure, depth: int) -> Bounds:
+def bounds(found: Ranked, measure: Measure, depth: int) -> Bounds:
     """Return the bounds of a measure of rankings, of whose first `depth` documents some may be unjudged."""
-    n = len(rankings)
-    unjudged = pool([(rankings, judgments)], depth)
-    everything = _added(judgments, unjudged, [int(judgments.grades.max(initial=1))] * len(unjudged))
+    dataset, rankings, judgments = found
+    unjudged = pool([found], depth)
+    everything = _added(judgments, list(unjudged), [int(judgments.grades.max(initial=1))] * len(unjudged))
     seen = Measure("Judged", depth)
-    least = Grader(judgments, n, n_documents).score(rankings, [measure, seen]).means()
-    most = Grader(everything, n, n_documents).score(rankings, [measure]).means()
-    return Bounds(least[str(measure)], most[str(measure)], least[str(seen)])
+    least, most = (
+        Grader(each, len(rankings), len(dataset.documents), dataset.document_of).score(rankings, [measure, seen])
+        for each in (judgments, everything)
+    )
+    return Bounds(least.means()[str(measure)], most.means()[str(measure)], least.means()[str(seen)])
+
+
+def _content(corpus: Corpus, position: int) -> str:
+    """Return what the judge reads of a document, or a chunk: its title, then its text."""
+    title = corpus.titles[position] if corpus.titles else ""
+    return f"{title} {corpus.texts[position]}" if title else corpus.texts[position]
 
 
 def _lacks(judgments: Judgments) -> Callable[[Pair], bool]:

@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from retrievers.chat import Chat, ChatError, Reply
+from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 
 Outcome = Literal["graded", "rescued", "unreadable", "refused", "error", "unasked"]
 """A number from JSON; one from other words; none in any reply; no reply, now or later; none for an error that may pass;
 no budget, or nobody, left to ask."""
-
-LASTING = frozenset({"refusal", "empty", "request", "denied"})
-"""The kinds of error that are about the question, which would go the same another time."""
 
 _NUMBER = r"[\"'*_` ]*(-?\d+(?:\.\d+)?)"
 _FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
@@ -126,7 +124,7 @@ def verdicts(
     repeats: int = 1,
     advance: Callable[[bool], None] = lambda failed: None,
 ) -> list[list[Verdict]]:
-    """Return the verdicts on each question, `repeats` of them; `advance` is called as each is first answered, or fails.
+    """Return the verdicts on each question, `repeats` of them; `advance` is told of each first answer, or failure.
 
     All are asked once before any is asked again, so that as many as can be have a verdict when the budget ends; what is
     left then, or after another error that is final, is `unasked`. A question that is asked again ends with one line
@@ -144,7 +142,7 @@ def verdicts(
             heard: dict[int, Reply | ChatError] = {}
             for place, outcome in journal.answers(llm, asked, purpose):
                 heard[place] = outcome
-                if not attempt:
+                if not attempt and not (isinstance(outcome, ChatError) and outcome.final):
                     advance(isinstance(outcome, ChatError))
             final = next((str(each) for each in heard.values() if isinstance(each, ChatError) and each.final), "")
             for place, position in enumerate(waiting):

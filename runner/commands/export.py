@@ -42,7 +42,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(str(error).removeprefix("export.")) from error
     with console.Working("export"):
         dataset: Dataset = build(config["dataset"], "dataset", config["plugins"]).load()
-        done = export(dataset, wanted.format, Path(wanted.output), wanted.overwrite)
+        done = export(dataset, wanted.format, Path(wanted.output).expanduser(), wanted.overwrite)
     for note in done.notes:
         console.note(note)
     for path in done.files:

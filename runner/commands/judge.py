@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from retrievers.base import Rankings
-    from runner.analysis.judging import Judging, Pair, Standing
+    from runner.analysis.judging import Judging, Pair, Ranked, Standing
     from runner.analysis.verdicts import Verdict
-    from runner.datasets.base import Dataset
+    from runner.datasets.base import Dataset, Source
     from runner.result import Result
     from runner.tracking.settings import Tracking
 
@@ -33,52 +33,62 @@ def main(cfg: DictConfig) -> int:
     from runner.reports.judging_tables import pool_table, standings_table
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
-    run = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))
+    word = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))
     judging: Judging = build(config["judging"], "judging", config["plugins"])
     if isinstance(judging.llm, NoLLM):
         raise ConfigError("llm=none: there is nobody to judge; choose a language model: llm=openai llm.model=MODEL")
     tracking: Tracking = build(config["tracking"], "tracking")
     with console.Working("reading the results"):
-        results = results_of_run(run, tracking)
-        dataset = _dataset(results, config["plugins"])
-    folder = Path(config["output"] or f"mlruns/judgments/{run}")
-    ranked = [(_positions(r, dataset), dataset.judgments_for(r.search_type or r.retriever)) for r in results]
-    n_documents, measure = len(dataset.corpus), parse(results[0].primary)
-    pairs = pool(ranked, judging.depth)
+        run, results = results_of_run(word, tracking)
+        found = _ranked(results, config["plugins"])
+    folder = Path(str(config["output"] or f"mlruns/judgments/{run}")).expanduser()
+    measure = parse(results[0].primary)
+    pairs = pool(found, judging.depth)
     with console.Progress(len(pairs), what="pairs") as progress:
-        said, journal = judge_pairs(judging, dataset, pairs, folder, progress.advance)
-    after = {id(judgments): filled(judgments, pairs, said) for _, judgments in ranked}
+        said, journal = judge_pairs(judging, found, pairs, folder, progress.advance)
+    after = {id(each.judgments): filled(each.judgments, pairs, said) for each in found}
     standings = [
-        Standing(result.name, *(bounds(found, j, n_documents, measure, judging.depth) for j in (own, after[id(own)])))
-        for result, (found, own) in zip(results, ranked, strict=True)
+        Standing(
+            result.name,
+            bounds(own, measure, judging.depth),
+            bounds(own._replace(judgments=after[id(own.judgments)]), measure, judging.depth),
+        )
+        for result, own in zip(results, found, strict=True)
     ]
-    _write(folder, dataset, pairs, said, standings)
+    _write(folder, found[0].dataset, pairs, said, standings)
     console.show_table(pool_table(said))
     console.show_table(standings_table(standings, str(measure), judging.depth))
     left = [verdict for verdict in said if verdict.outcome in ("unasked", "error")]
     if left:
-        of_all = f"{len(left):,} of {len(said):,} pairs"
-        console.note(f"{of_all} are left without a verdict ({left[0].said}): the same command goes on with them")
+        unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
+        of_all = f"{len(left):,} of {len(said):,} pairs are left without a verdict, {len(unasked):,} of them unasked"
+        console.note(f"{of_all} ({(unasked or left)[0].said}): the same command goes on with them")
     else:
         journal.forget()
     console.line(f"judgments: {folder / 'judgments.tsv'}")
     return 0
 
 
-def _dataset(results: Sequence[Result], plugins: Sequence[str]) -> Dataset:
-    """Return the dataset that all results are of, loaded again."""
+def _ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Ranked]:
+    """Return what results found in the dataset that all of them are of, loaded again, and cut as it was for each."""
+    from runner.analysis.judging import Ranked
     from runner.config.objects import ConfigError, build
 
-    if any(result.dataset.chunks for result in results):
-        raise ConfigError("run: it searched chunks, and judgments are of documents: judge a run with chunking=none")
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
         raise ConfigError(f"run: a sweep over several datasets ({names}): judge one of its combinations")
-    dataset: Dataset = build(results[0].config["dataset"], "dataset", plugins).load()
-    if dataset.fingerprint not in prints:
-        raise ConfigError(f"run: the dataset {dataset.name} is not what it was when these results were made")
-    return dataset
+    sources: list[Source] = [build(result.config["dataset"], "dataset", plugins) for result in results]
+    whole = sources[0].load()
+    cut = {repr(source.chunking): whole.chunked(source.chunking) for source in sources}
+    found = []
+    for source, result in zip(sources, results, strict=True):
+        dataset, made = cut[repr(source.chunking)], result.dataset
+        if (dataset.fingerprint, dataset.corpus.fingerprint) != (made.fingerprint, made.corpus_fingerprint):
+            raise ConfigError(f"run: the dataset {dataset.name} is not what it was when these results were made")
+        judgments = whole.judgments_for(result.search_type or result.retriever)
+        found.append(Ranked(dataset, _positions(result, dataset), judgments))
+    return found
 
 
 def _positions(result: Result, dataset: Dataset) -> Rankings:
@@ -98,7 +108,7 @@ def _positions(result: Result, dataset: Dataset) -> Rankings:
 
 
 def _write(
-    folder: Path, dataset: Dataset, pairs: Sequence[Pair], said: Sequence[Verdict], standings: Sequence[Standing]
+    folder: Path, dataset: Dataset, pairs: Collection[Pair], said: Sequence[Verdict], standings: Sequence[Standing]
 ) -> None:
     """Write the model's judgments as TREC's qrels have them, its verdicts with their reasons, and the scores."""
     from dataclasses import asdict
@@ -106,7 +116,7 @@ def _write(
     import orjson
 
     folder.mkdir(parents=True, exist_ok=True)
-    ids = [(dataset.queries.ids[query], dataset.corpus.ids[document]) for query, document in pairs]
+    ids = [(dataset.queries.ids[query], dataset.documents.ids[document]) for query, document in pairs]
     rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in zip(ids, said, strict=True) if v.grade is not None]
     (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
     verdicts = [{"query_id": q, "document_id": d, **asdict(v)} for (q, d), v in zip(ids, said, strict=True)]

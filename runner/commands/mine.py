@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path
-    from runner.generation.mining.forward import unheard
+    from runner.generation.mining.forward import unfinished
     from runner.generation.mining.mine import kept, mined
     from runner.generation.mining.output import DOUBTFUL, REJECTED, write
     from runner.generation.saving import INSPECTION, JOURNAL, beside, check_output
@@ -60,7 +60,7 @@ def main(cfg: DictConfig) -> int:
     console.show_table(names_table(summary), "Names of answers")
     console.show_table(suites_table(summary), "Queries")
     console.show_table(reasons_table(summary))
-    if left := unheard(queries):
+    if left := unfinished(queries):
         console.note(f"{left:,} queries were not answered in full: the same command goes on with them")
     else:
         journal.forget()

@@ -224,6 +224,8 @@ def assemble(source: Source, raw: Raw) -> Dataset:
     judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
 
     queries = _kept_queries(source, raw, query_at, judged.values())
+    if not len(raw.queries):
+        raise DatasetError(f"{name}: there are no queries")
     if not queries.any():
         raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
     documents = _kept_documents(source, len(raw.corpus), len(unknown), queries, judged.values())

@@ -31,7 +31,7 @@ class Beir(Source):
 
     def read(self) -> Raw:
         """Read the folder."""
-        folder = files.located(self.path, "path")
+        folder = self._folder()
         judgments = self._qrels_path(folder)
         return Raw(
             corpus=corpus_of(documents(files.located(folder / "corpus.jsonl", "path"))),
@@ -42,9 +42,15 @@ class Beir(Source):
 
     def splits(self) -> list[str]:
         """Return the names of the files of judgments."""
-        folder = files.located(self.path, "path")
+        folder = self._folder()
         names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
+
+    def _folder(self) -> Path:
+        folder = files.located(self.path, "path")
+        if folder.is_file():
+            raise DatasetError(f"dataset.path: {folder} is a file: name the folder that has it and the qrels")
+        return folder
 
     def _qrels_path(self, folder: Path) -> Path:
         if self.split not in self.splits():

@@ -61,6 +61,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
     numbers = array("f")
     length: int | None = None  # of the first vector, 0 where the first chunk has none
     for record in _records(path):
+        _check_fields(record)
         key = record.identifier("doc_id"), record.identifier("chunk_id")
         place = f"{record.place}{record.number}"
         if (first := places.setdefault(key, place)) != place:
@@ -83,6 +84,25 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
         return table
     vectors = np.frombuffer(numbers, dtype=np.float32).reshape(len(table), length)
     return ChunkTable(table.doc_ids, table.chunk_ids, table.titles, table.texts, vectors)
+
+
+def check_chunks(path: Path) -> None:
+    """Raise `DatasetError` where the first line of a file, or of a folder, is no chunk: before all of it is read."""
+    for record in _records(path):
+        _check_fields(record)
+        return
+
+
+def _check_fields(record: Record) -> None:
+    absent = next((name for name in ("doc_id", "chunk_id") if name not in record.fields), None)
+    if absent is None and not any(name in record.fields for name in TEXT_FIELDS):
+        absent = TEXT_FIELDS[0]
+    if absent is not None:
+        has = ", ".join(record.fields) or "no fields"
+        raise record.fault(
+            f"{absent!r} is missing; there are {has}: a chunk has doc_id, chunk_id, and its text as "
+            f"{' or '.join(TEXT_FIELDS)}; whole documents are taken from a folder of Markdown or text"
+        )
 
 
 def _vector(record: Record) -> NDArray[np.float32]:
@@ -137,7 +157,10 @@ def _records_of_file(path: Path) -> Iterator[Record]:
         content = files.json_content(path)
         yield from files.json_objects(path, "chunk", content if isinstance(content, list) else [content])
     else:
-        raise DatasetError(f"{path}: what is it? Chunks are in .jsonl, .parquet or .json, or a folder of these")
+        raise DatasetError(
+            f"{path}: what is it? Chunks are in .jsonl, .parquet or .json, or a folder "
+            "of these, documents in a folder of Markdown or text"
+        )
 
 
 def _parquet_rows(path: Path) -> Iterator[Record]:

@@ -7,39 +7,26 @@ the document's, character by character. It knows nothing of judgments.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-import regex
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets.sections import sections
+from runner.datasets.words import sentence_ends, word_starts
 
 DOCUMENT, HEADING, START, END = "document_id", "heading", "start", "end"
 """What a chunk's metadata have besides its document's: that one's id, the headings above the chunk, and its place."""
 
 _BETWEEN = " > "
 
-# A word of a script that is written without spaces is hard to tell: there each character counts.
-_SPACELESS = "".join(
-    rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
-)
-_WORD = regex.compile(
-    # what opens a word, as a quotation mark or a bracket does, goes with it
-    rf"(?:(?<!\S)[^\s\w]++)?(?:[{_SPACELESS}]\p{{M}}*|[\w--{_SPACELESS}]++(?:['’][\w--{_SPACELESS}]++)*)",
-    regex.VERSION1,
-)
-
-_ABBREVIATIONS = "Dr|Mr|Mrs|Ms|Prof|St|Sr|Jr|vs|cf|No|Nr|Fig|Sec|approx|ca|bzw|usw|Sra|Mme"
-_SENTENCE_END = regex.compile(
-    rf"(?<=[.!?…؟۔।॥][\"'”’»)\]*_]{{0,4}})(?<!\b(?:\p{{L}}|{_ABBREVIATIONS})\.)\s++(?!\p{{Ll}})"  # not: J. Smith
-    r"|(?<=[。！？｡][」』”’）】]{0,4})(?![」』”’）】。！？｡])"
-    r"|\n[^\S\n]*\n\s*+"  # the end of a paragraph
-    r"|\n(?=[^\S\n]*(?:[-*+•]|\d+[.)])\s)"  # the next item of a list
-)
+Positions = NDArray[np.intp]
+"""Of characters in a text, in rising order."""
 
 
 @runtime_checkable
@@ -83,7 +70,11 @@ class Tokens(_Sized):
 
     def chunked(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
-        return _chunks(corpus, lambda text: _packed(text, 0, len(text), self))
+        return _chunks(corpus, self._pieces)
+
+    def _pieces(self, text: str) -> Iterator[_Piece]:
+        words = word_starts(text)
+        return _packed(text, 0, len(text), words, words, self)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -92,7 +83,11 @@ class Sentences(_Sized):
 
     def chunked(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
-        return _chunks(corpus, lambda text: _packed(text, 0, len(text), self, _SENTENCE_END))
+        return _chunks(corpus, self._pieces)
+
+    def _pieces(self, text: str) -> Iterator[_Piece]:
+        words = word_starts(text)
+        return _packed(text, 0, len(text), words, _units(words, sentence_ends(text), self.size), self)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -107,14 +102,15 @@ class Headings(_Sized):
         return _chunks(corpus, self._pieces)
 
     def _pieces(self, text: str) -> Iterator[_Piece]:
-        found = sections(text)
+        found, words = sections(text), word_starts(text)
         deeper = [*(after.path[: len(each.path)] == each.path for each, after in pairwise(found)), False]
         for section, has_parts in zip(found, deeper, strict=True):
             empty = not text[section.body : section.end].strip()
             if empty and has_parts:
                 continue  # the headings under it name it
             start = section.start if empty else section.body
-            for piece in _packed(text, start, section.end, self):
+            own = words[slice(*np.searchsorted(words, (start, section.end)))]
+            for piece in _packed(text, start, section.end, own, own, self):
                 yield piece._replace(headings=section.path)
 
 
@@ -141,34 +137,32 @@ def _chunks(corpus: Corpus, pieces: Callable[[str], Iterable[_Piece]]) -> Corpus
     return Corpus(ids, texts, titles if any(titles) else (), metadata)
 
 
-def _packed(
-    text: str, start: int, end: int, sized: _Sized, breaks: regex.Pattern[str] | None = None
-) -> Iterator[_Piece]:
-    """Yield pieces of a part of a text, of as many units as there is room for: of words, or of what `breaks` part."""
-    words = [word.start() for word in _WORD.finditer(text, start, end)]
-    begins = (
-        words if breaks is None else _units(words, (b.end() for b in breaks.finditer(text, start, end)), sized.size)
-    )
-    begins = [start, *begins[1:], end]
-    counts = [*(bisect_left(words, begin) for begin in begins[:-1]), len(words)]  # of the words before each unit
-    first, units = 0, len(begins) - 1
+def _packed(text: str, start: int, end: int, words: Positions, begins: Positions, sized: _Sized) -> Iterator[_Piece]:
+    """Yield pieces of a part of a text, of as many units as there is room for, given where words and units begin."""
+    bounds = np.concatenate(([start], begins[1:], [end]))
+    counts = [*np.searchsorted(words, bounds[:-1]).tolist(), len(words)]  # of the words before each unit
+    at: list[int] = bounds.tolist()
+    first, units = 0, len(at) - 1
     while first < units:
         after = max(bisect_right(counts, counts[first] + sized.size) - 1, first + 1)
-        piece = text[begins[first] : begins[after]]
+        piece = text[at[first] : at[after]]
         if piece.strip():
-            yield _Piece(begins[first] + len(piece) - len(piece.lstrip()), begins[first] + len(piece.rstrip()))
+            yield _Piece(at[first] + len(piece) - len(piece.lstrip()), at[first] + len(piece.rstrip()))
         if after == units:
             return
         # As much of what is repeated as is asked for, but so little that the next unit fits in.
         first = bisect_left(counts, max(counts[after] - sized.overlap, counts[after + 1] - sized.size))
 
 
-def _units(words: Sequence[int], ends: Iterable[int], size: int) -> list[int]:
+def _units(words: Positions, ends: Iterable[int], size: int) -> Positions:
     """Return where units begin that end at some places, given where words begin; those of more words are cut."""
+    places = np.fromiter(ends, np.intp)
     begin_of = {0: 0}
-    for end in ends:
-        begin_of.setdefault(bisect_left(words, end), end)
-    counts = [*begin_of, len(words)]
-    return [
-        begin_of.get(count, words[count]) for first, after in pairwise(counts) for count in range(first, after, size)
+    for count, end in zip(np.searchsorted(words, places).tolist(), places.tolist(), strict=True):
+        begin_of.setdefault(count, end)
+    begins = [
+        begin_of.get(count, int(words[count]))
+        for first, after in pairwise([*begin_of, len(words)])
+        for count in range(first, after, size)
     ]
+    return np.array(begins, dtype=np.intp)

@@ -7,7 +7,7 @@ formats are read.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,8 +17,10 @@ import numpy as np
 import orjson
 
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, Qrel
+from runner.datasets.chunk_files import corpus_id
+from runner.datasets.chunking import DOCUMENT
 
-Format = Literal["beir", "trec", "jsonl"]
+Format = Literal["beir", "trec", "jsonl", "mined", "synthetic"]
 
 _LINE_ENDS = "\r\n"
 _UNFINISHED = ".unfinished-"
@@ -48,7 +50,7 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
         raise DatasetError(f"output={folder}: is a file; name a folder")
     if not overwrite and folder.exists() and any(not path.name.startswith(_UNFINISHED) for path in folder.iterdir()):
         raise DatasetError(f"output={folder}: there is something in it; overwrite=true replaces files of the same name")
-    files, settings = {"beir": _beir, "trec": _trec, "jsonl": _jsonl}[format](dataset, folder)
+    files, settings = _WRITERS[format](dataset, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as aside:  # no file is ever there in part
@@ -67,6 +69,9 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
 
 Written = tuple[Mapping[Path, Iterable[bytes]], Mapping[str, object]]
 """The lines of each file, and the settings of the dataset that reads them."""
+
+Graded = list[tuple[str, int]]
+"""Documents, by id, with their grades."""
 
 
 def _beir(dataset: Dataset, folder: Path) -> Written:
@@ -116,11 +121,79 @@ def _jsonl(dataset: Dataset, folder: Path) -> Written:
     return files, {**dict(zip(("documents", "queries", "qrels"), files, strict=True)), **columns}
 
 
+def _mined(dataset: Dataset, folder: Path) -> Written:
+    _check_ids(dataset, "mined", lambda _: False, "")
+    _check_grades(dataset, "mined", {0, 1, 2}, "rank_relevance tells a primary gold (grade 2) from others (1) alone")
+    texts = dict(zip(dataset.corpus.ids, dataset.corpus.texts, strict=True))
+
+    def row(identifier: str, text: str, kind: str, known: Mapping[str, Any], judged: Graded) -> dict[str, Any]:
+        contexts = [({"fqn": document, "text": texts.get(document, "")}, grade) for document, grade in judged]
+        golds = sorted((each for each in contexts if each[1]), key=lambda each: -each[1])
+        return {
+            "id": identifier,
+            "source": dataset.name,
+            "query": text,
+            "positive_ctxs": [{**context, "rank_relevance": 1 if grade == 2 else 2} for context, grade in golds],
+            "negative_ctxs": [{**context, "is_hard_negative": True} for context, grade in contexts if not grade],
+            "metadata": {**known, "suite": kind},
+        }
+
+    path = folder / "retrieval_dataset.jsonl"
+    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _judged(dataset), strict=True))
+    files = {
+        path.with_name(f"{path.name}.corpus.jsonl"): map(_json, _documents(dataset, "_id")),
+        path: map(_json, rows),
+    }
+    return files, {"path": path}
+
+
+def _synthetic(dataset: Dataset, folder: Path) -> Written:
+    _check_ids(dataset, "synthetic", lambda _: False, "")
+    _check_grades(dataset, "synthetic", {1}, "expected_doc_ids have no grades, and none that is judged irrelevant")
+    corpus = dataset.corpus
+    for identifier, text in zip(corpus.ids, corpus.texts, strict=True):
+        if not text.strip():
+            raise DatasetError(f"format=synthetic: the document {identifier!r} has no text, as each chunk is to have")
+    chunks = _chunk_ids(dataset)
+    named = chunks or {identifier: (identifier, "0") for identifier in corpus.ids}
+    texts = dict(zip(corpus.ids, corpus.texts, strict=True))
+
+    def chunk(identifier: str) -> dict[str, Any]:
+        doc_id, chunk_id = named.get(identifier, (identifier, "0"))
+        return {"doc_id": doc_id, "chunk_id": chunk_id, "chunk": texts.get(identifier, "")}
+
+    def row(identifier: str, text: str, kind: str, known: Mapping[str, Any], judged: Graded) -> dict[str, Any]:
+        golds = [chunk(document) for document, _ in judged]
+        return {
+            "id": identifier,
+            "query": text,
+            "expected_doc_ids": list(dict.fromkeys(gold["doc_id"] for gold in golds)),
+            "context_chunks": golds,
+            "validation": {**known, "query_type": kind},
+        }
+
+    path = folder / "synthetic_ground_truth.jsonl"
+    titles = corpus.titles or [""] * len(corpus)
+    cut = ({**chunk(identifier), "title": title} for identifier, title in zip(corpus.ids, titles, strict=True))
+    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _judged(dataset), strict=True))
+    files = {path.with_name(f"{path.name}.chunks.jsonl"): map(_json, cut), path: map(_json, rows)}
+    return files, {"path": path, "level": "chunk" if chunks else "document"}
+
+
+_WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
+    "beir": _beir,
+    "trec": _trec,
+    "jsonl": _jsonl,
+    "mined": _mined,
+    "synthetic": _synthetic,
+}
+
+
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
     """Yield what the files do not say as the dataset does."""
-    if silent := len(_unanswerable(dataset)):
+    if format in ("beir", "trec", "jsonl") and (silent := len(_unanswerable(dataset))):
         yield (
-            f"{silent:,} queries whose right answer is nothing are judged by grade 0, for {dataset.corpus.ids[0]!r}: "
+            f"queries whose right answer is nothing ({silent:,}) are judged by grade 0, for {dataset.corpus.ids[0]!r}: "
             "judgments have no other way to say it"
         )
     if dataset.judgments_by_search_type:
@@ -144,14 +217,30 @@ def _queries(dataset: Dataset) -> Iterator[tuple[str, str, str, Mapping[str, Any
 
 def _qrels(dataset: Dataset) -> Iterator[Qrel]:
     """Yield the judgments by id, and one of grade 0 for each query that has none."""
-    queries, documents = dataset.queries.ids, [*dataset.corpus.ids, *dataset.unknown_documents]
-    judgments = dataset.judgments
+    for query, judged in zip(dataset.queries.ids, _judged(dataset), strict=True):
+        yield from ((query, document, grade) for document, grade in judged)
+    for position in _unanswerable(dataset):
+        yield dataset.queries.ids[position], dataset.corpus.ids[0], 0
+
+
+def _judged(dataset: Dataset) -> list[Graded]:
+    """Return the judged documents of each query, by id, with their grades."""
+    rows: list[Graded] = [[] for _ in dataset.queries.ids]
+    documents, judgments = [*dataset.corpus.ids, *dataset.unknown_documents], dataset.judgments
     for query, document, grade in zip(
         judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
     ):
-        yield queries[query], documents[document], grade
-    for query in _unanswerable(dataset):
-        yield queries[query], documents[0], 0
+        rows[query].append((documents[document], grade))
+    return rows
+
+
+def _chunk_ids(dataset: Dataset) -> dict[str, tuple[str, str]]:
+    """Return the document of each chunk and its own id in there; nothing where not all documents are chunks."""
+    ids, metadata = dataset.corpus.ids, dataset.corpus.metadata or [{}] * len(dataset.corpus)
+    of = [str(about.get(DOCUMENT) or "") for about in metadata]
+    chunks = [identifier.removeprefix(f"{document}#") for identifier, document in zip(ids, of, strict=True)]
+    whole = all(of) and all(chunks) and [*map(corpus_id, of, chunks)] == [*ids]
+    return dict(zip(ids, zip(of, chunks, strict=True), strict=True)) if whole and not dataset.unknown_documents else {}
 
 
 def _unanswerable(dataset: Dataset) -> list[int]:
@@ -169,6 +258,17 @@ def _check_ids(dataset: Dataset, format: Format, refused: Callable[[str], bool],
             raise DatasetError(
                 f"format={format}: the {kind} id {identifier!r} has {what}, which parts the columns there"
             )
+
+
+def _check_grades(dataset: Dataset, format: Format, held: Collection[int], why: str) -> None:
+    """Refuse a grade that a format has no place for: without it a score would change."""
+    for query, judged in zip(dataset.queries.ids, _judged(dataset), strict=True):
+        for document, grade in judged:
+            if grade not in held:
+                raise DatasetError(
+                    f"format={format}: query {query!r} and document {document!r} have grade {grade}, which would be "
+                    f"lost: {why}; take beir, trec or jsonl"
+                )
 
 
 def _json(row: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,8 @@
 """A synthetic ground truth: queries made of chunks, with the chunks and the documents that answer them.
 
 Each line has `query`, `expected_doc_ids`, `context_chunks` (`doc_id`, `chunk_id`, `chunk`) and `validation`, in which
-`query_type` is. It knows nothing of how they were made.
+`query_type` is, and perhaps an `id`. Where nothing is expected, the right answer is nothing. It knows nothing of how
+they were made.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ class Synthetic(Source):
         records = list(files.json_lines(path))
         validations = [_object(record, "validation", record.fields.get("validation") or {}) for record in records]
         queries = Queries(
-            ids=[f"s{number:05d}" for number in range(1, len(records) + 1)],
+            ids=[
+                record.identifier("id") if "id" in record.fields else f"s{number:05d}"
+                for number, record in enumerate(records, start=1)
+            ],
             texts=[record.text("query") for record in records],
             types=[str(validation.get("query_type") or "") for validation in validations],
             metadata=validations,
@@ -55,7 +59,7 @@ class Synthetic(Source):
         corpus, has_chunks = self._corpus(path)
         golds = _golden_chunks(records, corpus) if has_chunks else map(_golden_documents, records)
         qrels: list[Qrel] = [(q, gold, 1) for q, row in zip(queries.ids, golds, strict=True) for gold in row]
-        return Raw(corpus, queries, qrels, qrels_name=str(path))
+        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=str(path))
 
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
         """Return what is searched, and whether that is chunks."""
@@ -79,11 +83,15 @@ def _chunks(chunks: ChunkTable) -> Corpus:
 
 
 def _documents(chunks: ChunkTable) -> Corpus:
-    """Return documents put together from their chunks, with their titles in place where these change."""
-    parts: dict[str, list[str]] = {}
+    """Return documents put together from their chunks, whose titles go into the text where there are several."""
+    parts: dict[str, list[tuple[str, str]]] = {}
     for document, title, text in zip(chunks.doc_ids, chunks.titles, chunks.texts, strict=True):
-        parts.setdefault(document, []).append(f"{title}\n{text}" if title else text)
-    return corpus_of((document, "", "\n\n".join(texts)) for document, texts in parts.items())
+        parts.setdefault(document, []).append((title, text))
+    return corpus_of((document, *(own[0] if len(own) == 1 else ("", _joined(own)))) for document, own in parts.items())
+
+
+def _joined(parts: Sequence[tuple[str, str]]) -> str:
+    return "\n\n".join(f"{title}\n{text}" if title else text for title, text in parts)
 
 
 def _golden_chunks(records: Sequence[Record], corpus: Corpus) -> Iterator[list[str]]:

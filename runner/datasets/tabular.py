@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -66,8 +66,8 @@ class Tabular(Source):
         corpus = corpus_of(self._documents())
         types = [self.query_type] if self.query_type else []
         answers = [self.query_answer] if self.query_answer else []
-        columns = [self.query_id, self.query_text, *types, *answers, *([] if self.qrels else [self.query_golds])]
-        records = list(self._records("queries", self.queries, columns))
+        named = ("query_id", "query_text", "query_type", "query_answer", *(() if self.qrels else ("query_golds",)))
+        records = list(self._records("queries", self.queries, named))
         queries = Queries(
             ids=[record.identifier(self.query_id) for record in records],
             texts=[record.text(self.query_text) for record in records],
@@ -83,22 +83,16 @@ class Tabular(Source):
     def _documents(self) -> Iterator[tuple[str, str, str]]:
         texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
         titles = [self.document_title] if self.document_title else []
-        for record in self._records("documents", self.documents, [self.document_id, *titles, *texts]):
+        for record in self._records("documents", self.documents, ("document_id", "document_title", "document_text")):
             text = "\n".join(filter(None, map(record.text, texts)))
             yield record.identifier(self.document_id), "".join(map(record.text, titles)), text
 
     def _qrels(self, pattern: str) -> Iterator[Qrel]:
-        grades = [self.qrel_grade] if self.qrel_grade else []
-        for record in self._records("qrels", pattern, [self.qrel_query, self.qrel_document, *grades]):
+        for record in self._records("qrels", pattern, ("qrel_query", "qrel_document", "qrel_grade")):
             grade = record.grade(self.qrel_grade) if self.qrel_grade else 1
             yield record.identifier(self.qrel_query), record.identifier(self.qrel_document), grade
 
     def _golds(self, record: Record) -> list[str]:
-        if self.query_golds not in record.fields:
-            raise record.fault(
-                f"{self.query_golds!r} is missing: name the file of judgments (dataset.qrels) or the column of right "
-                f"answers (dataset.query_golds); there are {', '.join(record.fields)}"
-            )
         golds = record.fields[self.query_golds]
         if golds is None or golds == "":
             return []
@@ -107,17 +101,32 @@ class Tabular(Source):
         each = golds if isinstance(golds, list) else [golds]
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
 
-    def _records(self, setting: str, pattern: str, columns: Sequence[str]) -> Iterator[Record]:
+    def _records(self, setting: str, pattern: str, named: Sequence[str]) -> Iterator[Record]:
+        """Yield the rows of the files that a setting names; each has the columns that the settings `named` name."""
+        values = {name: getattr(self, name) or () for name in named}
+        columns = {c: name for name, value in values.items() for c in ([value] if isinstance(value, str) else value)}
         for path in files.matching(pattern, setting):
-            kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
-            if kind is None:
-                raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
-            if kind == "jsonl":
-                yield from files.json_lines(path)
-            elif kind == "parquet":
-                yield from _parquet_rows(path, columns)
-            else:
-                yield from _csv_rows(path, "," if kind == "csv" else "\t")
+            for record in self._rows(setting, path, columns):
+                if not columns.keys() <= record.fields.keys():
+                    raise record.fault(_missing(columns, record.fields))
+                yield record
+
+    def _rows(self, setting: str, path: Path, columns: Mapping[str, str]) -> Iterator[Record]:
+        kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+        if kind is None:
+            raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
+        if kind == "jsonl":
+            return files.json_lines(path)
+        return _parquet_rows(path, columns) if kind == "parquet" else _csv_rows(path, "," if kind == "csv" else "\t")
+
+
+def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
+    """Say which of the columns is missing, and the setting that names another."""
+    column, setting = next((column, setting) for column, setting in columns.items() if column not in there)
+    judged = "name the file of judgments (dataset.qrels), or " if setting == "query_golds" else ""
+    beir = "; dataset=beir reads folders with BEIR's files" if "_id" in there else ""
+    has = ", ".join(there) or "no columns"
+    return f"{column!r} is missing; there are {has}: {judged}set dataset.{setting} to the column that is meant{beir}"
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[Record]:
@@ -137,7 +146,7 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[Record]:
             raise DatasetError(f"{place}{rows.line_num}: not valid CSV: {error}") from None
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Record]:
+def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[Record]:
     import pyarrow
     from pyarrow import parquet
 
@@ -145,9 +154,9 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Record]:
     try:
         table = parquet.ParquetFile(path)
         has = table.schema_arrow.names
-        if absent := [column for column in columns if column not in has]:
-            raise DatasetError(f"{path}: {absent[0]!r} is missing; there are {', '.join(has)}")
-        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=columns))
+        if not columns.keys() <= set(has):
+            raise DatasetError(f"{path}: {_missing(columns, has)}")
+        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=list(columns)))
         for number, fields in enumerate(rows, start=1):
             yield Record(place, number, fields)
     except (pyarrow.ArrowException, OSError) as error:

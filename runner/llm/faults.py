@@ -25,6 +25,9 @@ TRY_AGAIN = {408: "timeout", 409: "conflict", 429: "rate_limited"}
 NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 """OpenAI's words for a 429 that no patience cures."""
 
+LASTING = frozenset({"refusal", "empty", "request", "denied"})
+"""The kinds of fault that are about the question, which would go the same another time."""
+
 
 class Fault(Exception):
     """A request that brought no answer.

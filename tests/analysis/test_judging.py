@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus, Rankings
-from runner.analysis.judging import Judging, bounds, filled, judge_pairs, pool
+from runner.analysis.judging import Judging, Ranked, bounds, filled, judge_pairs, pool
 from runner.analysis.verdicts import Verdict
 from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.chunking import Tokens
 from runner.metrics.measures import parse
 from tests.analysis.chats import Scripted, always
 
@@ -28,25 +29,33 @@ def judgments(*rows: tuple[int, int, int]) -> Judgments:
 JUDGED = judgments((0, 0, 1), (0, 3, 0), (1, 1, 1), (2, 0, 0))  # the third query has no gold
 
 
-@pytest.fixture
-def dataset() -> Dataset:
+def made() -> Dataset:
     corpus = Corpus([f"d{i}" for i in range(6)], [f"text {i}" for i in range(6)], [f"title {i}" for i in range(6)])
     queries = Queries(["q0", "q1", "q2"], ["zero", "one", "two"], ["", "", ""])
     return Dataset("d", "test", corpus, queries, JUDGED)
 
 
+DATASET = made()
+
+
+def ranked(run: Rankings, judged: Judgments = JUDGED, dataset: Dataset = DATASET) -> Ranked:
+    return Ranked(dataset, run, judged)
+
+
 def test_the_pool_is_what_nobody_has_judged_the_most_prominent_first() -> None:
     one, other = rankings([0, 4, 5], [2, 1], [4]), rankings([4, 3, 2], [2, 5], [5])
-    assert pool([(one, JUDGED), (other, JUDGED)], depth=2) == [(0, 4), (1, 2), (1, 5)]
-    assert pool([(one, JUDGED), (other, JUDGED)], depth=3) == [(0, 4), (1, 2), (1, 5), (0, 2), (0, 5)]
+    found = [ranked(one), ranked(other)]
+    assert list(pool(found, depth=2)) == [(0, 4), (1, 2), (1, 5)]
+    assert list(pool(found, depth=3)) == [(0, 4), (1, 2), (1, 5), (0, 2), (0, 5)]
+    assert list(pool(found, depth=2).values()) == [(1, 4), (0, 2), (1, 5)]
 
 
 def test_judgments_of_a_search_type_lack_other_pairs_and_are_filled_by_themselves() -> None:
     """The third query has gold for this type alone, so that the others' null result stays as it is."""
     own = judgments((0, 0, 1), (0, 4, 1), (1, 1, 1), (2, 0, 1))
     one, other = rankings([0, 4], [1], [4]), rankings([4, 3], [1], [4])
-    pairs = pool([(one, JUDGED), (other, own)], depth=2)
-    assert pairs == [(2, 4), (0, 3), (0, 4)]
+    pairs = pool([ranked(one), ranked(other, own)], depth=2)
+    assert list(pairs) == [(2, 4), (0, 3), (0, 4)]
     said = [Verdict(3.0, "graded")] * 3
     rows = [
         set(zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True))
@@ -56,21 +65,21 @@ def test_judgments_of_a_search_type_lack_other_pairs_and_are_filled_by_themselve
     assert rows[1] == {(0, 0, 1), (0, 3, 1), (0, 4, 1), (1, 1, 1), (2, 0, 1), (2, 4, 1)}
 
 
-def test_the_judge_sees_query_and_document(dataset: Dataset, tmp_path: Path) -> None:
+def test_the_judge_sees_query_and_document(tmp_path: Path) -> None:
     llm = always('{"grade": 2, "reasoning": "nearly"}')
-    said, journal = judge_pairs(Judging(llm=llm), dataset, [(1, 2)], tmp_path)
+    said, journal = judge_pairs(Judging(llm=llm), [ranked(rankings([]))], {(1, 2): (0, 2)}, tmp_path)
     assert "one" in llm.asked[0]
     assert "title 2 text 2" in llm.asked[0]
     assert (said[0].grade, said[0].said) == (2, "nearly")
     assert journal.file.is_file()
 
 
-def test_a_budget_judges_the_head_of_the_pool_and_the_next_start_the_rest(dataset: Dataset, tmp_path: Path) -> None:
-    pairs = [(0, 4), (1, 2), (1, 5), (0, 5)]
-    said, _ = judge_pairs(Judging(llm=always('{"grade": 3}', budget=2)), dataset, pairs, tmp_path)
+def test_a_budget_judges_the_head_of_the_pool_and_the_next_start_the_rest(tmp_path: Path) -> None:
+    found, pairs = [ranked(rankings([]))], {pair: (0, pair[1]) for pair in [(0, 4), (1, 2), (1, 5), (0, 5)]}
+    said, _ = judge_pairs(Judging(llm=always('{"grade": 3}', budget=2)), found, pairs, tmp_path)
     assert sorted(verdict.outcome for verdict in said) == ["graded", "graded", "unasked", "unasked"]
     llm = always('{"grade": 3}')
-    said, _ = judge_pairs(Judging(llm=llm), dataset, pairs, tmp_path)
+    said, _ = judge_pairs(Judging(llm=llm), found, pairs, tmp_path)
     assert [verdict.outcome for verdict in said] == ["graded"] * 4
     assert len(llm.asked) == 2
 
@@ -92,7 +101,7 @@ def test_what_could_not_be_judged_stays_unjudged_and_what_people_judged_stays() 
 
 
 def test_bounds_by_hand() -> None:
-    found = bounds(rankings([4, 0], [2, 1], [4, 5]), JUDGED, 6, parse("P@2"), depth=2)
+    found = bounds(ranked(rankings([4, 0], [2, 1], [4, 5])), parse("P@2"), depth=2)
     assert (found.irrelevant, found.relevant, found.judged) == (0.5, 1.0, 0.5)
 
 
@@ -104,26 +113,50 @@ def test_whatever_a_judge_says_the_measure_is_within_the_bounds(
     rows: list[list[int]], measure: str, said: list[int]
 ) -> None:
     run = rankings(*rows)
-    before = bounds(run, JUDGED, 6, parse(measure), depth=3)
-    pairs = pool([(run, JUDGED)], depth=3)
+    before = bounds(ranked(run), parse(measure), depth=3)
+    pairs = pool([ranked(run)], depth=3)
     verdicts = [Verdict(float(grade), "graded") for grade in said[: len(pairs)]]
-    after = bounds(run, filled(JUDGED, pairs, verdicts), 6, parse(measure), depth=3)
+    after = bounds(ranked(run, filled(JUDGED, pairs, verdicts)), parse(measure), depth=3)
     assert before.irrelevant <= after.irrelevant <= after.relevant <= before.relevant
     assert after.irrelevant == after.relevant  # nothing is left unjudged
     assert after.judged == 1
 
 
-def test_a_judge_that_knows_the_truth_gives_the_true_score(dataset: Dataset, tmp_path: Path) -> None:
+def test_a_judge_that_knows_the_truth_gives_the_true_score(tmp_path: Path) -> None:
     truth = judgments((0, 0, 1), (0, 3, 0), (0, 4, 1), (0, 5, 0), (1, 1, 1), (1, 2, 1), (2, 0, 0))
     run = rankings([4, 5, 0], [2, 1, 3], [0])
     right = {(q, d): g for q, d, g in zip(truth.queries, truth.documents, truth.grades, strict=True)}
 
     def knows(question: str, before: int) -> str:
-        query = next(q for q, text in enumerate(dataset.queries.texts) if f"**Query:** {text}\n" in question)
+        query = next(q for q, text in enumerate(DATASET.queries.texts) if f"**Query:** {text}\n" in question)
         document = next(d for d in range(6) if f"text {d}\n" in question)
         return f'{{"grade": {3 * right.get((query, document), 0)}}}'
 
-    pairs = pool([(run, JUDGED)], depth=3)
-    said, _ = judge_pairs(Judging(llm=Scripted(knows)), dataset, pairs, tmp_path)
-    mine = bounds(run, filled(JUDGED, pairs, said), 6, parse("nDCG@3"), depth=3)
-    assert mine.irrelevant == pytest.approx(bounds(run, truth, 6, parse("nDCG@3"), depth=3).irrelevant)
+    pairs = pool([ranked(run)], depth=3)
+    said, _ = judge_pairs(Judging(llm=Scripted(knows)), [ranked(run)], pairs, tmp_path)
+    mine = bounds(ranked(run, filled(JUDGED, pairs, said)), parse("nDCG@3"), depth=3)
+    assert mine.irrelevant == pytest.approx(bounds(ranked(run, truth), parse("nDCG@3"), depth=3).irrelevant)
+
+
+def test_chunks_are_pooled_by_their_documents_and_judged_by_the_first_that_was_found() -> None:
+    """Of two results, cut in other ways, the one that has a document further up shows it; its other chunks add none."""
+    cut = DATASET.chunked(Tokens(1))  # "text", "0", "text", "1", ...
+    chunks = rankings([9, 11, 8, 0], [4, 2], [8])
+    whole = rankings([5, 4], [2], [4])
+    pairs = pool([ranked(chunks, dataset=cut), ranked(whole)], depth=3)
+    assert pairs == {(0, 4): (0, 9), (1, 2): (0, 4), (0, 5): (1, 5)}
+    assert pool([ranked(whole), ranked(chunks, dataset=cut)], depth=3)[(1, 2)] == (0, 2)
+
+
+def test_the_judge_sees_the_chunk_and_its_grade_is_of_the_document(tmp_path: Path) -> None:
+    cut, llm = DATASET.chunked(Tokens(1)), always('{"grade": 3}')
+    found = ranked(rankings([9, 8, 0], [2], [8]), dataset=cut)
+    pairs = pool([found], depth=3)
+    said, _ = judge_pairs(Judging(llm=llm), [found], pairs, tmp_path)
+    assert "title 4 4" in llm.asked[0]
+    assert "title 4 text" not in llm.asked[0]
+    after = filled(JUDGED, pairs, said)
+    assert (0, 4, 1) in zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True)
+    before, now = (bounds(ranked(found.rankings, judged, cut), parse("RR"), depth=3) for judged in (JUDGED, after))
+    assert (before.irrelevant, before.relevant) == ((1 / 3 + 1) / 2, 1)
+    assert (now.irrelevant, now.relevant, now.judged) == (1, 1, 1)

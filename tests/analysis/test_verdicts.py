@@ -139,6 +139,14 @@ def test_each_question_advances_once_however_often_it_is_asked(tmp_path: Path) -
     assert sorted(failed) == [False, False, True]
 
 
+def test_what_is_left_unasked_is_not_advanced_over(tmp_path: Path) -> None:
+    failed: list[bool] = []
+    questions = [f"question {i}" for i in range(20)]
+    poor = always('{"grade": 5}', budget=7)
+    verdicts(poor, questions, TEN, "grade", Journal(tmp_path / "j"), AT_ONCE, advance=failed.append)
+    assert failed == [False] * 7
+
+
 def test_a_final_error_ends_the_asking(tmp_path: Path) -> None:
     llm = always(ChatError("401: no such key", "unauthorized", True, calls=1))
     said = verdicts(llm, [f"question {i}" for i in range(100)], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)

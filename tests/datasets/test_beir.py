@@ -96,6 +96,11 @@ def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content:
         Beir(path=str(folder)).load()
 
 
+def test_a_file_where_a_folder_is_wanted_is_called_one(folder: Path) -> None:
+    with pytest.raises(DatasetError, match=r"^dataset.path: .*corpus.jsonl is a file: name the folder that has it"):
+        Beir(path=str(folder / "corpus.jsonl")).load()
+
+
 def test_a_missing_folder_or_corpus_is_named(folder: Path) -> None:
     with pytest.raises(DatasetError, match=r"^dataset.path: .*nowhere does not exist$"):
         Beir(path=str(folder / "nowhere")).load()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 from hypothesis import given
@@ -18,25 +20,37 @@ from runner.config import CONF
 from runner.config.objects import build
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw, assemble
 from runner.datasets.beir import Beir
-from runner.datasets.chunking import Tokens
+from runner.datasets.chunking import DOCUMENT, Tokens
 from runner.datasets.exporting import Exported, Format, export
 from runner.datasets.golden_json import GoldenJson
+from tests.test_docs import FILE, blocks, chapters, page, write
 
-FORMATS: list[Format] = ["beir", "trec", "jsonl"]
+QRELS: list[Format] = ["beir", "trec", "jsonl"]
+FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), min_size=1, max_size=5)
 TOKENS = IDS.map(lambda text: "".join(text.split()).replace("\ufeff", "")).filter(bool)
+GRADES = st.integers(0, 3)
+ANY = TEXTS.filter(bool)
+FILLED = TEXTS.filter(lambda text: bool(text.strip()))
 LINES = TEXTS.map(lambda text: " ".join(text.split()))
 
 
 @st.composite
-def datasets(draw: st.DrawFn, ids: st.SearchStrategy[str], texts: st.SearchStrategy[str], typed: bool) -> Dataset:
-    """Draw a dataset in which each query has a judgment."""
-    documents = draw(st.dictionaries(ids, st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
+def datasets(
+    draw: st.DrawFn,
+    ids: st.SearchStrategy[str],
+    texts: st.SearchStrategy[str],
+    typed: bool,
+    grades: st.SearchStrategy[int] = GRADES,
+    fewest: int = 1,
+    documents_texts: st.SearchStrategy[str] = TEXTS,
+) -> Dataset:
+    """Draw a dataset in which each query has so many judgments at least."""
+    documents = draw(st.dictionaries(ids, st.tuples(TEXTS, documents_texts), min_size=1, max_size=5))
     asked = draw(st.dictionaries(ids, st.tuples(texts, LINES, TEXTS), min_size=1, max_size=4))
     judged = {
-        query: draw(st.dictionaries(st.sampled_from(sorted(documents)), st.integers(0, 3), min_size=1))
-        for query in asked
+        query: draw(st.dictionaries(st.sampled_from(sorted(documents)), grades, min_size=fewest)) for query in asked
     }
     return made(
         {identifier: document for identifier, document in documents.items()},
@@ -96,15 +110,81 @@ def test_what_is_exported_as_trec_reads_back_without_types(dataset: Dataset) -> 
     assert again(dataset, "trec").fingerprint == dataset.fingerprint
 
 
+@given(dataset=datasets(ANY, TEXTS, typed=True, grades=st.integers(0, 2), fewest=0))
+def test_what_is_exported_as_mined_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
+    assert same_in(again(dataset, "mined"), dataset)
+
+
+@given(dataset=datasets(ANY, TEXTS, typed=True, grades=st.just(1), fewest=0, documents_texts=FILLED))
+def test_what_is_exported_as_synthetic_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
+    assert same_in(again(dataset, "synthetic"), dataset)
+
+
+def same_in(one: Dataset, other: Dataset) -> bool:
+    answers = [
+        [each.get(EXPECTED_ANSWER, "") for each in dataset.queries.metadata or [{}] * len(dataset.queries)]
+        for dataset in (one, other)
+    ]
+    return one.fingerprint == other.fingerprint and answers[0] == answers[1]
+
+
+@given(
+    st.lists(st.tuples(ANY, ANY, TEXTS, FILLED), min_size=1, max_size=5, unique_by=lambda row: "#".join(row[:2])),
+    st.data(),
+)
+def test_chunks_are_exported_as_synthetic_under_their_documents(
+    rows: list[tuple[str, str, str, str]], data: st.DataObject
+) -> None:
+    corpus = Corpus(
+        [f"{document}#{chunk}" for document, chunk, *_ in rows],
+        [text for *_, text in rows],
+        [title for *_, title, _ in rows],
+        [{DOCUMENT: document} for document, *_ in rows],
+    )
+    golds = data.draw(st.sets(st.sampled_from(corpus.ids), min_size=1))
+    queries = Queries(["q"], ["what?"], [""])
+    raw = Raw(corpus, queries, [("q", gold, 1) for gold in golds])
+    dataset = assemble(Beir(path="x"), raw)
+    with tempfile.TemporaryDirectory() as folder:
+        done = export(dataset, "synthetic", Path(folder))
+        (row,) = map(orjson.loads, (Path(folder) / "synthetic_ground_truth.jsonl").read_bytes().splitlines())
+        same = read(done)
+    assert set(row["expected_doc_ids"]) == {document for document, chunk, *_ in rows if f"{document}#{chunk}" in golds}
+    assert same.fingerprint == dataset.fingerprint
+    assert [about[DOCUMENT] for about in same.corpus.metadata] == [document for document, *_ in rows]
+
+
+def test_rows_are_as_the_schemas_of_mining_and_synthesis_have_them(tmp_path: Path) -> None:
+    dataset = small(asked={"q1": ("one?", "fact", "an answer"), "q2": ("two?", "", "")}, judged={"q1": {"d1": 1}})
+    done = export(dataset, "synthetic", tmp_path / "synthetic")
+    assert orjson.loads((tmp_path / "synthetic/synthetic_ground_truth.jsonl").read_bytes().splitlines()[0]) == {
+        "id": "q1",
+        "query": "one?",
+        "expected_doc_ids": ["d1"],
+        "context_chunks": [{"doc_id": "d1", "chunk_id": "0", "chunk": "a text"}],
+        "validation": {"expected_answer": "an answer", "query_type": "fact"},
+    }
+    assert done.notes == []
+    export(small(), "mined", tmp_path / "mined")
+    assert orjson.loads((tmp_path / "mined/retrieval_dataset.jsonl").read_bytes().splitlines()[0]) == {
+        "id": "q1",
+        "source": "x",
+        "query": "one?",
+        "positive_ctxs": [{"fqn": "d1", "text": "a text", "rank_relevance": 1}],
+        "negative_ctxs": [{"fqn": "d2", "text": "b", "is_hard_negative": True}],
+        "metadata": {"expected_answer": "an answer", "suite": "fact"},
+    }
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_judged_documents_that_are_not_in_the_corpus_stay_so(format: Format) -> None:
-    dataset = small(asked={"q1": ("one?", "", "")}, judged={"q1": {"d1": 1, "gone": 2}})
+    dataset = small(asked={"q1": ("one?", "", "")}, judged={"q1": {"d1": 1, "gone": 1}})
     same = again(dataset, format)
     assert list(same.unknown_documents) == ["gone"]
     assert same.fingerprint == dataset.fingerprint
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", QRELS)
 def test_a_right_answer_of_nothing_becomes_a_judgment_of_grade_0_and_stays_that(format: Format, tmp_path: Path) -> None:
     dataset = small(asked={"q1": ("one?", "", ""), "q2": ("two?", "", "")}, judged={"q1": {"d2": 1}})
     done = export(dataset, format, tmp_path)
@@ -151,6 +231,15 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
             "query 'q' has a tab.*take beir or jsonl",
         ),
         ("jsonl", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
+        ("mined", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
+        ("mined", {"judged": {"q1": {"d1": 3}}}, "query 'q1' and document 'd1' have grade 3.*lost: rank_relevance"),
+        ("synthetic", {"judged": {"q1": {"d1": 2}}}, "'d1' have grade 2.*lost.*no grades.*take beir, trec or jsonl"),
+        ("synthetic", {"judged": {"q1": {"d1": 1, "d2": 0}}}, "'d2' have grade 0.*lost"),
+        (
+            "synthetic",
+            {"documents": {"d1": ("A", " \n")}, "judged": {"q1": {"d1": 1}}},
+            "document 'd1' has no text",
+        ),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
@@ -194,7 +283,8 @@ def test_what_is_cut_short_leaves_no_file_and_the_same_command_does_it_again(
 
 def test_the_same_dataset_is_the_same_bytes(tmp_path: Path) -> None:
     for format in FORMATS:
-        first, second = (export(small(), format, tmp_path / format / each) for each in "ab")
+        dataset = small(judged={"q1": {"d1": 1}, "q2": {"d1": 1, "d2": 1}})
+        first, second = (export(dataset, format, tmp_path / format / each) for each in "ab")
         assert [path.read_bytes() for path in first.files] == [path.read_bytes() for path in second.files]
 
 
@@ -221,6 +311,20 @@ def test_what_is_told_can_be_typed_whatever_the_folder_is_called(
     assert main(["export", "dataset=golden", "format=jsonl", f'output="{folder}"']) == 0
     told = capsys.readouterr().out.partition("read it with: ")[2]
     assert main(["export", *shlex.split(told), "format=beir", "output=again"]) == 0
+
+
+def test_splits_are_joined_as_documented(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chapter = chapters(page("docs/datasets.md"))["Splits"]
+    (files,), (recipe,) = blocks(chapter, "text"), blocks(chapter, "shell")
+    write(here, dict(FILE.findall(files)))
+    for line in recipe.replace("\\\n", " ").splitlines():
+        if line.startswith("python -m runner "):
+            assert main(shlex.split(line.removeprefix("python -m runner "))) == 0
+        else:
+            subprocess.run(["/bin/sh", "-c", line], check=True)
+    assert "1 of 1 queries are copies or" in capsys.readouterr().out
+    splits = [Beir(path="joined", split=split).load() for split in ("test", "train")]
+    assert [list(dataset.queries.ids) for dataset in splits] == [["q1"], ["t1", "t2"]]
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_even_to_be_overwritten(tmp_path: Path) -> None:

@@ -108,6 +108,31 @@ def test_a_missing_column_is_answered_with_those_that_exist(
         load(tmp_path, ending, **settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "way_out"),
+    [
+        ({"document_id": "uid"}, "set dataset.document_id to the column that is meant"),
+        ({"document_text": ("name", "content")}, "set dataset.document_text to the column that is meant"),
+        ({"query_golds": "answers"}, r"name the file of judgments (dataset.qrels), or set dataset.query_golds to the"),
+        ({"judged": True, "qrel_grade": "label"}, "set dataset.qrel_grade to the column that is meant"),
+    ],
+)
+def test_a_missing_column_names_the_setting_that_names_it(
+    tmp_path: Path, ending: str, settings: dict[str, Any], way_out: str
+) -> None:
+    with pytest.raises(DatasetError, match=re.escape(way_out)):
+        load(tmp_path, ending, **settings)
+
+
+def test_files_of_beir_are_known_by_their_ids(tmp_path: Path) -> None:
+    write_all(tmp_path, "jsonl")
+    write(tmp_path / "docs.jsonl", [{"_id": "d1", "title": "", "text": "a"}])
+    with pytest.raises(
+        DatasetError, match=r"'key' is missing; there are _id, .*; dataset=beir reads folders with BEIR"
+    ):
+        load(tmp_path, "jsonl")
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
 def test_files_of_lines_may_be_gzipped(tmp_path: Path, ending: str) -> None:
     write_all(tmp_path, ending)

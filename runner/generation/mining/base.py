@@ -48,7 +48,8 @@ class Case:
     """A question and the names of its right answers, the primary one first, as a suite has them.
 
     `answers` are what it expects to be answered, in words. `candidates` are all names that might be the primary one,
-    where it was inferred. `fault` says why it cannot become a query.
+    where it was inferred; `unheard` is why a language model has not said yet which it is. `fault` says why it cannot
+    become a query.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Case:
     answers: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    unheard: str = ""
     fault: str = ""
 
 
@@ -93,7 +95,7 @@ class Query:
     `golds` are the primary one, then the others. `rank` is the place at which the retriever has the first of them, None
     where it was not among those searched; `near_golds` are near-duplicates of gold among those. `contexts` are
     documents by chance that a language model may answer from. `held` is all that speaks against the query; `heard` what
-    the model said.
+    the model said, `unfinished` whether it may still say what it has not.
     """
 
     case: Case
@@ -107,6 +109,7 @@ class Query:
     concepts: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     heard: Mapping[str, str] = field(default_factory=dict)
+    unfinished: bool = False
 
     @property
     def verdict(self) -> Verdict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retrievers.chat import Chat, ChatError
@@ -17,12 +17,22 @@ from runner.generation.mining.base import Case, Held, Query
 from runner.generation.mining.checks import SETTLED_BY_A_MODEL
 from runner.generation.mining.prompts import filled
 from runner.generation.mining.targets import Targets
+from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 
-Heard = Mapping[str, Any] | str
+
+@dataclass(frozen=True)
+class Silence:
+    """Why there is no reply that can be read; another time there may be one, or not (`lasting`)."""
+
+    why: str
+    lasting: bool
+
+
+Heard = Mapping[str, Any] | Silence
 """A reply as the JSON object that was asked for, or why there is none."""
 
-SUFFICIENCY, NECESSITY = "sufficiency", "necessity"
+PRIMARY, SUFFICIENCY, NECESSITY = "primary", "sufficiency", "necessity"
 
 RETRIES = 2
 """How often a reply that cannot be read is asked for again."""
@@ -35,25 +45,26 @@ _NOT_CHECKED = "not checked: "
 def with_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Journal) -> list[Case]:
     """Return cases in whose inferred names the model put the one first that the task is about.
 
-    Where it names none of the candidates, the order stays as it was, and the case says so.
+    Where it names none of the candidates, the order stays as it was, and the case says so; so it does where the model
+    could not be asked, until it can be.
     """
     choices = {case.id: [name for name in case.candidates if targets.resolve(name).targets] for case in cases}
     open_cases = [case for case in cases if len(choices[case.id]) > 1]
     questions = [
-        filled("primary", question=case.query, candidates="\n".join(f"- {name}" for name in choices[case.id]))
+        filled(PRIMARY, question=case.query, candidates="\n".join(f"- {name}" for name in choices[case.id]))
         for case in open_cases
     ]
-    said = dict(
-        zip((c.id for c in open_cases), _heard(llm, questions, "primary", "mine: primary", journal), strict=True)
-    )
+    said = dict(zip((c.id for c in open_cases), _heard(llm, questions, PRIMARY, "mine: primary", journal), strict=True))
     return [_chosen(case, said[case.id], choices[case.id]) if case.id in said else case for case in cases]
 
 
 def _chosen(case: Case, heard: Heard, choices: Sequence[str]) -> Case:
-    picked = heard if isinstance(heard, str) else str(heard["primary"])
-    if isinstance(heard, str) or picked not in choices:
-        why = picked if isinstance(heard, str) else f"the model named {picked}"
+    if isinstance(heard, Silence) and not heard.lasting:
+        return replace(case, unheard=heard.why)
+    if isinstance(heard, Silence) or str(heard["primary"]) not in choices:
+        why = heard.why if isinstance(heard, Silence) else f"the model named {heard['primary']}"
         return replace(case, metadata={**case.metadata, "primary_by": f"specificity, for {why}"[:200]})
+    picked = str(heard["primary"])
     names = (picked, *(name for name in case.names if name != picked))
     return replace(case, names=names, metadata={**case.metadata, "primary_by": "language model"})
 
@@ -61,9 +72,10 @@ def _chosen(case: Case, heard: Heard, choices: Sequence[str]) -> Case:
 def forward_checked(queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal) -> list[Query]:
     """Return queries with what the model's answers hold against them; those that are rejected already are not asked.
 
-    What there is no answer to stays doubtful.
+    Nor are those whose primary gold it has yet to pick: another gold is another question. What there is no answer to
+    stays doubtful.
     """
-    asked = [query for query in queries if query.verdict != "rejected"]
+    asked = [query for query in queries if query.verdict != "rejected" and not query.case.unheard]
     given = [_texts(query.golds, targets) for query in asked]
     sufficient = [filled(SUFFICIENCY, question=q.case.query, documents=d) for q, d in zip(asked, given, strict=True)]
     by_chance = [_texts(query.contexts, targets) for query in asked]
@@ -77,12 +89,20 @@ def forward_checked(queries: Sequence[Query], targets: Targets, llm: Chat, journ
     after = {
         query.case.id: _judged(query, from_gold[i], without[2 * i], without[2 * i + 1]) for i, query in enumerate(asked)
     }
-    return [after.get(query.case.id, query) for query in queries]
+    return [after.get(query.case.id) or _postponed(query) for query in queries]
 
 
-def unheard(queries: Sequence[Query]) -> int:
-    """Return how many queries the model has not answered in full."""
-    return sum(any(held.evidence.startswith(_NOT_CHECKED) for held in query.held) for query in queries)
+def unfinished(queries: Sequence[Query]) -> int:
+    """Return of how many queries the model may still say, another time, what it has not."""
+    return sum(query.unfinished for query in queries)
+
+
+def _postponed(query: Query) -> Query:
+    """Return a query that was not asked; where its primary gold is still to be picked, that is held against it."""
+    if not query.case.unheard:
+        return query
+    held = Held(PRIMARY, "doubtful", f"{_NOT_CHECKED}{query.case.unheard}")
+    return replace(query, held=(*query.held, held), unfinished=True)
 
 
 def _judged(query: Query, from_gold: Heard, by_chance: Heard, from_nothing: Heard) -> Query:
@@ -95,14 +115,16 @@ def _judged(query: Query, from_gold: Heard, by_chance: Heard, from_nothing: Hear
     new = tuple(each for each in held if each)
     stays = query.held if new else tuple(h for h in query.held if h.check not in SETTLED_BY_A_MODEL)
     heard = {
-        name: said if isinstance(said, str) else json.dumps(said, ensure_ascii=False) for name, said in told.items()
+        name: said.why if isinstance(said, Silence) else json.dumps(said, ensure_ascii=False)
+        for name, said in told.items()
     }
-    return replace(query, held=(*stays, *new), heard=heard)
+    unfinished = any(isinstance(said, Silence) and not said.lasting for said in told.values())
+    return replace(query, held=(*stays, *new), heard=heard, unfinished=unfinished)
 
 
 def _insufficient(case: Case, heard: Heard) -> Held | None:
-    if isinstance(heard, str):
-        return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{heard}")
+    if isinstance(heard, Silence):
+        return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
     if not _is_true(heard["answerable"]):
         return Held(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
     if case.answers and not _is_expected(case, heard):
@@ -111,8 +133,8 @@ def _insufficient(case: Case, heard: Heard) -> Held | None:
 
 
 def _unneeded(case: Case, heard: Heard, given: str) -> Held | None:
-    if isinstance(heard, str):
-        return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{heard}")
+    if isinstance(heard, Silence):
+        return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
     if _is_true(heard["answerable"]) and (not case.answers or _is_expected(case, heard)):
         return Held(NECESSITY, "rejected", f"the model answers it from {given}: {str(heard.get('answer'))[:100]!r}")
     return None
@@ -138,22 +160,26 @@ def _texts(documents: Sequence[int], targets: Targets) -> str:
 
 def _heard(llm: Chat, questions: Sequence[str], key: str, purpose: str, journal: Journal) -> list[Heard]:
     """Return what each question was answered; replies without a JSON object that has `key` are asked for again."""
-    found: list[Heard] = ["nobody was asked"] * len(questions)
+    found: dict[int, Heard] = {}
     waiting = list(range(len(questions)))
     for attempt in range(RETRIES + 1):
         asked = [questions[position] + "\n" * attempt for position in waiting]  # a cache takes it for another question
+        unreadable = []
         for place, outcome in journal.answers(llm, asked, purpose):
             position = waiting[place]
-            found[position] = str(outcome) if isinstance(outcome, ChatError) else _read(outcome.text, key)
-        waiting = [p for p in waiting if isinstance(found[p], str) and str(found[p]).startswith(_UNREADABLE)]
-    return found
+            if isinstance(outcome, ChatError):
+                found[position] = Silence(str(outcome), outcome.kind in LASTING and not outcome.final)
+            elif (said := _read(outcome.text, key)) is not None:
+                found[position] = said
+            else:
+                found[position] = Silence(f"unreadable reply: {' '.join(outcome.text.split())[:200]}", lasting=True)
+                unreadable.append(position)
+        waiting = sorted(unreadable)
+    return [found[position] for position in range(len(questions))]
 
 
-_UNREADABLE = "unreadable reply: "
-
-
-def _read(text: str, key: str) -> Heard:
-    """Return the first JSON object in a reply that has a key."""
+def _read(text: str, key: str) -> Mapping[str, Any] | None:
+    """Return the first JSON object in a reply that has a key, None where there is none."""
     for start in (match.start() for match in re.finditer(r"\{", text)):
         try:
             content, _ = json.JSONDecoder().raw_decode(text, start)
@@ -161,4 +187,4 @@ def _read(text: str, key: str) -> Heard:
             continue
         if isinstance(content, dict) and key in content:
             return content
-    return f"{_UNREADABLE}{' '.join(text.split())[:200]}"
+    return None

@@ -15,7 +15,8 @@ from retrievers.bm25 import BM25
 from retrievers.chat import Chat, ChatError
 from retrievers.store import MemoryStore
 from runner.datasets.duplicates import similarity
-from runner.generation.mining.base import Case, Material, Mining, Query
+from runner.generation.mining.base import Case, Held, Material, Mining, Query
+from runner.generation.mining.forward import unfinished
 from runner.generation.mining.mine import kept, mined
 from runner.generation.mining.output import write
 from runner.llm.journal import Journal
@@ -226,6 +227,41 @@ def test_a_model_picks_the_primary_of_names_that_were_inferred(
     query = mine(mining(always("Tool, I think.")))["fix:one"]
     assert [material.targets.all[gold].id for gold in query.golds] == [SEQUENTIAL]
     assert query.case.metadata["primary_by"].startswith("specificity, for unreadable reply: Tool")
+
+
+def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_its_gold_not_judged_before(
+    material: Material, tmp_path: Path
+) -> None:
+    """Judged now, with another gold, it would have to be judged and paid for again."""
+
+    def out_of_reach(question: str, before: int) -> Answer:
+        return ChatError("no answer in time", "timeout") if "mainly about" in question else model()(question, before)
+
+    journal, first, second = tmp_path / "journal.jsonl", Scripted(out_of_reach), Scripted(model())
+    asked = mined(mining(first), material, MemoryStore(), Journal(journal))
+    left = [query for query in asked if query.unfinished]
+    assert unfinished(asked) == len(left) == sum("mainly about" in question for question in first.asked) > 0
+    assert {query.held[-1] for query in left} == {Held("primary", "doubtful", "not checked: no answer in time")}
+    judged = [question for question in first.asked if "mainly about" not in question]
+    assert judged
+    assert not any(query.case.query in question for query in left for question in judged)
+
+    again = mined(mining(second), material, MemoryStore(), Journal(journal))
+    whole = Scripted(model())
+    assert again == mined(mining(whole), material, MemoryStore(), Journal(tmp_path / "other.jsonl"))
+    assert unfinished(again) == 0
+    assert sorted(judged + second.asked) == sorted(whole.asked)
+
+
+@pytest.mark.parametrize(
+    "silence", ["Who knows?", ChatError("it will not say", "refusal"), ChatError("too long", "request")]
+)
+def test_what_a_model_would_not_say_another_time_either_is_finished(
+    material: Material, tmp_path: Path, silence: Answer
+) -> None:
+    queries = mined(mining(always(silence)), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    assert unfinished(queries) == 0
+    assert all(query.verdict != "verified" for query in queries)
 
 
 def test_unreadable_replies_are_asked_for_again(mine: Callable[..., dict[str, Query]]) -> None:

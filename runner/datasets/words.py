@@ -1,0 +1,82 @@
+"""Where the words of a text begin, and where its sentences end. It knows nothing of chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+# A word of a script that is written without spaces is hard to tell: there each character counts.
+_SPACELESS = "".join(
+    rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
+)
+_PATTERNS = {
+    " ": r"\s",
+    "d": rf"[{_SPACELESS}&&\p{{M}}]",  # marks, such as vowels above a letter
+    "c": rf"[{_SPACELESS}&&\w]",
+    "p": rf"[{_SPACELESS}]",
+    "m": r"\p{M}",
+    "w": r"\w",
+    "'": "['’]",
+    ".": r"[\s\S]",
+}
+_KINDS = {kind: regex.compile(pattern, regex.VERSION1) for kind, pattern in _PATTERNS.items()}
+
+_OPENED = re.compile(r" ([.'p]+)([wmcd])")
+_MARKED = re.compile(r"[cdp][dm_]+")
+_JOINING = re.compile(r"'(?<=w')(?=w)")
+_WORD, _CHARACTER = b"wc"
+
+_ABBREVIATIONS = "Dr|Mr|Mrs|Ms|Prof|St|Sr|Jr|vs|cf|No|Nr|Fig|Sec|approx|ca|bzw|usw|Sra|Mme"
+_END_OR_LINE = re.compile(r"[.!?…؟۔।॥。！？｡\n]")
+_SENTENCE_END = regex.compile(
+    rf"[.!?…؟۔।॥][\"'”’»)\]*_]{{0,4}}(?<!\b(?:\p{{L}}|{_ABBREVIATIONS})\.)\s++(?!\p{{Ll}})"  # not: J. Smith
+    r"|[。！？｡][」』”’）】]{0,4}(?![」』”’）】。！？｡])"
+    r"|\n[^\S\n]*\n\s*+"  # the end of a paragraph
+    r"|\n(?=[^\S\n]*(?:[-*+•]|\d+[.)])\s)"  # the next item of a list
+)
+
+
+class _KindOf(dict[int, str]):
+    """The kind of each character that has occurred, by its code."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = kind = next(kind for kind, pattern in _KINDS.items() if pattern.match(character))
+        return kind
+
+
+_kind_of = _KindOf()
+
+
+def word_starts(text: str) -> NDArray[np.intp]:
+    """Return where the words of a text begin, in rising order.
+
+    A word is a run of letters and digits, apostrophes in it included; in scripts that are written without spaces, a
+    character with its marks. What opens it, as a quotation mark or a bracket does, is its beginning. The text is spelt
+    out by kinds of characters, and these are looked at all at once.
+    """
+    kinds = _OPENED.sub(_as_one, f" {text.translate(_kind_of)}")
+    kinds = _MARKED.sub(lambda found: found[0][0].ljust(len(found[0]), "_"), kinds)
+    kinds = kinds.replace("d", "c").replace("p", "c").replace("m", "w")
+    spelt = np.frombuffer(_JOINING.sub("w", kinds).encode(), dtype=np.uint8)
+    here, before = spelt[1:], spelt[:-1]
+    return np.flatnonzero((here == _CHARACTER) | ((here == _WORD) & (before != _WORD)))
+
+
+def _as_one(opened: re.Match[str]) -> str:
+    """Return a word's first character in the place of what opens it."""
+    signs, first = opened.groups()
+    return f" {first}{('w' if first in 'wm' else '_') * len(signs)}"
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield where the sentences of a text end, the white space behind each included; items of a list are sentences."""
+    last = 0
+    for sign in _END_OR_LINE.finditer(text):
+        if sign.start() >= last and (end := _SENTENCE_END.match(text, sign.start())):
+            last = end.end()
+            yield last
