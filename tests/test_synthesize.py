@@ -72,6 +72,11 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
     ("overrides", "message"),
     [
         (["source.path=nowhere"], "error: source.path=nowhere: does not exist"),
+        (
+            ["source.path=beir"],
+            "error: beir/corpus.jsonl:1: 'doc_id' is missing; there are _id, text: a chunk has doc_id",
+        ),
+        (["source.path=x.py"], "x.py: what is it? Chunks are in .jsonl, .parquet or .json, or a folder of these, doc"),
         (["generator=llm"], "error: generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)"),
         (["validation=llm"], "error: validation: mode=llm asks a language model"),
         (["types=[keywords]"], "error: types: there is no query type 'keywords': did you mean keyword?"),
@@ -89,6 +94,9 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
 def test_a_mistake_is_told_in_one_line(
     here: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
 ) -> None:
+    (here / "beir").mkdir()
+    (here / "beir/corpus.jsonl").write_text('{"_id": "d1", "text": "a"}\n')
+    (here / "x.py").touch()
     assert main(["synthesize", "output=out.jsonl", *overrides, QUIET]) == 2
     told = capsys.readouterr().err
     assert message in told
@@ -139,6 +147,10 @@ def test_a_language_model_that_stops_leaves_a_journal_and_the_same_command_goes_
         assert len({asked.question for asked in server.asked}) == len(server.asked)
     assert (here / "out.jsonl").exists()
     assert not (here / "out.jsonl.journal.jsonl").exists()
+    config = orjson.loads((here / "out.jsonl.summary.json").read_bytes())["config"]
+    assert set(config["generator"]["llm"]) == {
+        "_target_", "model", "base_url", "temperature", "max_tokens", "seed"
+    }  # nothing of a machine, nor of a budget  # fmt: skip
 
 
 @pytest.fixture

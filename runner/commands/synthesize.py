@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import ConfigError, build
     from runner.config.values import public, resolved, store_path
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
+    from runner.generation.synthesis.loading import check_source
     from runner.generation.synthesis.output import REJECTED, write
     from runner.generation.synthesis.pipeline import synthesize
     from runner.generation.synthesis.summary import by_type, figures, summary
@@ -42,8 +44,8 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError("output: is required: the file that queries go into")
     output = Path(config["output"]).expanduser()
     synthesis, tracking = _synthesis(config), build(config["tracking"], "tracking")
-    read = config["source"].get("path")
-    check_output(output, *([Path(str(read)).expanduser()] if read else []))
+    check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
+    check_source(synthesis.source)  # before a tracker is waited for
     store, journal = DiskStore(store_path(config)), Journal(beside(output, JOURNAL))
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
@@ -57,7 +59,7 @@ def main(cfg: DictConfig) -> int:
         finally:
             if spent := spending([synthesis]):
                 console.note(spent)
-        decided = public({name: config[name] for name in DECIDING})
+        decided = public(_deciding({name: config[name] for name in DECIDING}, synthesis))
         told = summary(outcome, types, decided)
         write(output, outcome, told)
         journal.forget()
@@ -98,6 +100,16 @@ def _synthesis(config: Mapping[str, Any]) -> Synthesis:
     if isinstance(getattr(made.generator, "llm", None), NoLLM):
         raise ConfigError("generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)")
     return made
+
+
+def _deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
+    """Return a config without the settings that decide nothing of what is made: those that its repr leaves out."""
+    idle = {each.name for each in fields(made) if not each.repr} if is_dataclass(made) else set()
+    kept = {key: value for key, value in config.items() if key not in idle}
+    return {
+        key: _deciding(value, getattr(made, key, None)) if isinstance(value, Mapping) else value
+        for key, value in kept.items()
+    }
 
 
 def _exhausted(outcome: Outcome, count: int | None) -> str:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from retrievers.chat import Chat, ChatError, Reply
+from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
-
-LASTING = frozenset({"refusal", "empty", "request", "denied"})
-"""The kinds of error that are about the question, which would go the same another time."""
 
 MEANT_FOR_ALL = 3
 """From how many questions on an error that met all of them is about none of them: a wrong setting, a key's rights."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Self
 
+import regex
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
@@ -29,6 +30,23 @@ GAPS = {"goldens", "distractors", "least", "most"}
 
 FEEDBACK = "\n\nYour last reply was:\n$query\n\nIt cannot be used: $fault. Write another one."
 
+_AROUND = " *`\t"
+_THOUGHT = "</think>"
+_MARK = regex.compile(r"^(?:[-*•>]|\d{1,2}[.)])\s+")
+_PREAMBLE = regex.compile(
+    r"^(?:(?:sure|certainly|of course|okay|ok|absolutely|great)[!.,:]+\s*)?(?:here(?:['’]s| is| are)\b[^:]*:\s*)?",
+    regex.IGNORECASE,
+)
+_NAME = regex.compile(
+    r"^(?:(?:search|test|user|possible|new) )?(?:query|question|snippet|answer)(?: \d+)?[ *]*:[ *]*", regex.IGNORECASE
+)
+_QUOTED = regex.compile(r"""^["“'‘«]([^"“”«»]+)["”'’»][.?!]?$""")
+_OF_PASSAGES = regex.compile(
+    r"\b(?:the|this|these|both|first|second|given|provided|each) passages?\b|\bpassage \d", regex.IGNORECASE
+)
+
+OF_PASSAGES = "speaks of passages"
+
 _SAYS: Mapping[str, str] = {
     "empty": "there was no query in it",
     "too short": "it has fewer words than asked for",
@@ -36,6 +54,7 @@ _SAYS: Mapping[str, str] = {
     "names its document": "it names the document by its identifier",
     "not verbatim": "it does not stand in a passage word for word",
     "copied": "it repeats a passage word for word",
+    OF_PASSAGES: "it speaks of the passages, which nobody who asks has seen",
 }
 
 
@@ -124,19 +143,24 @@ class ByModel:
             return Draft("", "refused"), ""
         query = query_in(reply.text)
         fault = self.limits.fault(query, chunks, want)
+        if not fault and want.query_type != "exact_snippet" and _OF_PASSAGES.search(query):
+            fault = OF_PASSAGES
         return (Draft("", fault) if fault else Draft(query)), query
 
 
 def query_in(reply: str) -> str:
-    """Return the query in a reply: its last line with words, without a name before it and quotes or fences around."""
-    lines = [line.strip() for line in reply.splitlines() if line.strip(" `\"'*-\t")]
-    query = lines[-1] if lines else ""
-    head, colon, rest = query.partition(":")
-    if colon and head.strip("* ").lower() in ("query", "question", "search query", "snippet", "answer"):
-        query = rest
-    query = query.strip(" *`\t")
-    quoted = len(query) > 1 and query[0] + query[-1] in ('""', "''", "“”", "‘’", "«»")
-    return query[1:-1].strip() if quoted else query
+    """Return the query in a reply, without a name before it, and quotes, marks of a list or fences around; "" for none.
+
+    Small models say more than they are asked for: what they think, "Sure! Here is a query:", and what they made of it.
+    So a line that is named a query is one, the last of several; else the first that announces nothing.
+    """
+    lines = [line.strip() for line in reply.rpartition(_THOUGHT)[2].splitlines() if not line.strip().startswith("```")]
+    said = [_PREAMBLE.sub("", _MARK.sub("", line).strip(_AROUND)) for line in lines]
+    said = [line for line in said if line.strip("\"'") and (_NAME.match(line) or not line.endswith(":"))]
+    named = [rest for line in said if (name := _NAME.match(line)) and (rest := line[name.end() :])]
+    query = (named[-1:] or [line for line in said if not _NAME.match(line)][:1] or [""])[0].strip(_AROUND)
+    quoted = _QUOTED.match(query)
+    return str(quoted[1] if quoted else query).strip()
 
 
 def _shown(chunks: Chunks, positions: Sequence[int]) -> str:

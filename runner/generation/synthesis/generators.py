@@ -33,8 +33,8 @@ class Deterministic:
     `lexicon` is where other words for a word come from: a file with words of one meaning on each line, a folder of
     WordNet's files, or "cooccurrence", which takes related words from the chunks themselves; null for none, and then
     there are no `low_overlap` queries. At most `most_overlap` of the terms of these are in a golden. Of questions and
-    told needs it is a share that is drawn between the bounds of `overlap`, as far as there are other words for the
-    rest. The `analyzer` says what a term is and which words say nothing.
+    told needs it is a share that is drawn between the bounds of `overlap`, as far as phrases of two words
+    allow. The `analyzer` says what a term is and which words say nothing.
     """
 
     analyzer: Analyzer = Analyzer()

@@ -11,12 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from retrievers.analyzer import Analyzer
 from retrievers.store import fingerprint_of
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
+from runner.generation.synthesis.language import ENGLISH
 from runner.generation.synthesis.terms import Terms, terms_of
+from runner.generation.synthesis.usage import Usage, usage_of
 
 Synonyms = Callable[[str], Sequence[str]]
 """Returns other words for a word, the best first."""
@@ -45,11 +48,51 @@ def check_lexicon(path: str) -> None:
 
 
 def synonyms_in(path: str, chunks: Chunks, analyzer: Analyzer) -> Synonyms:
-    """Return the synonyms that a lexicon has; a word that it has not is looked up as the first with the same stem."""
+    """Return the synonyms that a lexicon has; those of a word in the plural, as one, are such too.
+
+    A lexicon that comes with this program, and WordNet, know English: where the chunks are in another language there
+    are no synonyms.
+    """
     if path == COMPANY:
-        return _Company(terms_of(chunks, analyzer)).of
-    groups, base = _groups(str(_place(path)), analyzer)
-    return lambda word: groups.get(word.lower()) or groups.get(base.get(_stem(word, analyzer), ""), ())
+        return _Company(terms_of(chunks, analyzer), usage_of(chunks, analyzer)).of
+    place = _place(path)
+    is_english = path.startswith(BUNDLED) or place.is_dir()
+    if is_english and usage_of(chunks, analyzer).language != ENGLISH:
+        return lambda word: ()
+    groups, base = _groups(str(place), analyzer)
+
+    def of(word: str) -> Sequence[str]:
+        small = word.lower()
+        if small in groups:
+            return groups[small]
+        first = base.get(_stem(small, analyzer), "")
+        form = next((form for form in FORMS if first and small in form(first)), None)
+        return tuple(anew for other in groups[first] for anew in form(other)) if form else ()
+
+    return of
+
+
+def _with_s(word: str) -> Sequence[str]:
+    """Return the plural of a noun, the third person of a verb."""
+    if regex.search(r"[^aeiou]y$", word):
+        return (f"{word[:-1]}ies",)
+    return (f"{word}es",) if regex.search(r"(?:s|x|z|ch|sh)$", word) else (f"{word}s",)
+
+
+def _with_ed(word: str) -> Sequence[str]:
+    """Return what may be the past of a verb."""
+    if regex.search(r"[^aeiou]y$", word):
+        return (f"{word[:-1]}ied",)
+    return (f"{word}d",) if word.endswith("e") else (f"{word}ed", f"{word}{word[-1:]}ed")
+
+
+def _with_ing(word: str) -> Sequence[str]:
+    """Return what may be the participle of a verb."""
+    return (f"{word[:-1]}ing",) if regex.search(r"[^e]e$", word) else (f"{word}ing", f"{word}{word[-1:]}ing")
+
+
+FORMS = (_with_s, _with_ed, _with_ing)
+"""The regular forms of English words; one that there is not is a word that no chunk has."""
 
 
 def lexicon_identity(path: str) -> str:
@@ -126,7 +169,7 @@ def _lines(file: Path) -> list[str]:
 class _Company:
     """Words that stand in the same company, by latent semantic analysis of the chunks: related, at times opposite."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, usage: Usage) -> None:
         from scipy.sparse import csc_matrix, diags_array
         from sklearn.preprocessing import normalize
         from sklearn.utils.extmath import randomized_svd
@@ -139,6 +182,10 @@ class _Company:
         _, strengths, right = randomized_svd(matrix, min(_DIMENSIONS, *shape), n_iter=4, random_state=0)
         self._vectors = normalize(right.T * strengths).astype(np.float32)
         self._terms = terms
+        words: dict[str, str] = {}
+        for word, _ in usage.frequencies.most_common():
+            words.setdefault(_stem(word, terms.analyzer), word)
+        self._words = words
         self._usual = np.flatnonzero(postings.frequencies >= _LEAST_CHUNKS)
 
     def of(self, word: str) -> Sequence[str]:
@@ -147,4 +194,5 @@ class _Company:
             return ()
         near = self._vectors[self._usual] @ self._vectors[position]
         best = self._usual[np.argsort(-near, kind="stable")[: _NEAREST + 1]]
-        return [self._terms.postings.vocabulary[at] for at in best if at != position]
+        near_terms = [self._terms.postings.vocabulary[at] for at in best if at != position]
+        return [self._words[term] for term in near_terms if term in self._words]

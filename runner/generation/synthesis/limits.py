@@ -5,8 +5,11 @@ It knows nothing of how queries are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
+from pathlib import Path
+from string import punctuation
 from types import MappingProxyType
 from typing import Annotated
 
@@ -15,6 +18,7 @@ from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.objects import suggestion
+from runner.datasets.folder import is_document
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Wanted
 
 CAPS: Mapping[str, int] = MappingProxyType({
@@ -32,9 +36,15 @@ A_TERM = 4
 SHORTEST_ID = 3
 """An identifier of fewer characters is an ordinary number too often to be held against a query."""
 
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_TOKENS = regex.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
-_WORDS = regex.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+(?:['’][^\W{_UNSPACED}]+)*")
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts that are written without spaces between words, as a regular expression has them between brackets."""
+
+ORDINARY = 2
+"""A plain word that chunks of so many other documents have is an ordinary one, though a document is called by it."""
+
+_PLAIN = regex.compile(r"\p{L}[\p{Ll}\p{Lo}]*")
+_TOKENS = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_WORDS = regex.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*")
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -80,7 +90,7 @@ class Limits:
         if not least <= n_tokens <= most:
             return "too short" if n_tokens < least else "too long"
         goldens = wanted.bundle.goldens
-        if names_document(query, [chunks.doc_ids[golden] for golden in goldens]):
+        if names_document(query, [chunks.doc_ids[golden] for golden in goldens], ordinary_ids(chunks)):
             return "names its document"
         if wanted.query_type == "exact_snippet":
             return "" if any(query in chunks.texts[golden] for golden in goldens) else "not verbatim"
@@ -111,10 +121,33 @@ def copied(query: str, text: str) -> float:
     return longest / len(asked) if longest > A_TERM else 0.0
 
 
-def names_document(query: str, doc_ids: Sequence[str]) -> bool:
-    """Tell whether a query has a document's identifier, as a word or as words in a row, whatever joins them."""
+def names_document(query: str, doc_ids: Sequence[str], ordinary: Collection[str] = ()) -> bool:
+    """Tell whether a query has a document's identifier, as a word or as words in a row, whatever joins them.
+
+    One that is an `ordinary` word is meant only where it is written as the name of a file of Markdown or text.
+    """
     asked = _spelt(query)
-    return any(_spelt(doc_id) in asked for doc_id in doc_ids if len(doc_id) >= SHORTEST_ID)
+    names = (token.strip(punctuation).lower() for token in tokens(query))
+    files = {Path(name).stem for name in names if is_document(Path(name))}
+    return any(
+        doc_id.lower() in files if doc_id in ordinary else _spelt(doc_id) in asked
+        for doc_id in doc_ids
+        if len(doc_id) >= SHORTEST_ID
+    )
+
+
+@lru_cache(maxsize=2)
+def ordinary_ids(chunks: Chunks) -> frozenset[str]:
+    """Return the documents' identifiers that are ordinary words: plain ones, which other documents use as well.
+
+    What has a digit, a capital after the first letter, or anything that is no letter, is none.
+    """
+    plain = {doc_id: doc_id.lower() for doc_id in chunks.doc_ids if _PLAIN.fullmatch(doc_id)}
+    users: dict[str, set[str]] = {word: set() for word in plain.values()}
+    for doc_id, text in zip(chunks.doc_ids, chunks.texts, strict=True) if plain else ():
+        for word in users.keys() & set(words(text)):
+            users[word].add(doc_id)
+    return frozenset(doc_id for doc_id, word in plain.items() if len(users[word] - {doc_id}) >= ORDINARY)
 
 
 def _spelt(text: str) -> str:

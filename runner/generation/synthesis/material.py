@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 
 import regex
 
 from runner.generation.synthesis.base import Bundle, Chunks
+from runner.generation.synthesis.language import language_of
 from runner.generation.synthesis.limits import words
+from runner.generation.synthesis.phrases import LONGEST_PHRASE, Phrasing, spans
 from runner.generation.synthesis.prose import Prose, prose_of
-from runner.generation.synthesis.terms import Terms, content, function_words
-
-LONGEST_PHRASE = 4
+from runner.generation.synthesis.terms import Terms, content
+from runner.generation.synthesis.usage import Usage, usage_of
 
 _STATEMENTS = 4
 """How many sentences tell the gist of a chunk: who asks for the rest has read it."""
@@ -30,11 +30,7 @@ _HEADING = 3
 _USUAL = 10
 """Of a word in so many chunks, half of those who ask are taken to know it."""
 
-_EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`|/\\<>=–—-"
-_CUT = regex.compile(r"[,;:!?()\[\]{}\"“”«»…|–—]|\.(?=\s|$)")
 _NUMBERING = regex.compile(r"^(?:\d+[.)]|\d+(?:\.\d+)+\.?|step\s+\d+[:.]?)\s+", regex.IGNORECASE)
-_IDENTIFIER = regex.compile(r"\p{Ll}\p{Lu}|\w[._/:]\w|_|\p{Lu}{2}|\p{L}\d|\p{Ll}-\p{Ll}+-\p{Ll}")
-_GARBAGE = regex.compile(r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]")
 
 _SPECIFIC = 0.5
 """A heading is about its section alone if a word of it has at least this share of the largest IDF there is."""
@@ -72,18 +68,20 @@ class Material:
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """Return what the first golden says above all: headings that say as much as a sentence, and such sentences."""
-        headings = [heading for heading in self.prose.headings if len(self.content_words(heading)) > LONGEST_PHRASE]
+        headings = [
+            heading for heading in self.prose.headings if len(self.phrasing.content_words(heading)) > LONGEST_PHRASE
+        ]
         return tuple(dict.fromkeys([*headings[::-1], *self.sentences]))[:_STATEMENTS]
 
     def _gist(self, sentence: str) -> float:
-        weights = [self.weights[word] for word in set(self.content_words(sentence))]
+        weights = [self.weights[word] for word in set(self.phrasing.content_words(sentence))]
         return sum(weights) / math.sqrt(len(weights)) if weights else 0.0
 
     @cached_property
     def counts(self) -> Counter[str]:
         """Return how often the prose has each word, headings counted as if said several times."""
-        sentences = Counter(word for text in self.prose.sentences for word in self.content_words(text))
-        headings = Counter(word for text in self.prose.headings for word in self.content_words(text))
+        sentences = Counter(word for text in self.prose.sentences for word in self.phrasing.content_words(text))
+        headings = Counter(word for text in self.prose.headings for word in self.phrasing.content_words(text))
         return sentences + Counter({word: _HEADING * count for word, count in headings.items()})
 
     @cached_property
@@ -111,35 +109,24 @@ class Material:
         n_chunks = self.terms.n_chunks_with(word)
         return self.counts[word] * n_chunks / (n_chunks + _USUAL)
 
-    def content_words(self, text: str) -> list[str]:
-        """Return the words of a text that say something, as they are written, but for capitals that mean nothing."""
-        return [word for run in self.runs(text) for word in run]
+    @cached_property
+    def usage(self) -> Usage:
+        """Return how all chunks use their words."""
+        return usage_of(self.chunks, self.terms.analyzer)
 
-    def runs(self, text: str) -> Iterator[list[str]]:
-        """Yield words in a row with no word that says nothing, and no punctuation, between them.
-
-        Rose et al. (2010), Automatic keyword extraction from individual documents, takes such rows as candidates.
-        """
-        idle = function_words(self.terms.analyzer.stopwords)
-        for part in _CUT.split(text):
-            run: list[str] = []
-            for piece in (piece.strip(_EDGES) for piece in part.split()):
-                word = piece if is_identifier(piece) else piece.lower()
-                if word.lower() in idle or _GARBAGE.search(word) or not self.terms.analyzer.terms(word):
-                    yield run
-                    run = []
-                else:
-                    run.append(word)
-            yield run
+    @cached_property
+    def phrasing(self) -> Phrasing:
+        """Return how the first golden is cut into phrases, as its language asks."""
+        language = language_of(content(self.chunks, self.bundle.goldens[0]), self.usage.language)
+        return Phrasing(language, self.usage, self.terms.analyzer)
 
     @cached_property
     def phrases(self) -> tuple[str, ...]:
         """Return phrases of the prose, those that say most first; none is part of an earlier one."""
         found: Counter[tuple[str, ...]] = Counter()
         for text in (*self.prose.headings, *self.sentences):
-            for run in self.runs(text):
-                found.update(_spans(run))
-        ranked = sorted(found, key=lambda phrase: (-self._score(phrase, found[phrase]), phrase))
+            found.update(self.phrasing.phrases(text))
+        ranked = sorted(found, key=lambda phrase: (-self.score(phrase, found[phrase]), phrase))
         kept: dict[str, None] = {}
         for phrase in ranked[:60]:
             joined = " ".join(phrase)
@@ -147,10 +134,11 @@ class Material:
                 kept[joined] = None
         return tuple(kept)
 
-    def _score(self, phrase: Sequence[str], count: int) -> float:
+    def score(self, phrase: Sequence[str], count: int = 1) -> float:
+        """Return how much a phrase says that the prose has so many times."""
         if all(word.replace(".", "").isdigit() for word in phrase):
             return 0.0
-        mean = sum(self.weights[word] for word in phrase) / len(phrase)
+        mean = sum(self.weights.get(word, 0.0) for word in phrase) / len(phrase)
         return mean * (1 + math.log(len(phrase))) * (1 + math.log(count))
 
     @cached_property
@@ -163,50 +151,46 @@ class Material:
         return tuple(by_stem.values())
 
     @cached_property
+    def _telling_headings(self) -> list[str]:
+        """Return the headings that few documents have."""
+        headings = [str(_NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
+        return [each for each in headings if self.phrasing.content_words(each) and not self.usage.is_common(each)]
+
+    @property
+    def is_headed(self) -> bool:
+        """Return whether a heading says what the chunk is about."""
+        return bool(self._telling_headings)
+
+    @cached_property
     def subject(self) -> str:
         """Return what the chunk is about: its innermost heading, with the outermost where that says too little."""
-        headings = [str(_NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
-        headings = [heading for heading in headings if self.content_words(heading)]
+        headings = self._telling_headings
         if not headings:
             return next(iter(self.phrases), "")
         inner, outer = headings[-1], headings[0]
         if inner == outer or self.is_specific(inner):
             return inner
-        return outer if len(self.content_words(outer)) > 2 * LONGEST_PHRASE else f"{inner} {outer}"
+        return outer if len(self.phrasing.content_words(outer)) > 2 * LONGEST_PHRASE else f"{inner} in {outer}"
 
     def is_specific(self, heading: str) -> bool:
         """Tell a heading that names its matter from one that many chunks have, as "Overview"."""
         most = math.log1p(len(self.chunks))
-        return max(map(self.terms.weight, self.content_words(heading)), default=0.0) >= _SPECIFIC * most
+        return max(map(self.terms.weight, self.phrasing.content_words(heading)), default=0.0) >= _SPECIFIC * most
 
     @cached_property
     def topic(self) -> str:
         """Return the subject in few words."""
-        said = self.content_words(self.subject)
+        said = self.phrasing.content_words(self.subject)
         if len(said) <= LONGEST_PHRASE + 1:
             return " ".join(dict.fromkeys(said))
-        spans = [span for run in self.runs(self.subject) for span in _spans(run)]
-        best = max(spans, key=lambda span: (sum(self.weights.get(word, 0.0) for word in span), span), default=())
+        parts = [part for _, run in self.phrasing.runs(self.subject) for part in spans(run)]
+        best = max(parts, key=lambda part: (sum(self.weights.get(word, 0.0) for word in part), part), default=())
         return " ".join(best)
-
-
-def is_identifier(word: str) -> bool:
-    """Tell a name out of code, or an acronym, from an ordinary word."""
-    return bool(_IDENTIFIER.search(word))
 
 
 @lru_cache(maxsize=1024)
 def _prose(text: str, title: str) -> Prose:
     return prose_of(text, title)
-
-
-def _spans(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield rows of at most four different words within a row: the whole of a short one."""
-    for size in range(1, LONGEST_PHRASE + 1):
-        for at in range(len(run) - size + 1):
-            span = tuple(run[at : at + size])
-            if len(set(span)) == size and not any(a == b for a, b in pairwise(span)):
-                yield span
 
 
 def _overlapping(phrase: str, other: str) -> bool:

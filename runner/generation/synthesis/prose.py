@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import regex
 
+from runner.generation.synthesis.limits import tokens
+
 _FRONT_MATTER = regex.compile(r"\A\s*---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", regex.DOTALL)
 _TITLE = regex.compile(r"^title:[ \t]*(.+?)[ \t]*$", regex.MULTILINE)
 _FENCE = regex.compile(r"^[ \t>]*(?P<mark>```+|~~~+).*?(?:^[ \t>]*(?P=mark)[ \t]*$|\Z)", regex.MULTILINE | regex.DOTALL)
@@ -91,7 +93,7 @@ def prose_of(text: str, title: str = "") -> Prose:
     sentences = [sentence for block in blocks for sentence in _sentences(plain_text(block))]
     return Prose(
         tuple(dict.fromkeys(filter(None, plain))),
-        tuple(dict.fromkeys(sentence for sentence in sentences if len(sentence.split()) > 2)),
+        tuple(dict.fromkeys(sentence for sentence in sentences if len(tokens(sentence)) > 2)),
         tuple(passage for passage in _passages(blocks) if passage in text),
     )
 

@@ -1,4 +1,4 @@
-"""Sentences in fewer or other words, and with a word asked for.
+"""Phrases in other words, in frames that ask about them, and sentences with a word asked for.
 
 It knows nothing of the types of queries.
 """
@@ -12,22 +12,34 @@ from functools import cached_property
 
 import regex
 
+from runner.generation.synthesis.language import ENGLISH
 from runner.generation.synthesis.lexicon import Synonyms
 from runner.generation.synthesis.limits import Limits
-from runner.generation.synthesis.material import Material, is_identifier
-from runner.generation.synthesis.terms import content, function_words
+from runner.generation.synthesis.material import Material
+from runner.generation.synthesis.phrases import is_identifier
+from runner.generation.synthesis.terms import content, shares
 
-_AROUND = ",;:()[]\"'“”"
+FEWEST_CHUNKS = 2
+"""A word that fewer chunks have is no other word for another: nobody says it here."""
 
-_FEWEST = 3
-"""How many words of a sentence stay at least: with fewer it might be any."""
+ENOUGH_CHUNKS = 500
+"""What is not said in fewer chunks might be said all the same."""
+
+_RARER = 0.1
+"""Nor is one that is so much rarer than the word itself."""
 
 NUMBER = regex.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*%?(?![\w-])")
+_AROUND = ",;:()\"'“”"
 _LINKING = regex.compile(
     r"^(?:however|therefore|thus|moreover|furthermore|for example|in addition|finally|note that|as a result|hence|"
     r"in this case|by default|also)\b,?\s*",
     regex.IGNORECASE,
 )
+_PLURAL = regex.compile(r"[^su]s$")
+GAP = "___"
+
+_AS_IT_IS = 0.25
+"""How often a noun keeps its number, though it has another."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +59,14 @@ class Task:
         chunks, terms = self.material.chunks, self.material.terms.analyzer.tokens
         return frozenset(term for at in self.material.bundle.goldens for term in terms(content(chunks, at)))
 
-    def weight(self, word: str) -> float:
-        """Return how likely somebody asks by a word who has not read the golden."""
-        return self.material.weights.get(word, 0.0)
+    @property
+    def is_english(self) -> bool:
+        """Return whether there are frames for the language of the golden."""
+        return self.material.phrasing.language == ENGLISH
+
+    def share(self, query: str) -> float:
+        """Return the share of a query's terms that a golden has."""
+        return shares(self.material.terms.analyzer.tokens(query), self.there)
 
 
 def early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
@@ -61,73 +78,98 @@ def early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
     return sorted(keys, key=lambda thing: -keys[thing])[:n]
 
 
-def pieces_of(sentence: str) -> list[str]:
-    """Return the words of a sentence with their punctuation, but for its end and what links it to others."""
-    return str(_LINKING.sub("", sentence)).rstrip(".!? ").split()
+def framed(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: int = 2) -> str:
+    """Return phrases in other words in the gaps of a frame, with at most a share of terms that a golden has.
 
-
-def reworded(task: Task, sentence: str, share: float, fewest: int = 0) -> str:
-    """Return a sentence as one asks who knows what it says and not how.
-
-    What can be said in words that no golden has is said in them. Of the rest those stay that say most: `share` is what
-    they are then of all that says something, or of the sentence where nothing can be said in other words; but no fewer
-    than `fewest` stay. What says nothing stays before a word that does, so that it reads as language.
+    Where other words do not do it, the phrases lose the words before their last one, as a phrase does when somebody
+    says it who does not know the particulars, but keep the `fewest`; the share is more where that is not enough.
     """
-    said = [piece.strip(_AROUND) for piece in pieces_of(sentence)]
-    says = {at: found for at, piece in enumerate(said) if (found := task.material.content_words(piece))}
-    anew = {at: other for at in says if (other := other_word(said[at], task))}
-    rest = sorted(says.keys() - anew.keys(), key=lambda at: (-max(map(task.weight, says[at])), at))
-    stay = int(share * len(anew) / (1 - share)) if anew and share < 1 else int(share * len(rest))
-    there = anew.keys() | set(rest[: max(stay, fewest)])
-    idle = {at for at in range(len(said)) if at not in says and at + 1 in there}
-    return uncapitalised(" ".join(anew.get(at, said[at]) for at in sorted(there | idle)))
+    parts = [
+        [*(_said(word, task, False) for word in words[:-1]), _said(words[-1], task, True)]
+        for words in map(str.split, phrases)
+    ]
+    while True:
+        query = frame.format(*(" ".join(part) for part in parts))
+        longest = max(parts, key=len)
+        if len(longest) <= fewest or task.share(query) <= most:
+            return query
+        del longest[0]
 
 
-def gist_of(task: Task, statement: str) -> str:
-    """Return a statement reworded, of which a share stays that is drawn between the bounds of `overlap`."""
-    return reworded(task, statement, task.chance.uniform(*task.overlap), _FEWEST)
+def drawn_share(task: Task) -> float:
+    """Return a share that is drawn between the bounds of `overlap`."""
+    return task.chance.uniform(*task.overlap)
 
 
 def other_word(word: str, task: Task) -> str:
     """Return another word for a word that is in no golden, "" where there is none; rather one that many chunks have.
 
-    Of a word's senses this finds the one that is meant here, as McCarthy et al. (2004), Finding predominant word senses
-    in untagged text, do with more care; and a word that no chunk has would mislead no search by words.
+    The corpus has to speak for it: it says the word often enough, uses it as the same part of speech, and in the same
+    company. Of a word's senses this finds the one that is meant here, as McCarthy et al. (2004), Finding predominant
+    word senses in untagged text, do with more care.
     """
     if is_identifier(word):
         return ""
-    terms = task.material.terms
-    others = [other for other in task.synonyms(word) if not task.there & set(terms.analyzer.tokens(other))]
-    others.sort(key=lambda other: -terms.n_chunks_with(other))
+    terms, usage = task.material.terms, task.material.usage
+    least = max(FEWEST_CHUNKS, _RARER * usage.frequencies[word.lower()])
+    is_small = len(task.material.chunks) < ENOUGH_CHUNKS
+
+    def fits(other: str) -> bool:
+        if " " in other or usage.is_noun(other) != usage.is_noun(word):
+            return False
+        return terms.lift(word, other) >= 1 if usage.frequencies[other] >= least else is_small
+
+    others = [each for each in task.synonyms(word) if fits(each) and not task.there & set(terms.analyzer.tokens(each))]
+    others.sort(key=lambda other: -usage.frequencies[other])
     return task.chance.choice(others[:2]) if others else ""
+
+
+def _said(word: str, task: Task, is_last: bool) -> str:
+    """Return a word of a phrase as somebody may say it: another, in another number, or as it is.
+
+    A noun before a noun is part of a name that has no other words.
+    """
+    usage = task.material.usage
+    anew = other_word(word, task) if is_last or not usage.is_noun(word) else ""
+    return anew or task.material.phrasing.spelt((_other_number(word, task) if is_last else "") or word)
+
+
+def _other_number(word: str, task: Task) -> str:
+    """Return the singular of a plural noun, or the plural of another, where chunks have it; "" at times."""
+    usage = task.material.usage
+    if not task.is_english or is_identifier(word) or task.chance.random() < _AS_IT_IS:
+        return ""
+    other = word[:-1] if _PLURAL.search(word) else f"{word}s"
+    return other if usage.frequencies[other] >= FEWEST_CHUNKS and usage.is_noun(other) else ""
+
+
+def pieces_of(sentence: str) -> list[str]:
+    """Return the words of a sentence with their punctuation, but for its end and what links it to others."""
+    return str(_LINKING.sub("", sentence)).rstrip(".!? 。！？").split()
 
 
 def asked_for(pieces: Sequence[str], task: Task) -> int | None:
     """Return which word of a sentence to ask for: a number, else a name or an identifier, else none."""
     if len(pieces) < 5:
         return None
-    numbers = [at for at, piece in enumerate(pieces) if NUMBER.fullmatch(piece.strip(",;:()"))]
+    numbers = [at for at, piece in enumerate(pieces) if NUMBER.fullmatch(piece.strip(_AROUND))]
     if numbers:
         return task.chance.choice(numbers)
-    names = [at for at, piece in enumerate(pieces) if at and _is_name(piece.strip(",;:()\"'"))]
-    return max(names, key=lambda at: (task.material.terms.weight(pieces[at].strip(",;:()\"'")), at), default=None)
+    names = [at for at, piece in enumerate(pieces) if at and _is_name(piece.strip(_AROUND), task)]
+    return max(names, key=lambda at: (task.material.terms.weight(pieces[at].strip(_AROUND)), at), default=None)
 
 
-def _is_name(piece: str) -> bool:
-    return is_identifier(piece) or (len(piece) > 2 and piece[0].isupper())
+def _is_name(piece: str, task: Task) -> bool:
+    return is_identifier(piece) or (len(piece) > 2 and piece[0].isupper() and task.material.usage.is_name(piece))
 
 
-def question_word(pieces: Sequence[str], at: int) -> str:
-    """Return what asks for a word of a sentence in its place."""
-    number = NUMBER.fullmatch(pieces[at].strip(",;:()"))
-    follows = pieces[at + 1] if at + 1 < len(pieces) else ""
-    is_noun = follows[:1].isalpha() and follows not in function_words("english")
+def question_word(pieces: Sequence[str], at: int, task: Task) -> str:
+    """Return what asks for a word of a sentence in its place; a gap where the language has no frames."""
+    if not task.is_english:
+        return GAP
+    number = NUMBER.fullmatch(pieces[at].strip(_AROUND))
+    follows = pieces[at + 1].strip(_AROUND) if at + 1 < len(pieces) else ""
+    is_noun = follows.isalpha() and follows.lower() not in task.material.phrasing.idle and pieces[at][-1] not in _AROUND
     if number and is_noun:
         return "how many"
     return "which" if is_noun else "what number" if number else "what"
-
-
-def uncapitalised(text: str) -> str:
-    """Return a text without the capital that it only has for being the first word."""
-    first = text.split(" ", 1)[0]
-    return text if is_identifier(first) or first == "I" else text[:1].lower() + text[1:]

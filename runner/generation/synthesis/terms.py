@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
-from retrievers.analyzer import ENGLISH_STOP_WORDS, Analyzer
+from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.postings import Postings, postings_of
 from retrievers.store import MemoryStore
@@ -38,6 +37,17 @@ class Terms:
         position = self.postings.positions.get(term)
         return float(_idf(len(self.postings.lengths), 0) if position is None else self.idf[position])
 
+    def lift(self, word: str, other: str) -> float:
+        """Return how many times as many chunks have both words as if they had nothing to do with each other."""
+        here, there = self._chunks_with(word), self._chunks_with(other)
+        expected = len(here) * len(there) / len(self.postings.lengths)
+        return len(np.intersect1d(here, there)) / expected if expected else 0.0
+
+    def _chunks_with(self, word: str) -> NDArray[np.int32]:
+        """Return the chunks that have the first term of a word."""
+        at = next((self.postings.positions.get(term) for term in self.analyzer.terms(word)), None)
+        return self.postings.documents[slice(0, 0) if at is None else slice(*self.postings.offsets[at : at + 2])]
+
     def n_chunks_with(self, word: str) -> int:
         """Return in how many chunks the rarest term of a word is."""
         positions = [self.postings.positions.get(term) for term in self.analyzer.terms(word)]
@@ -61,14 +71,6 @@ def content(chunks: Chunks, position: int) -> str:
 def _idf(n: int, frequencies: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return Lucene's IDF, ln(1 + (N - df + 0.5) / (df + 0.5)), which is never negative."""
     return np.log1p((n - np.asarray(frequencies) + 0.5) / (np.asarray(frequencies) + 0.5))
-
-
-@cache
-def function_words(stopwords: str | tuple[str, ...] | None) -> frozenset[str]:
-    """Return the words of a language that say nothing by themselves; more of them than an index leaves out."""
-    if isinstance(stopwords, str) and stopwords in AVAILABLE_LANGUAGES:
-        return frozenset(get_stop_words(stopwords)) | (ENGLISH_STOP_WORDS if stopwords == "english" else frozenset())
-    return frozenset(stopwords or ()) if not isinstance(stopwords, str) else frozenset()
 
 
 def shares(terms: Iterable[str], others: Iterable[str]) -> float:

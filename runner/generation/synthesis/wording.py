@@ -1,7 +1,7 @@
 """How queries of each type are put into words, without a language model: from phrases, headings and sentences.
 
-A writer yields candidates, the best that chance brings first; what a candidate must keep to is not its concern. The
-frames around phrases are English.
+A writer yields candidates, the best that chance brings first; what a candidate must keep to is not its concern. Of a
+text in another language than English it is phrases without a frame.
 """
 
 from __future__ import annotations
@@ -12,6 +12,18 @@ from types import MappingProxyType
 import regex
 
 from runner.generation.synthesis.base import Bundle
+from runner.generation.synthesis.frames import (
+    ASKS,
+    COMPARED,
+    LONGEST_SUBJECT,
+    RELATIONS,
+    TOLD,
+    UNSURE,
+    about,
+    apart,
+    how_many,
+    related,
+)
 from runner.generation.synthesis.limits import tokens
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.misspelling import misspelt
@@ -19,17 +31,12 @@ from runner.generation.synthesis.rewording import (
     NUMBER,
     Task,
     asked_for,
+    drawn_share,
     early,
-    gist_of,
+    framed,
     pieces_of,
     question_word,
-    reworded,
-    uncapitalised,
 )
-from runner.generation.synthesis.terms import shares
-
-LONGEST_TALE = 6
-"""How many sentences are told at most."""
 
 TRIES = 12
 """How many candidates a writer offers at most."""
@@ -54,15 +61,15 @@ def keyword(task: Task) -> Iterator[str]:
     """Yield the words of highest tf-idf, and identifiers, as one types them into a search box."""
     words = task.material.keywords
     for _ in range(TRIES):
-        drawn = early(words[:12], task.chance.randint(2, 5), task.chance)
+        drawn = _fitting(early(words[:12], task.chance.randint(2, 5), task.chance), task, "keyword")
         yield " ".join(sorted(drawn, key=words.index))
 
 
 def web_search_like(task: Task) -> Iterator[str]:
     """Yield the topic and a phrase or two, in small letters and without the words between them."""
     for _ in range(TRIES):
-        phrases = early(_apart(task.material.phrases, task.material.topic), task.chance.randint(1, 2), task.chance)
-        parts = [task.material.topic, *phrases]
+        phrases = early(apart(task.material.phrases, task.material.topic), task.chance.randint(1, 2), task.chance)
+        parts = _fitting([task.material.topic, *phrases], task, "web_search_like")
         yield " ".join(dict.fromkeys(" ".join(filter(None, parts)).split())).lower()
 
 
@@ -82,93 +89,59 @@ def short(task: Task) -> Iterator[str]:
     yield from early(phrases, len(phrases), task.chance)
 
 
-_ASKED: tuple[str, ...] = (
-    "{gist}",
-    "{gist}",
-    "is it true that {gist}",
-    "what does it mean that {gist}",
-    "why {gist}",
-    "what is known about {gist}",
-)
-
-
 def medium(task: Task) -> Iterator[str]:
-    """Yield what the golden says above all, asked or just said, as one puts it who does not have it before them."""
+    """Yield what a sentence brings together, asked as one does who does not have it before them."""
     for _ in range(TRIES):
         for statement in early(task.material.statements, 1, task.chance):
-            yield task.chance.choice(_ASKED).format(gist=gist_of(task, statement))
-
-
-_TOLD: tuple[str, ...] = (
-    "I am trying to understand {topic}. As far as I know, {gists}. Is that right?",
-    "Can someone explain {topic}? I have read that {gists}, but I am not sure why",
-    "What is known about {topic}? What I remember is that {gists}",
-)
+            yield related(task, statement, RELATIONS, drawn_share(task))
 
 
 def long(task: Task) -> Iterator[str]:
-    """Yield a need told at length: what one has heard of a topic, as many sentences as it takes."""
+    """Yield a need told at length: a topic, and what one has heard of it."""
     least, _ = task.limits.bounds("long")
     for _ in range(TRIES):
-        frame, gists = task.chance.choice(_TOLD), []
-        for sentence in early(task.material.sentences, LONGEST_TALE, task.chance):
-            gists.append(gist_of(task, sentence))
-            query = frame.format(topic=task.material.topic, gists=", and that ".join(gists))
-            if len(tokens(query)) >= least:
-                yield query
-                break
-
-
-_CONCEPTS: tuple[str, ...] = (
-    "what is {subject}",
-    "what is {subject} and why would one use it",
-    "how does {subject} work",
-    "why is {subject} useful for {a}",
-    "what is the idea behind {subject}",
-    "how does {subject} relate to {a}",
-)
-LONGEST_SUBJECT = 6
-"""A longer heading is a sentence rather than a name for something."""
-
-_ACTIONS: tuple[str, ...] = (
-    "how to {subject}",
-    "how can I {subject}",
-    "why would I {subject}",
-    "what does it take to {subject}",
-)
-_ASKS = regex.compile(r"^(?:how|what|why|when|where|which|who|is|are|does|do|can|should)\b", regex.IGNORECASE)
+        phrases = early(apart(task.material.phrases, task.material.topic, least), least, task.chance)
+        if not task.is_english:
+            yield task.material.phrasing.spelt(" ".join(_fitting([task.material.topic, *phrases], task, "long")))
+        elif len(phrases) > 1:
+            yield framed(task, task.chance.choice(TOLD), [task.material.topic, *phrases[:2]], drawn_share(task))
 
 
 def concept_seeking(task: Task) -> Iterator[str]:
-    """Yield what-is, how and why questions about the subject, as its heading puts it; none where no heading says it."""
-    subject = task.material.subject
-    if not task.material.prose.headings or not subject:
-        return
-    spoken = uncapitalised(subject)
-    if _ASKS.match(subject):
-        yield spoken
-    for _ in range(TRIES):
-        if len(tokens(subject)) > LONGEST_SUBJECT:
-            yield task.chance.choice(_ASKED).format(gist=gist_of(task, subject))
-        else:
-            yield _framed(task, _ACTIONS if _is_action(spoken, task) else _CONCEPTS, spoken)
+    """Yield what-is, how and why questions about the subject, as its heading puts it, or about a phrase.
+
+    Of a language that there are no frames for it is the subject alone.
+    """
+    material = task.material
+    subjects = [material.subject] if material.is_headed else early(material.phrases[:4], 4, task.chance)
+    for subject in filter(None, subjects):
+        spoken = material.phrasing.spelt(subject)
+        if ASKS.match(subject) or not task.is_english:
+            yield spoken
+            continue
+        for _ in range(TRIES):
+            if len(tokens(subject)) > LONGEST_SUBJECT:
+                yield related(task, subject, RELATIONS, drawn_share(task))
+            else:
+                yield about(task, spoken)
 
 
 def low_overlap(task: Task) -> Iterator[str]:
-    """Yield statements in other words: at most the allowed share of their terms is in a golden."""
-    terms = task.material.terms.analyzer.tokens
-    statements = early(task.material.statements, TRIES, task.chance)
-    for statement in (*statements, *task.material.sentences, *task.material.prose.headings):
-        query = reworded(task, statement, task.most_overlap)
-        asked = terms(query)
-        if len(asked) > 2 and shares(asked, task.there) <= task.most_overlap:
-            yield query
+    """Yield questions in other words: a word is another, and few of their terms are in a golden."""
+    known = task.material.terms.analyzer.tokens
+    for statement in early(task.material.statements, TRIES, task.chance):
+        for _ in range(TRIES):
+            query = related(task, statement, UNSURE, task.most_overlap, anew=True)
+            if len(known(query)) > 2 and task.share(query) <= task.most_overlap:
+                yield query
 
 
 def fact_seeking(task: Task) -> Iterator[str]:
-    """Yield sentences with a number or a name asked for where it stands: a cloze that reads as a question."""
+    """Yield questions for a number of things; else sentences with a number or a name asked for where it stands."""
     _, most = task.limits.bounds("fact_seeking")
     drawn = early(task.material.sentences, TRIES, task.chance)
+    if task.is_english:
+        yield from filter(None, (how_many(task, sentence) for sentence in drawn))
     with_numbers = [sentence for sentence in drawn if NUMBER.search(sentence)]
     for sentence in sorted(drawn, key=lambda sentence: sentence not in with_numbers):
         pieces = pieces_of(sentence)
@@ -178,16 +151,15 @@ def fact_seeking(task: Task) -> Iterator[str]:
         size = max(most - 1, 1)  # what asks for it may be two words
         start = max(0, min(at - size // 2, len(pieces) - size))
         window = pieces[start : start + size]
-        window[at - start] = question_word(pieces, at)
-        yield f"{uncapitalised(' '.join(window))}?"
-
-
-_COMPARED: tuple[str, ...] = (
-    "what is the difference between {a} and {b}",
-    "{a} vs {b}",
-    "how does {a} compare with {b}",
-    "when to choose {a} over {b}",
-)
+        window[at - start] = question_word(pieces, at, task)
+        if task.is_english and at > start and window[at - start - 1].lower() in ("a", "an", "the"):
+            del window[at - start - 1]
+        asked = " ".join(window)
+        yield (
+            f"{task.material.phrasing.spelt(asked.split(' ', 1)[0])} {asked.partition(' ')[2]}?"
+            if task.is_english
+            else asked
+        )
 
 
 def comparison(task: Task) -> Iterator[str]:
@@ -200,7 +172,7 @@ def comparison(task: Task) -> Iterator[str]:
     for depth in range(TRIES):
         a, b = ([side.topic, *side.phrases][depth % (1 + len(side.phrases))] for side in sides)
         if a and b and not set(a.split()) & set(b.split()):
-            yield task.chance.choice(_COMPARED).format(a=a, b=b)
+            yield task.chance.choice(COMPARED).format(a=a, b=b) if task.is_english else f"{a} – {b}"
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType({
@@ -213,20 +185,11 @@ WRITERS: Mapping[str, Writer] = MappingProxyType({
 """Who writes queries of which type."""
 
 
-def _apart(phrases: Sequence[str], topic: str) -> list[str]:
-    """Return the first phrases that do not say what the topic says."""
-    return [phrase for phrase in phrases if not set(phrase.split()) & set(topic.split())][:8]
-
-
-def _framed(task: Task, frames: Sequence[str], subject: str) -> str:
-    """Return a frame about a subject, "" where it has a gap for a phrase and there is none beside the subject."""
-    frame = task.chance.choice(frames)
-    phrase = next(iter(early(_apart(task.material.phrases, subject.lower()), 1, task.chance)), "")
-    return frame.format(subject=subject, a=phrase) if phrase or "{a}" not in frame else ""
-
-
-def _is_action(subject: str, task: Task) -> bool:
-    """Tell a heading that says what to do, as "create a cluster": a verb of the lexicon that an article follows."""
-    return bool(regex.match(r"^\p{L}+ (?:a|an|the|your|all|to|from|for|with)\b", subject)) and bool(
-        task.synonyms(subject.split(" ", 1)[0])
-    )
+def _fitting(parts: Sequence[str], task: Task, query_type: str) -> list[str]:
+    """Return the first of some parts that a query of a type has room for."""
+    _, most = task.limits.bounds(query_type)
+    fitting: list[str] = []
+    for part in parts:
+        if len(tokens(" ".join((*fitting, part)))) <= most:
+            fitting.append(part)
+    return fitting

@@ -38,6 +38,9 @@ def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> 
         ("A tide window is the span of hours", "word for word", "copied"),
         ("is ops mooring scheduler the one to ask", "names the document", "names its document"),
         ("``` ```", "no query in it", "empty"),
+        ("Sure! Here is a query:", "no query in it", "empty"),
+        ("when does the first passage say boats come", "speaks of the passages", "speaks of passages"),
+        ("The keeper replaces lamps, and it is important to note that this is done " * 3, "more words", "too long"),
     ],
 )
 def test_a_query_that_breaks_a_limit_is_asked_for_again_with_what_is_wrong(
@@ -102,7 +105,13 @@ def test_a_refusal_is_a_reason_and_an_error_that_may_pass_is_none(journal: Journ
     [
         ("tide times", "tide times"), ('"tide times"', "tide times"), ("Query: tide times", "tide times"),
         ("Here it is:\n\n```\ntide times\n```", "tide times"), ("**tide times**", "tide times"), ("", ""),
-        ("error: port closed", "error: port closed"),
+        ("error: port closed", "error: port closed"), ("Sure! Here is a query: tide times", "tide times"),
+        ("Sure! Here is a query:\n\n1. \"tide times?\"\n\nIt asks for hours.", "tide times?"), ("Here's one:", ""),
+        ("tide times\n\nThis query is about tides.", "tide times"), 
+        ("Query: no\nQuery: tide times\nWhy: x", "tide times"),
+        ("<think>Query: which?</think>\ntide times", "tide times"), ("```text\ntide times\n```", "tide times"),
+        ("“tide times”.", "tide times"), ('"tide" or "times"', '"tide" or "times"'), 
+        ("Query:\ntide times", "tide times"),
     ],
 )  # fmt: skip
 def test_the_query_is_found_in_a_reply(reply: str, query: str) -> None:

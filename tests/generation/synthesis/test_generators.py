@@ -83,7 +83,7 @@ def test_a_fact_is_asked_for_and_not_told() -> None:
     asked = [_draft("fact_seeking", seed).query for seed in range(12)]
     numbers = [query for query in asked if "what number" in query or "how many" in query]
     assert numbers
-    assert all(query.endswith("?") for query in asked)
+    assert any("pending requests" in query for query in asked)
     assert all(not facts <= set(query.strip("?").split()) for query in numbers)
 
 
@@ -147,6 +147,31 @@ def test_other_languages_have_queries_too() -> None:
     made = Deterministic(analyzer=Analyzer(stemmer="german", stopwords="german"), lexicon=None)
     query = next(iter(made.drafts(chunks, [Wanted(Bundle((0,), (1,)), "keyword", 1)])))[1].query
     assert set(query.split()) & {"schleuse", "gebühr", "hafenmeisterei", "talern", "schiff", "öffnet", "zahlt", "uhr"}
+
+
+def test_text_in_another_language_has_queries_without_english_around_them() -> None:
+    english = {"what", "how", "is", "the", "and", "to", "do", "with", "can", "about", "explain", "understanding"}
+    german = (
+        "Die alte Schleuse öffnet um sechs Uhr. Jedes Schiff zahlt eine Gebühr von 40 Talern an die Hafenmeisterei. "
+        "Wer ohne Gebühr durch die Schleuse fährt, verliert sein Schiff und die Ladung an den Hafen der Stadt."
+    )
+    chinese = "港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔。灯塔的历史和港口的历史一样长。"
+    for text in (german, chinese):
+        chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, text[: len(text) // 2]])
+        wants = [Wanted(Bundle((0,), (1,)), name, seed) for name in QUERY_TYPES[:-1] for seed in range(4)]
+        drafts = [draft for _, draft in Deterministic().drafts(chunks, wants)]
+        asked = {want.query_type for want, draft in zip(wants, drafts, strict=True) if draft.query}
+        assert {"concept_seeking", "medium", "short", "keyword", "web_search_like", "exact_snippet"} <= asked
+        assert not english & set(words(" ".join(draft.query for draft in drafts)))
+
+
+def test_a_heading_that_many_documents_have_is_no_concept() -> None:
+    texts = [f"# Before you begin\n\nThe {word} gate of the harbour has a lamp." for word in ("old", "red", "tall")]
+    chunks = Chunks(["a1", "b2", "c3"], ["0", "0", "0"], texts)
+    wants = [Wanted(Bundle((0,), (1, 2)), "concept_seeking", seed) for seed in range(8)]
+    queries = [draft.query for _, draft in Deterministic().drafts(chunks, wants)]
+    assert any(queries)
+    assert not any("begin" in query for query in queries)
 
 
 def test_a_longer_query_has_as_much_of_its_golden_as_overlap_allows() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from runner.generation.synthesis.base import Bundle, Chunks, Wanted
-from runner.generation.synthesis.limits import Limits, copied, names_document, tokens, words
+from runner.generation.synthesis.limits import Limits, copied, names_document, ordinary_ids, tokens, words
 
 TEXT = "The keeper replaces the lamp of the lighthouse every 900 hours and writes this down."
 
@@ -90,6 +90,38 @@ def test_copied_agrees_with_trying_every_run(query: list[str], text: list[str]) 
 )  # fmt: skip
 def test_a_query_that_names_its_document_is_known(query: str, named: bool) -> None:
     assert names_document(query, ["ops_customs-office", "a1"]) is named
+
+
+WORLD = Chunks(
+    ["path", "Url", "zephyr", "doc17", "readFile", "sea route", "tar"],
+    ["0"] * 7,
+    ["a path, a url and a tar", "url path doc17 readFile sea route", "zephyr: path doc17 readFile sea route",
+     "path, zephyr", "url", "tar: url", "a tar"],
+)  # fmt: skip
+
+
+def test_an_identifier_is_an_ordinary_word_where_it_is_a_plain_one_that_other_documents_use() -> None:
+    assert ordinary_ids(WORLD) == {"path", "Url", "tar"}
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("join a path", False), ("what does path.md say?", True), ("see `api/Path.TXT`", True), ("path.join", False),
+        ("the url of a page", False), ("URL.md", True), ("on zephyr", True), ("of doc17", True),
+        ("how does readFile end", True), ("a sea-route", True),
+    ],
+)  # fmt: skip
+def test_an_ordinary_word_names_a_document_only_as_a_file(query: str, named: bool) -> None:
+    assert names_document(query, WORLD.doc_ids, ordinary_ids(WORLD)) is named
+    wanted = [Wanted(Bundle((position,), ()), "keyword", 0) for position in range(len(WORLD))]
+    assert ("names its document" in {Limits().fault(query, WORLD, each) for each in wanted}) is named
+
+
+@given(st.from_regex(r"[a-z]{1,4}[0-9_.-][a-z0-9]{1,4}", fullmatch=True), st.integers(0, 9))
+def test_an_identifier_that_is_one_is_named_however_many_documents_have_it(doc_id: str, n: int) -> None:
+    chunks = Chunks([doc_id, *(f"d{at}" for at in range(n))], ["0"] * (n + 1), [f"see {doc_id}"] * (n + 1))
+    assert Limits().fault(f"what is {doc_id} about", chunks, Wanted(Bundle((0,), ()), "keyword", 0))
 
 
 def test_words_are_without_punctuation() -> None:

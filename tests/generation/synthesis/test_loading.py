@@ -137,6 +137,34 @@ def test_a_path_that_has_nothing_or_too_much_is_refused(tmp_path: Path) -> None:
         read(source(tmp_path / "none.jsonl"))
 
 
+def test_several_paths_are_read_in_order(tmp_path: Path) -> None:
+    write_chunks(tmp_path / "a.jsonl", ROWS[:2])
+    write_chunks(tmp_path / "b.jsonl", ROWS[2:])
+    names = [str(tmp_path / "b.jsonl"), str(tmp_path / "a.jsonl")]
+    several = loaded(ChunkSource(encoder=LSAEncoder(), chunking=Headings(), path=tuple(names)))
+    assert list(several.doc_ids) == ["b", "a", "a"]
+    assert several.vectors.tolist() == pytest.approx(np.array([[0, 1], [0.6, 0.8], [1, 0]]))
+
+
+def test_several_paths_have_each_chunk_once_and_vectors_of_one_length(tmp_path: Path) -> None:
+    write_chunks(tmp_path / "a.jsonl", ROWS)
+    write_chunks(tmp_path / "again.jsonl", ROWS[:1])
+    write_chunks(tmp_path / "bare.jsonl", [{"doc_id": "z", "chunk_id": "1", "chunk": "Some words."}])
+
+    def both(other: str) -> ChunkSource:
+        paths = (str(tmp_path / "a.jsonl"), str(tmp_path / other))
+        return ChunkSource(encoder=LSAEncoder(), chunking=Headings(), path=paths)
+
+    with pytest.raises(
+        ConfigError, match=r"again.jsonl: the chunk '1' of 'a' is in .*a.jsonl too: a pair of ids is one"
+    ):
+        read(both("again.jsonl"))
+    with pytest.raises(ConfigError, match=r"bare.jsonl: its vectors have 0 dimensions, and those in .*a.jsonl 2"):
+        read(both("bare.jsonl"))
+    with pytest.raises(ConfigError, match=r"source.path=.*nowhere: does not exist"):
+        read(both("nowhere"))
+
+
 @pytest.mark.parametrize("path", [None, "bundled:golden"])
 def test_no_path_is_the_bundled_golden_corpus(path: str | None) -> None:
     assert len(set(read(source(path)).doc_ids)) == 120

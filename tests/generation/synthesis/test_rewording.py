@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -10,52 +9,56 @@ from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.lexicon import Synonyms
 from runner.generation.synthesis.limits import Limits
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.rewording import Task, gist_of, other_word, reworded
+from runner.generation.synthesis.rewording import ENOUGH_CHUNKS, Task, framed, other_word
 from runner.generation.synthesis.terms import shares, terms_of
 
-LEXICON = {"boat": ("craft", "ship", "vessel"), "waits": ("stays",), "officer": ("clerk",), "berth": ("quay",)}
-SENTENCE = "However, the boat waits at a berth for an officer with the customs stamp."
+LEXICON = {"boat": ("craft", "ship", "vessel", "sail away", "enter", "tram"), "officer": ("clerk",), "berth": ("quay",)}
 TEXTS = (
-    f"# Quay\n\n{SENTENCE} The quay is long.",
-    "A ship is seen from the tower. Every ship has lamps.",
-    "The ship has a mate, and the craft has none.",
+    "# Quay\n\nThe boat waits at a berth for an officer with the customs stamp. The quay is long.",
+    "A ship is seen from the tower, as every boat is. The ship of the pilot has lamps.",
+    "The ship has a mate, the craft has none, and they enter. No craft is a boat.",
+    "They enter the harbour with the boat of the pilot. You can enter at noon.",
+    "The tram stops at the tower. The tram of the town is red.",
 )
 
 
-def _task(synonyms: Synonyms = lambda word: LEXICON.get(word, ()), seed: int = 0) -> Task:
-    chunks = Chunks(["a", "b", "c"], ["0", "0", "0"], TEXTS)
-    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
-    return Task(material, random.Random(seed), Limits(), synonyms, (0.3, 0.7), 0.35)
+def _task(synonyms: Synonyms = lambda word: LEXICON.get(word, ()), seed: int = 0, n: int = ENOUGH_CHUNKS) -> Task:
+    texts = [*TEXTS, *(f"The tower number {at} stands in the town." for at in range(n - len(TEXTS)))]
+    chunks = Chunks([str(at) for at in range(len(texts))], ["0"] * len(texts), texts)
+    return Task(
+        Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer())),
+        random.Random(seed), Limits(), synonyms, (0.3, 0.7), 0.35,
+    )  # fmt: skip
 
 
-def test_another_word_is_one_that_the_field_uses_and_the_golden_does_not() -> None:
+def test_another_word_is_said_often_as_the_same_part_of_speech_and_in_the_same_company() -> None:
     found = {other_word("boat", _task(seed=seed)) for seed in range(20)}
-    assert found == {"ship", "craft"}  # no chunk has a vessel
-    assert other_word("berth", _task()) == ""  # the golden has the quay
+    assert found == {"ship"}  # one chunk has a craft, none a vessel; enter is a verb; a tram goes with no boat
+    assert other_word("berth", _task()) == "", "the golden has the quay"
+    assert other_word("officer", _task()) == "", "nobody says clerk"
     assert other_word("lamps", _task()) == ""
 
 
-def test_what_has_no_other_word_stays_by_its_weight_and_only_as_far_as_the_share_allows() -> None:
-    analyzer, task = Analyzer(), _task()
+def test_what_few_chunks_do_not_say_might_be_said_all_the_same() -> None:
+    assert other_word("officer", _task(n=len(TEXTS))) == "clerk"
+
+
+def test_phrases_lose_words_from_the_front_as_far_as_the_share_asks() -> None:
+    analyzer, task = Analyzer(), _task(lambda word: ())
+    phrases = ("long customs stamp", "customs officer")
     there = analyzer.tokens(TEXTS[0])
-    for share in (0.0, 0.3, 0.5):
-        query = reworded(task, SENTENCE, share)
-        assert shares(analyzer.tokens(query), there) <= share
-        assert {"stays", "clerk"} <= set(query.split())
-    assert "customs" in reworded(task, SENTENCE, 1.0)
+    assert framed(task, "does {} follow {}", phrases, 1.0) == "does long customs stamp follow customs officer"
+    query = framed(task, "does {} follow {}", phrases, 0.5, fewest=1)
+    assert query == "does stamp follow officer"
+    assert shares(analyzer.tokens(query), there) == 0.5
+    assert framed(task, "does {} follow {}", phrases, 0.0) == "does customs stamp follow customs officer"
 
 
-def test_idle_words_stay_before_words_that_do_so_that_it_reads_as_language() -> None:
-    query = reworded(_task(), SENTENCE, 0.0)
-    assert query in ("the ship stays an clerk", "the craft stays an clerk")
-
-
-@pytest.mark.parametrize(("bounds", "n"), [((0.0, 0.0), 3), ((1.0, 1.0), 6)])
-def test_without_other_words_a_share_of_its_own_is_the_gist_but_never_fewer_than_three(
-    bounds: tuple[float, float], n: int
-) -> None:
-    task = replace(_task(lambda word: ()), overlap=bounds)
-    assert len(task.material.content_words(gist_of(task, SENTENCE))) == n
+@pytest.mark.parametrize("word", ["ship", "tower"])
+def test_a_noun_is_said_in_another_number_only_where_the_chunks_do(word: str) -> None:
+    said = {framed(_task(seed=seed), "{}", [word], 1.0) for seed in range(20)}
+    assert said == {word}
+    assert {framed(_task(seed=seed), "{}", ["lamp"], 1.0) for seed in range(20)} == {"lamp"}
 
 
 def test_statements_are_long_headings_and_the_sentences_that_say_most() -> None:
@@ -65,6 +68,8 @@ def test_statements_are_long_headings_and_the_sentences_that_say_most() -> None:
         ["# How pilots confirm late arrivals after winter storms\n\n" + " ".join(TEXTS[:2]).replace("# Quay", ""), "x"],
     )
     statements = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer())).statements
+    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
+    assert set(material.topic.split()) < {"pilots", "confirm", "late", "arrivals", "winter", "storms"}, "in few words"
     assert statements[0] == "How pilots confirm late arrivals after winter storms"
     assert len(statements) == 4
     assert "Quay" not in _task().material.statements

@@ -1,0 +1,134 @@
+"""What stands together in a text: words that say something, and phrases of them, as its language makes them.
+
+In English and German a phrase ends with a noun, in other languages it is a row of words; where no spaces tell words
+apart, function words do. It knows nothing of how much a phrase says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+import regex
+
+from retrievers.analyzer import Analyzer
+from runner.generation.synthesis.language import ENGLISH, function_words
+from runner.generation.synthesis.limits import UNSPACED
+from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, Usage
+
+LONGEST_PHRASE = 4
+
+_EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`|/\\<>=–—-"
+_CUT = regex.compile(r"[,;:!?()\[\]{}\"“”«»…|–—]|\.(?=\s|$)")
+_IDENTIFIER = regex.compile(r"\p{Ll}\p{Lu}|\w[._/:]\w|_|\p{Lu}{2}|\p{L}\d|\p{Ll}-\p{Ll}+-\p{Ll}")
+_GARBAGE = regex.compile(r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]")
+
+_UNSPACED = regex.compile(f"[{UNSPACED}]")
+_UNSPACED_RUN = regex.compile(f"([{UNSPACED}ー]+)")
+
+LEAST_LETTERS = 3
+"""A phrase of fewer letters is a symbol; in scripts without spaces two are a word."""
+
+LONGEST_UNSPACED = 6
+"""What is longer between function words, in a script without spaces, is several words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phrasing:
+    """How texts of a language are cut, of which `language` is "" for one without a list of function words."""
+
+    language: str
+    usage: Usage
+    analyzer: Analyzer
+
+    @cached_property
+    def idle(self) -> frozenset[str]:
+        """Return the words that say nothing by themselves."""
+        around = BEFORE_NOUN | BEFORE_VERB if self.language == ENGLISH else frozenset()
+        return function_words(self.language) | around
+
+    def content_words(self, text: str) -> list[str]:
+        """Return the words of a text that say something, as they are written, but for capitals that mean nothing."""
+        return [word for _, run in self.runs(text) for word in run]
+
+    def runs(self, text: str) -> Iterator[tuple[str, list[str]]]:
+        """Yield words in a row with no word that says nothing, and no punctuation, between them; and what is before.
+
+        Rose et al. (2010), Automatic keyword extraction from individual documents, takes such rows as candidates.
+        """
+        for part in _CUT.split(text):
+            before, run = "", list[str]()
+            for piece in (piece.strip(_EDGES) for piece in self._pieces(part)):
+                word = piece if is_identifier(piece) else piece.lower()
+                if word.lower() in self.idle or _GARBAGE.search(word) or not self.analyzer.terms(word):
+                    yield before, run
+                    before, run = word.lower(), []
+                else:
+                    run.append(word)
+            yield before, run
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """Yield words; where none are told by spaces, what function words leave between them, and "" in between."""
+        for piece in text.split():
+            if not _UNSPACED.search(piece):
+                yield piece
+                continue
+            for at, run in enumerate(_UNSPACED_RUN.split(piece)):
+                for part in _cutter(self.idle).split(run) if at % 2 else [run]:
+                    yield from ("", part if len(part) <= LONGEST_UNSPACED or not at % 2 else "")
+
+    def phrases(self, text: str) -> Iterator[tuple[str, ...]]:
+        """Yield the phrases of a text, in its order."""
+        for before, run in self.runs(text):
+            has_nouns = self.language in (ENGLISH, GERMAN)
+            for phrase in self._noun_phrases(before, run) if has_nouns else spans(run):
+                if sum(map(str.isalpha, "".join(phrase))) >= (2 if _UNSPACED.search(phrase[0]) else LEAST_LETTERS):
+                    yield phrase
+
+    def _noun_phrases(self, before: str, run: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Yield what stands between the verbs of a row, as far as its last noun: that and the words before it."""
+        usage, part = self.usage, list[str]()
+        for at, word in enumerate([*run, ""]):
+            is_verb = usage.is_verb(word) or (not at and before in BEFORE_VERB) or word.endswith("ly")
+            if word and not (is_verb and not is_identifier(word)):
+                part.append(word)
+                continue
+            while part and not (usage.is_noun(part[-1]) or is_identifier(part[-1])):
+                part.pop()
+            while part and part[0].replace(".", "").isdigit():
+                part.pop(0)
+            if part and len(set(part)) == len(part):
+                yield tuple(part[-LONGEST_PHRASE:])
+            part = []
+
+    def spelt(self, text: str) -> str:
+        """Return a text with capitals for names alone, as the chunks write them."""
+        return " ".join(self._spelt(word) for word in text.split())
+
+    def _spelt(self, word: str) -> str:
+        if is_identifier(word.strip(_EDGES)) or not word[:1].isalpha():
+            return word
+        return word[:1].upper() + word[1:] if self.usage.is_name(word.strip(_EDGES)) else word[:1].lower() + word[1:]
+
+
+def is_identifier(word: str) -> bool:
+    """Tell a name out of code, or an acronym, from an ordinary word."""
+    return bool(_IDENTIFIER.search(word))
+
+
+@lru_cache(maxsize=8)
+def _cutter(idle: frozenset[str]) -> regex.Pattern[str]:
+    """Return what function words of a script without spaces are matched by, the longest first."""
+    unspaced = sorted((word for word in idle if _UNSPACED.search(word)), key=lambda word: (-len(word), word))
+    return regex.compile("|".join(map(regex.escape, unspaced)) or r"(?!)")
+
+
+def spans(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield rows of at most four different words within a row: the whole of a short one."""
+    for size in range(1, LONGEST_PHRASE + 1):
+        for at in range(len(run) - size + 1):
+            span = tuple(run[at : at + size])
+            if len(set(span)) == size and not any(a == b for a, b in pairwise(span)):
+                yield span
