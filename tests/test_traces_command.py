@@ -194,6 +194,27 @@ def test_a_configuration_is_a_run_in_mlflow_that_is_compared_as_a_retriever_s_is
     assert "mcp is better than baseline in nDCG@10" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_configuration_is_logged_again_only_where_something_is_new(
+    tracking: Tracking, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(LOGGED) == 0
+    first = {run.info.run_name: run.info.run_id for run in runs(here)}
+    capsys.readouterr()
+    assert main(LOGGED) == 0
+    assert {run.info.run_id for run in runs(here)} == set(first.values())
+    printed = capsys.readouterr().out
+    assert f"run: {first['mcp']} (mcp; nothing is new)" in printed
+    assert f"compare baseline={first['baseline']} candidate={first['mcp']}" in printed
+    write_run(here, "mcp", "task-001", trajectory("src/z.py"))
+    assert main(LOGGED) == 0
+    assert sorted(run.info.run_name for run in runs(here)) == ["baseline", "mcp", "mcp"]
+    shutil.rmtree(here / "mlruns" / "artifacts" / first["baseline"])  # as of a run that was deleted
+    assert main(LOGGED) == 0
+    assert sorted(run.info.run_name for run in runs(here)) == ["baseline", "baseline", "mcp", "mcp"]
+    assert main([*LOGGED, "metrics.test=t"]) == 0  # which the report that goes with a run tells
+    assert len(runs(here)) == 6
+
+
 def test_without_ground_truth_there_is_a_report_and_nothing_to_log(
     tracking: Tracking, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,6 +251,7 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
         ([RUNS, "output=out", "baseline=basline"], "did you mean baseline?"),
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
+        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: is for all pairs of systems"),
         (["file=none.json"], "file=none.json: does not exist"),
     ],
 )
@@ -255,6 +277,17 @@ def test_another_baseline_can_be_named(again: Path) -> None:
     assert main([*SILENT, "baseline=mcp"]) == 0
     (comparison,) = read(again / "out" / "report.json")["comparisons"]
     assert comparison["deltas"]["file_recall"]["mean_delta"] == -0.5
+
+
+def test_the_comparison_is_as_sure_as_the_settings_of_the_metrics_ask(
+    again: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["metrics.alpha=0.5", "metrics.test=t", "metrics.confidence=0.8", "metrics.seed=7"]
+    assert main([*SILENT, *asked]) == 0
+    (comparison,) = read(again / "out" / "report.json")["comparisons"]
+    told = {"alpha": 0.5, "test": "t", "confidence": 0.8, "seed": 7}
+    assert told.items() <= comparison["statistics"].items()
+    assert "(80% interval of the difference" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_task_without_a_definition_is_named(again: Path, capsys: pytest.CaptureFixture[str]) -> None:

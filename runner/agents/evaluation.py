@@ -7,7 +7,7 @@ runs, nor of who else is at work.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.code import modules_behind, source_hash
 from retrievers.store import fingerprint
-from runner.agents.events.document import Document, events
+from runner.agents.events.document import Document, events, lazy_events, written
 from runner.agents.events.sightings import Sighting, View, looking, richer
 from runner.agents.formats import read
 from runner.agents.measures.stages import artifact, rounded
@@ -38,7 +38,7 @@ EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
 """How the files end that are written of a run."""
 
 _HOLDERS = {"agent", "agent_output"}  # the folders in a run's that may hold its trace
-_PARTS = ("", "tests", "solution", "environment")  # of a task's definition
+_PARTS = ("tests", "solution", "environment")  # of a task's definition
 _REWARD = Path("verifier", "reward.txt")
 _TASKS_KEPT = 64  # gold of tasks, of which many runs there may be
 
@@ -87,9 +87,11 @@ class Evaluation:
         trace = _trace(run, _sharing(_look(self.reading)))
         document = events(trace, _gold(tuple(run.tasks), job.definition), run.provenance, when)
         made = artifact(document, _outcome(run.folder, trace))
-        for file, content in zip(self.files(run.artifact), (document, rounded(made)), strict=True):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        of_events, of_metrics = self.files(run.artifact)
+        of_events.parent.mkdir(parents=True, exist_ok=True)
+        with of_events.open("wb") as file:
+            file.writelines(written(document))
+        of_metrics.write_bytes(orjson.dumps(rounded(made), option=orjson.OPT_INDENT_2))
         return made
 
     def files(self, name: str) -> tuple[Path, Path]:
@@ -104,7 +106,7 @@ def jobs_of(runs: Iterable[RunFolder], reading: Reading) -> Iterator[Job]:
     for run in runs:
         folders = tuple(run.tasks)
         if folders not in definitions:
-            definitions[folders] = _inputs([f for folder in folders for part in _PARTS for f in _files(folder / part)])
+            definitions[folders] = _inputs([file for folder in folders for file in _files(folder, _PARTS)])
         task = definitions[folders]
         traces = {file for file in (run.trajectory, run.transcript, run.session) if file}
         own = _inputs(sorted({*traces, *_files(run.folder), run.folder / _REWARD}), run.folder.stat().st_mtime_ns)
@@ -113,13 +115,16 @@ def jobs_of(runs: Iterable[RunFolder], reading: Reading) -> Iterator[Job]:
 
 
 def events_of(file: Path, reading: Reading, tasks: Tasks) -> Document:
-    """Return the events of one trace; what lies beside it says whose it is. Raises `ConfigError` for no file."""
+    """Return the events of one trace, made when they are gone through; what lies beside it says whose it is.
+
+    Raises `ConfigError` for no file.
+    """
     if not file.is_file():
         raise ConfigError(f"file={file}: {'is a folder; say path=FOLDER' if file.is_dir() else 'does not exist'}")
     folder = file.parent.parent if file.parent.name in _HOLDERS else file.parent
     provenance, folders = provenance_of(folder, records_in(folder), tasks)
     when = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    return events(read(file, _sharing(_look(reading))), ground_truth_in(folders), provenance, when)
+    return lazy_events(read(file, _sharing(_look(reading))), ground_truth_in(folders), provenance, when)
 
 
 def _trace(run: RunFolder, look: Look[Sighting]) -> Trace[Sighting]:
@@ -182,9 +187,12 @@ def _status(file: Path) -> os.stat_result | None:
         return None
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    place = place_at(folder) if folder.is_dir() else None
-    yield from (folder / name for name in sorted(place.files)) if place else ()
+def _files(folder: Path, parts: Sequence[str] = ()) -> Iterator[Path]:
+    """Yield the files in a folder, and in those of its folders that have these names."""
+    if place := place_at(folder):
+        yield from (folder / name for name in sorted(place.files))
+        for part in parts:
+            yield from _files(folder / part) if part in place.folders else ()
 
 
 @cache

@@ -6,22 +6,23 @@ how one is made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from retrievers.store import fingerprint
 from runner.agents.measures.stages import Artifact
 
 FILE = "artifacts.jsonl"
 
 
-class Kept:
+class Kept(Mapping[str, dict[str, Any]]):
     """The artifacts in a folder by their names, each with a hash of what it was made from.
 
-    A file that is there is taken up again, without the lines that a kill left torn. Raises `OSError` where it cannot be
-    written.
+    They are in the order in which they were added; one is read whenever it is asked for. A file that is there is taken
+    up again, without the lines that a kill left torn. Raises `OSError` where it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,6 +41,10 @@ class Kept:
     def has(self, name: str, inputs: str) -> bool:
         """Tell whether the artifact of this name is there, made from the same."""
         return name in self._places and self._places[name][0] == inputs
+
+    def fingerprint(self, names: Iterable[str]) -> str:
+        """Return a hash of what these artifacts were made from."""
+        return fingerprint(*(f"{name} {self._places[name][0]}" for name in names))
 
     def add(self, name: str, inputs: str, made: Artifact) -> None:
         """Keep an artifact; one that had its name is forgotten."""
@@ -63,12 +68,21 @@ class Kept:
         new.replace(self._file)
         self._places, self._end, self._torn = places, end, False
 
-    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield each artifact with its name, one at a time, in the order in which they were added."""
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        """Read an artifact."""
+        _, place = self._places[name]
         with self._file.open("rb") as file:
-            for name, (_, place) in self._places.items():
-                file.seek(place)
-                yield name, orjson.loads(file.readline())["made"]
+            file.seek(place)
+            made: dict[str, Any] = orjson.loads(file.readline())["made"]
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._places)
 
 
 def _head(line: bytes) -> tuple[str, str] | None:

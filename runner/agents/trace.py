@@ -16,7 +16,7 @@ Seen = TypeVar("Seen")
 Source = Literal["trajectory", "transcript", "merged"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call as the trace has it. `result` is the text that came back, None where the trace has none."""
 
@@ -28,7 +28,7 @@ class ToolCall:
 Look = Callable[[ToolCall], Seen]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step(Generic[Seen]):
     """One tool call's place in a trace, and what was seen in it.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ FAILED = 1
 
 _MOST_NAMED = 3  # of tasks that are not defined
 SUMMARY = "run_retrieval_summary.json"
+LOGGED = "logged.json"
+"""What was logged of each configuration: the run in MLflow, and a hash of all that it is of."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -80,38 +83,40 @@ def main(cfg: DictConfig) -> int:
 def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
     import sys
 
-    import orjson
-
     from runner.agents.evaluation import events_of
+    from runner.agents.events.document import written
 
-    content = events_of(file, reading, tasks)
-    sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.buffer.writelines(written(events_of(file, reading, tasks)))
+    sys.stdout.buffer.write(b"\n")
     return 0
 
 
 def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks) -> int:
-    from runner.agents.evaluation import Evaluation
+    from runner.agents.evaluation import Evaluation, jobs_of
     from runner.agents.events.document import load_events
     from runner.config.objects import ConfigError, build
     from runner.reports import console
     from runner.reports.trace_comparisons import verdicts
     from runner.reports.trace_report import trace_report
-    from runner.reports.trace_tables import configurations_table, failures_table, heading
+    from runner.reports.trace_tables import configurations_table, failures_table, heading, rewards_note
     from runner.tracking.background import BackgroundTracker
 
     metrics: MetricSettings = build(config["metrics"], "metrics")
+    if metrics.correction == "tukey":
+        raise ConfigError("metrics.correction=tukey: is for all pairs of systems by one measure; take holm, bh or none")
     if not wanted.output:
         raise ConfigError("output: is required; name a folder for events, metrics and reports with output=FOLDER")
     output = Path(wanted.output)
     with console.Working("looking for runs"):
         runs = _runs(Path(str(wanted.path)), output, tasks)
+        jobs = list(jobs_of(runs, reading))
     baseline = _baseline(wanted.baseline, runs)
     evaluation, kept = Evaluation(reading, output), _kept(output)
     _note_undefined(runs, wanted.tasks)
     with BackgroundTracker(build(config["tracking"], "tracking")) if wanted.log else nullcontext() as tracker:
         if tracker:
             tracker.start()
-        done = _work(runs, evaluation, kept, wanted)
+        done = _work(jobs, evaluation, kept, wanted)
         with console.Working("report"):
             report = trace_report(
                 done.kept,
@@ -119,15 +124,18 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
                 baseline,
                 lambda name: load_events(evaluation.files(name)[0]),
                 wanted.timelines,
+                metrics,
             )
             files = _write(output, report)
         console.line(heading(report))
         for verdict in verdicts(report):
             console.paragraph(verdict)
         console.show_table(configurations_table(report))
+        if note := rewards_note(report):
+            console.paragraph(note)
         console.show_table(failures_table(report), "Failed")
         if tracker:
-            _log(tracker, done.kept, report, metrics, files, wanted)
+            _log(tracker, done.kept, report, metrics, files, wanted, output / LOGGED)
     console.line(f"report: {output / 'report.html'}")
     return FAILED if done.failures else 0
 
@@ -192,20 +200,21 @@ def _baseline(named: str | None, runs: Sequence[RunFolder]) -> str:
     return baseline_among(configurations) if named is None else named
 
 
-def _work(runs: Sequence[RunFolder], evaluation: Evaluation, kept: Kept, wanted: TraceSettings) -> Done:
+def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: TraceSettings) -> Done:
     """Evaluate the runs that are not evaluated yet; whatever goes wrong with one costs no other."""
-    from runner.agents.evaluation import jobs_of
     from runner.agents.workers import each
     from runner.processes import processors
     from runner.reports import console
 
-    jobs = list(jobs_of(runs, evaluation.reading))
     todo = [job for job in jobs if not (wanted.resume and _is_done(job, evaluation, kept))]
     failures: dict[str, str] = {}
     workers = min(wanted.workers or processors(), max(1, len(todo)))
+    results = each(evaluation, todo, workers)
     try:
+        with console.Working("starting"):  # which takes its time, and says nothing of how long the rest will take
+            first = list(islice(results, 1))
         with console.Progress(len(todo), len(jobs) - len(todo)) as progress:
-            for job, made in each(evaluation, todo, workers):
+            for job, made in chain(first, results):
                 if isinstance(made, BaseException):
                     failures[job.run.artifact] = f"{type(made).__name__}: {' '.join(str(made).split())}"
                 else:
@@ -231,7 +240,8 @@ def _write(output: Path, report: TraceReport) -> dict[str, str]:
 
     files = {"report.md": trace_markdown(report), "report.html": trace_page(report)}
     (output / SUMMARY).write_bytes(summary_json(report))
-    (output / "report.json").write_bytes(report_json(report))
+    with (output / "report.json").open("wb") as file:
+        file.writelines(report_json(report))
     for name, text in files.items():
         (output / name).write_text(text, encoding="utf-8")
     return files
@@ -244,8 +254,12 @@ def _log(
     metrics: MetricSettings,
     files: Mapping[str, str],
     wanted: TraceSettings,
+    record: Path,
 ) -> None:
-    """Log each configuration that has ground truth as an evaluation of its tasks."""
+    """Log each configuration that has ground truth as an evaluation of its tasks, once: as long as it is the same."""
+    import json
+
+    from retrievers.store import fingerprint
     from runner.agent_results import result_of
     from runner.reports import console
     from runner.reports.trace_report import configuration_json
@@ -253,11 +267,19 @@ def _log(
     from runner.tracking.record import Finished
 
     read = {"path": wanted.path, "tasks": wanted.tasks, "tools": wanted.tools, "shell": str(wanted.shell).lower()}
-    logged: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
+    for name in sorted(report.tasks):
+        names.setdefault(report.tasks[name]["provenance"]["config_name"], []).append(name)
+    before = _read_record(record) if wanted.resume else {}
+    logged: dict[str, dict[str, str]] = {}
     for name in report.summary["by_configuration"]:
-        artifacts = [each for _, each in kept if each["provenance"]["config_name"] == name]
+        same = fingerprint(kept.fingerprint(names[name]), repr(asdict(metrics)), repr(tracker.tracking), repr(read))
+        if before.get(name, {}).get("of") == same and Path(before[name]["folder"]).exists():
+            logged[name] = before[name]
+            console.line(f"run: {logged[name]['run']} ({name}; nothing is new)")
+            continue
         try:
-            result = result_of(name, artifacts, metrics)
+            result = result_of(name, (kept[each] for each in names[name]), metrics)
         except ResultError as error:
             console.note(f"not logged: {error}")
             continue
@@ -268,8 +290,19 @@ def _log(
         }
         own = {**files, SUMMARY: configuration_json(report, name).decode()}
         (run,) = tracker.ask("log", [Finished(result, parameters, own)])
-        logged[name] = run.id
+        logged[name] = {"run": run.id, "folder": str(run.folder or ""), "of": same}
         console.line(f"run: {run.id} ({name})")
+    record.write_text(json.dumps(logged, indent=2), encoding="utf-8")
     pairs = [(logged.get(each["baseline_config"]), logged.get(each["other_config"])) for each in report.comparisons]
-    for first, other in [pair for pair in pairs if all(pair)][:1]:
-        console.line(f"compare: python -m runner compare baseline={first} candidate={other}")
+    for first, other in [(first, other) for first, other in pairs if first and other][:1]:
+        console.line(f"compare: python -m runner compare baseline={first['run']} candidate={other['run']}")
+
+
+def _read_record(file: Path) -> dict[str, dict[str, str]]:
+    import json
+
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # nothing was logged, or nobody knows what
+        return {}
+    return {name: each for name, each in content.items() if {"run", "folder", "of"} <= each.keys()}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runner.agents.measures.association import CAVEAT as ASSOCIATION_ONLY
-from runner.agents.measures.matched import CAVEAT as COMPARISON_ONLY
+from runner.agents.measures.differences import CAVEAT as COMPARISON_ONLY
 from runner.reports import trace_comparisons as compared
 from runner.reports import trace_tables as told
 from runner.reports.markdown import escaped, markdown_table
@@ -27,6 +27,7 @@ def trace_markdown(report: TraceReport) -> str:
         escaped(told.heading(report)),
         *(f"**{escaped(verdict)}**" for verdict in compared.verdicts(report)),
         markdown_table(told.configurations_table(report)),
+        *([escaped(note)] if (note := told.rewards_note(report)) else []),
         *_section(compared.comparisons_title(report), compared.comparisons_table(report), COMPARISON_ONLY),
         *(part for each in report.comparisons if each["computable"] for part in _comparison(each)),
         *_section("Together with the outcome", compared.associations_table(report), ASSOCIATION_ONLY),

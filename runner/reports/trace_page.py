@@ -5,7 +5,7 @@ Nothing in it is from elsewhere; the same input gives the same bytes. Knows noth
 
 from __future__ import annotations
 
-from runner.agents.measures import association, matched
+from runner.agents.measures import association, differences
 from runner.reports import trace_comparisons, trace_tables, trace_timeline
 from runner.reports.page import render
 from runner.reports.trace_report import TraceReport
@@ -21,7 +21,7 @@ def trace_page(report: TraceReport) -> str:
         report=report,
         told=trace_tables,
         compared=trace_comparisons,
-        caveats={"comparison": matched.CAVEAT, "associations": association.CAVEAT},
+        caveats={"comparison": differences.CAVEAT, "associations": association.CAVEAT},
         size=trace_timeline,
         opened=OPEN,
     )

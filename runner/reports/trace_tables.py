@@ -6,6 +6,7 @@ Knows nothing of how a table is drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from runner.agents.measures.figures import FIGURES, figures
@@ -36,6 +37,7 @@ _TITLES = {
     "precision@5": "P@5",
     "context_efficiency": "efficiency",
     "ttfr_seconds": "first gold",
+    "ttfr_tokens": "tokens to first gold",
     "cost": "cost, $",
     "seconds": "time",
 }
@@ -68,6 +70,28 @@ def configurations_table(report: TraceReport) -> Table:
         Column(title("seconds"), duration, numeric=True, spare=3),
     ]
     return Table(columns, [_means(name, folded) for name, folded in report.summary["by_configuration"].items()])
+
+
+def means_note(report: TraceReport) -> str:
+    """Return which tasks the means of a configuration are of."""
+    told = (
+        "Means over the tasks that could be measured, outcomes over those that have one, first gold where any was seen"
+    )
+    several = len(report.summary["by_configuration"]) > 1
+    return f"{told}; a comparison is of the tasks that two share." if several else f"{told}."
+
+
+def rewards_note(report: TraceReport) -> str:
+    """Return on what scale rewards are where some are beyond 1, since means are then over several; "" where none is."""
+    rewards = [known["reward"] for each in report.tasks.values() if "reward" in (known := figures(each))]
+    beyond = [reward for reward in rewards if reward > 1]
+    if not beyond:
+        return ""
+    return (
+        f"Each reward is on the scale of its verifier: {len(beyond):,} of {len(rewards):,} "
+        f"{'is' if len(beyond) == 1 else 'are'} beyond 1, up to {number(max(beyond))}, such as sums over checkpoints. "
+        "Their means compare only over the same tasks."
+    )
 
 
 def suites_table(report: TraceReport) -> Table:
@@ -132,7 +156,7 @@ def tasks_table(report: TraceReport, limit: int = TASKS) -> Table:
         Column(title("seconds"), duration, numeric=True, spare=6),
         Column("not measured", spare=7),
     ]
-    return Table(columns, [_task(name, each) for name, each in [*report.tasks.items()][:limit]])
+    return Table(columns, [_task(name, each) for name, each in islice(report.tasks.items(), limit)])
 
 
 def degraded_table(report: TraceReport) -> Table:
@@ -181,13 +205,13 @@ def about_task(artifact: Artifact) -> str:
 
 
 def drawn_note(report: TraceReport) -> str:
-    """Return how many of the tasks that have events are drawn, and how to have others."""
+    """Return how many of the traces that have events are drawn, and how to have others."""
     drawn = len(report.timelines)
-    n = sum(bool(each["event_summary"]["total_events"]) for each in report.tasks.values())
+    n = sum(bool(each["event_summary"].get("total_events")) for each in report.tasks.values())
     which = "Those on which configurations differ most come first, then those whose gold was missed."
     if drawn == n:
         return which
-    return f"{drawn:,} of {n:,} tasks. {which} For more: timelines={min(n, max(2 * drawn, 100))}, or a narrower path."
+    return f"{drawn:,} of {n:,} traces. {which} For more: timelines={min(n, max(2 * drawn, 100))}, or a narrower path."
 
 
 def title(figure: str) -> str:

@@ -20,8 +20,9 @@ KINDS: Mapping[str, Kind] = {"file_read": "read", "file_write": "write"}
 WIDTH, LEFT, ROW, TOP, BOTTOM = 760, 244, 17, 22, 22
 """Pixels: of the whole, of the names, of a file, above and below the files."""
 
-MOST_ROWS, MOST_MISSED, LONGEST_NAME = 20, 8, 33
-"""How many files have a row of their own, how many gold ones that were never seen are named, and a name's length."""
+MOST_ROWS, MOST_MISSED, MOST_LISTED, LONGEST_NAME = 20, 8, 30, 33
+"""How many files have a row of their own, how many gold ones that were never seen do, how many are listed where several
+share a row, and how long a name is."""
 
 _STRONGER: Mapping[Kind, int] = {"search": 0, "read": 1, "write": 2}
 _MOST_TICKS = 8
@@ -39,10 +40,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """A file, or what stands for several: its short name and its whole one, whether it is gold, and what was done."""
+    """A file, or several: a name for it, what that stands for in full, whether it is gold, and what was done."""
 
     name: str
-    path: str
+    told: str
     gold: bool
     marks: Sequence[Mark]
 
@@ -80,7 +81,7 @@ def timeline(name: str, document: Mapping[str, Any]) -> Timeline:
     rows = [Row(shortened(file), file, file in gold, marks[file]) for file in trail.retrieved if file in own]
     if others:
         merged = _merged(mark for file in others for mark in marks[file])
-        rows.append(Row(f"{len(others):,} other files", "", False, merged))
+        rows.append(Row(f"{len(others):,} other files", _listed(others), False, merged))
     rows += _missed([file for file in trail.gold if file not in marks])
     calls = sorted({_x(event, last) for event in trail.events})
     first = trail.first_gold
@@ -114,7 +115,13 @@ def _merged(marks: Iterable[Mark]) -> list[Mark]:
 def _missed(files: Sequence[str]) -> list[Row]:
     named = [Row(shortened(file), f"{file}: never seen", True, ()) for file in files[:MOST_MISSED]]
     more = len(files) - len(named)
-    return [*named, Row(f"{more:,} more gold files", "never seen", True, ())] if more else named
+    rest = f"never seen:\n{_listed(files[MOST_MISSED:])}"
+    return [*named, Row(f"{more:,} more gold files", rest, True, ())] if more else named
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = len(files) - MOST_LISTED
+    return "\n".join([*files[:MOST_LISTED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def _first(event: Mapping[str, Any], last: int) -> Mark:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -81,6 +82,23 @@ def test_a_session_gives_a_transcript_its_times_and_is_named_where_it_is_damaged
     assert "trajectory" not in events["coverage"]["degraded_reason"]
 
 
+def test_a_packed_session_that_is_cut_short_is_read_as_far_as_it_goes_and_named(tmp_path: Path) -> None:
+    (tmp_path / "agent_stdout.log").write_bytes(TRANSCRIPT)
+    (tmp_path / "agent_trace.jsonl.gz").write_bytes(gzip.compress(SESSION + os.urandom(5000))[:-4000])
+    events = evaluated(tmp_path)[1]
+    assert any(event["elapsed_seconds"] is not None for event in events["events"])
+    assert "files that cannot be read to their end" in events["coverage"]["degraded_reason"]
+    assert "in the session" in events["coverage"]["degraded_reason"]
+
+
+def test_a_folder_in_place_of_a_session_is_named(tmp_path: Path) -> None:
+    (tmp_path / "agent_stdout.log").write_bytes(TRANSCRIPT)
+    (tmp_path / "agent_trace.jsonl").mkdir()
+    events = evaluated(tmp_path)[1]
+    assert events["events"]
+    assert "cannot be opened (Is a directory) in the session" in events["coverage"]["degraded_reason"]
+
+
 def test_the_same_files_give_the_same_bytes_and_their_newest_time(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "mcp", TASK, trajectory("a.py"))
     os.utime(folder / "agent" / "trajectory.json", (0, 1_700_000_000))
@@ -129,7 +147,7 @@ def test_one_file_alone_is_read_with_what_lies_beside_it(tmp_path: Path) -> None
     document = events_of(folder / "agent" / "trajectory.json", Reading(), tasks_in([tmp_path / "tasks"]))
     assert document["provenance"]["task_name"] == TASK
     assert document["provenance"]["config_name"] == "mcp"
-    assert document["events"][0]["hits_ground_truth"]
+    assert next(iter(document["events"]))["hits_ground_truth"]
 
 
 @pytest.mark.parametrize(("name", "said"), [("none.json", "does not exist"), ("", "is a folder; say path=FOLDER")])

@@ -20,6 +20,7 @@ import jsonschema_rs
 import orjson
 
 from runner.agents.events.sightings import Sighting, View
+from runner.agents.long_json import indented
 from runner.agents.runs.provenance import Provenance
 from runner.agents.trace import Step, Trace
 from runner.agents.truth.gold_files import GoldFile
@@ -50,20 +51,38 @@ def events(
     `repo::` before them where there are several repositories. A shell command that both reads and writes is two events
     of one step. `generated_at` has a time zone.
     """
-    gold = [gold_file(file) for file in truth.files]
-    names = _Names(trace, gold, roots)
-    steps = [event for step in trace.steps for event in _events(step, names)]
+    document = lazy_events(trace, truth, provenance, generated_at, roots)
+    return {**document, "events": list(document["events"])}
+
+
+def lazy_events(
+    trace: Trace[Sighting],
+    truth: GroundTruth,
+    provenance: Provenance,
+    generated_at: datetime,
+    roots: Sequence[str] = ROOTS,
+) -> Document:
+    """Return the document of a trace, whose events are made one at a time, and again, whenever they are gone through.
+
+    See `events`.
+    """
+    names = _Names(trace, [gold_file(file) for file in truth.files], roots)
     document = {
         "schema_version": SCHEMA_VERSION,
         "generated_at": generated_at.isoformat(timespec="seconds"),
         "provenance": {key: value and _clean(value) for key, value in asdict(provenance).items()},
         "coverage": _coverage(trace, truth),
         "ground_truth": _ground_truth(truth, names),
-        "events": steps,
-        "summary": _summary(steps, names.gold),
+        "events": [],
+        "summary": _summary(_Events(trace.steps, names), names.gold),
     }
     check(document)
-    return document
+    return {**document, "events": _Events(trace.steps, names)}
+
+
+def written(document: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield a document as JSON, an event at a time."""
+    return indented(document, "events", document["events"])
 
 
 def load_events(file: Path) -> Document:
@@ -84,9 +103,7 @@ def check(document: Document, place: str = "events", extended: bool = False) -> 
 
     `extended` allows fields that the schema does not know.
     """
-    for error in _validator(extended).iter_errors(document):
-        where = "/".join(str(part) for part in error.instance_path) or "the document"
-        raise ConfigError(f"{place}: {where}: {error.message[:300]}")
+    _refuse(_validator(extended), document, place)
 
 
 def gold_of(document: Mapping[str, Any]) -> dict[str, str]:
@@ -97,6 +114,21 @@ def gold_of(document: Mapping[str, Any]) -> dict[str, str]:
     found = matches(files.values(), gold)
     wanted: Sequence[str] = document["ground_truth"]["files"]
     return {name: wanted[found[file]] for name, file in files.items() if file in found}
+
+
+class _Events:
+    """The events of steps, which are made, and checked, when they are gone through."""
+
+    def __init__(self, steps: Sequence[Step[Sighting]], names: _Names) -> None:
+        self._steps, self._names = steps, names
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        validator = _validator(extended=False, part="retrieval_event")
+        for step in self._steps:
+            for view in step.seen.views:
+                event = _event(step, view, self._names)
+                _refuse(validator, event, f"events: step {step.index}")
+                yield event
 
 
 class _Names:
@@ -130,11 +162,6 @@ class _Names:
         """Return what a file that the task names is called: as one of its gold files, where it is one."""
         position = matches([file], self._gold).get(file)
         return _named(file) if position is None else self.gold[position]
-
-
-def _events(step: Step[Sighting], names: _Names) -> Iterator[dict[str, Any]]:
-    for view in step.seen.views:
-        yield _event(step, view, names)
 
 
 def _event(step: Step[Sighting], view: View, names: _Names) -> dict[str, Any]:
@@ -202,18 +229,26 @@ def _ground_truth(truth: GroundTruth, names: _Names) -> dict[str, Any]:
     return content
 
 
-def _summary(steps: Sequence[Mapping[str, Any]], gold: Sequence[str]) -> dict[str, Any]:
-    hits = [event["step_index"] for event in steps if event["hits_ground_truth"]]
-    by_mcp = sum(event["is_mcp"] for event in steps)
+def _summary(events: Iterable[Mapping[str, Any]], gold: Sequence[str]) -> dict[str, Any]:
+    categories: Counter[str] = Counter()
+    files: set[str] = set()
+    hit: set[str] = set()
+    first, by_mcp = None, 0
+    for event in events:
+        categories[event["tool_category"]] += 1
+        files |= {name.lower() for name in event["target_files"]}
+        hit |= {*event["matched_ground_truth_files"]}
+        first = event["step_index"] if first is None and event["hits_ground_truth"] else first
+        by_mcp += event["is_mcp"]
     return {
-        "total_events": len(steps),
+        "total_events": categories.total(),
         "mcp_events": by_mcp,
-        "local_events": len(steps) - by_mcp,
-        "unique_files_accessed": len({name.lower() for event in steps for name in event["target_files"]}),
-        "ground_truth_files_hit": len({name for event in steps for name in event["matched_ground_truth_files"]}),
+        "local_events": categories.total() - by_mcp,
+        "unique_files_accessed": len(files),
+        "ground_truth_files_hit": len(hit),
         "ground_truth_files_total": len(gold),
-        "first_ground_truth_hit_step": hits[0] if hits else None,
-        "events_by_category": dict(sorted(Counter(event["tool_category"] for event in steps).items())),
+        "first_ground_truth_hit_step": first,
+        "events_by_category": dict(sorted(categories.items())),
     }
 
 
@@ -240,9 +275,18 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is text in JSON, and nowhere else
 
 
+def _refuse(validator: jsonschema_rs.Validator, value: object, place: str) -> None:
+    for error in validator.iter_errors(value):
+        where = "/".join(str(part) for part in error.instance_path) or "the document"
+        raise ConfigError(f"{place}: {where}: {error.message[:300]}")
+
+
 @cache
-def _validator(extended: bool) -> jsonschema_rs.Validator:
+def _validator(extended: bool, part: str | None = None) -> jsonschema_rs.Validator:
+    """Return a validator of documents, or of a part of them by the name of its definition."""
     schema = orjson.loads(_SCHEMA.read_bytes())
+    if part:
+        schema = {"$schema": schema["$schema"], "$defs": schema["$defs"], "$ref": f"#/$defs/{part}"}
     return jsonschema_rs.validator_for(_open(schema) if extended else schema, validate_formats=True)
 
 

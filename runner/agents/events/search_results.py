@@ -28,6 +28,10 @@ _REFUSED = re.compile(r"<tool_use_error>|ERROR: Cannot execute")
 _FAILED = re.compile(r'\[error\] tool reported failure|"isError": ?true')
 _NOTHING = re.compile(r'\bno (?:results|matches|files)\b|"blocks\W+\[\]', re.IGNORECASE)
 _MISSING = re.compile(r"(?: for reading)?: (?:No such file or directory|Is a directory|Permission denied)")
+_NOT_OPENED = re.compile(  # by a script, in Python or in JavaScript
+    r"(?:No such file or directory: |Is a directory: |Permission denied: |no such file or directory, \w+ )'([^'\n]+)'"
+)
+_HARNESS = re.compile(r"\AExit code \d+(?:\n|\Z)|\A\((?:Bash|Command) completed with no output\)\Z")
 _BEFORE_NAME = re.compile(r"[\s'\"‘’:]")
 _LINK = (  # bounded, so that the time which text takes does not grow with its square
     r"https?://[^/\s\"]{1,200}/(?P<repo>[^\s\"@]{1,200}?)(?:@[^\s/\"]{1,200})?/-/blob/(?P<path>[^\s\"'<>()\[\]\\]{1,1000})"
@@ -51,7 +55,9 @@ _NUMBERED = re.compile(r"([^:]++):\d+:")
 _LINE_NUMBER = re.compile(r":\d+[:-]")
 _LINE_NUMBER_AROUND = re.compile(r"-\d+-")
 _DIFF = re.compile(
-    r"^(?:diff --git a/\S+ b/(\S+)|\+\+\+ b/(\S+)|--- a/(\S+)|\*\*\* (?:Update|Add|Delete) File: (.+))$", re.MULTILINE
+    r"""^(?:diff\ --git\ a/\S+\ b/(\S+) | \+\+\+\ b/(\S+) | ---\ a/(\S+) | \*\*\*\ (?:Update|Add|Delete)\ File:\ (.+)
+      | \ (?!\.\.\.)([^\s{}]+)\s+\|\s+(?:\d+\ [+-]+|Bin\ .*))$  # of `--stat`, unless cut short or renamed""",
+    re.MULTILINE | re.VERBOSE,
 )
 _HEAD = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 _FILES = ("file", "path", "newPath", "filePath")
@@ -68,10 +74,10 @@ def shown(result: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Return what a command printed, which some harnesses put into JSON beside its exit code."""
+    """Return what a command printed: some harnesses put it into JSON beside its exit code, or that above it."""
     decoded = _decoded(text)
     outputs = [decoded.get(name) for name in ("output", "stdout")] if isinstance(decoded, dict) else []
-    return next((output for output in outputs if isinstance(output, str)), text)
+    return _HARNESS.sub("", next((output for output in outputs if isinstance(output, str)), text))
 
 
 def is_refused(result: str) -> bool:
@@ -93,7 +99,7 @@ def is_nothing(text: str) -> bool:
 def missing(text: str) -> set[str]:
     """Return the paths that programs say do not exist, are folders, or may not be read."""
     names = (text[max(0, said.start() - LONGEST) : said.start()].rstrip("'\"’") for said in _MISSING.finditer(text))
-    return {_BEFORE_NAME.split(name)[-1] for name in names}
+    return {*(_BEFORE_NAME.split(name)[-1] for name in names), *_NOT_OPENED.findall(text)}
 
 
 def opened(text: str) -> File | None:
@@ -183,6 +189,13 @@ def listed(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
                 yield posixpath.join(cwd, name)
             elif inside is not None:
                 yield posixpath.join(inside, name)
+
+
+def bare(line: str) -> str:
+    """Return the name that a line of a listing has, of a file or a folder; "" where it has none, or a path."""
+    entry = _LONG.fullmatch(line.strip())
+    name = entry[2].partition(" -> ")[0] if entry else line.strip().removesuffix("/")
+    return "" if "/" in name or name.endswith(":") or (" " in name and not entry) else name
 
 
 def matching(text: str) -> Iterator[str]:

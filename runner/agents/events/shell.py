@@ -1,7 +1,8 @@
 """What a shell command does to files: which programs it runs, which files they name, and what their output lists.
 
-It is read, not run: pipes, lists, redirects, `cd`, `xargs`, `find -exec` and `bash -c` are understood; globs, variables
-other than a loop's, and what a script does are not, and name no file. Knows nothing of tools or of results.
+It is read, not run: pipes, lists, redirects, `cd`, `xargs`, `find -exec`, `bash -c` and loops are understood; globs and
+what substitutes a command's output are not, and name no file; of a script in another language, what it opens by name.
+Knows nothing of tools or of results.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from runner.agents.events.git_paths import rooted
 from runner.agents.events.shell_syntax import commands
 from runner.agents.events.tools import Category
 from runner.agents.truth.paths import LONGEST, has_spaces, looks_like_file
@@ -25,8 +27,9 @@ class Use:
     """What one program does to files: those that it names, and those that its output lists.
 
     `cwd` is the folder that it runs in, as far as the command says; `inside` the one of the bare names that it lists,
-    None where they may be of several. `shows` tells that its output is what files hold, which may look like anything.
-    `otherwise` is what `|| echo ...` says in its place when it fails.
+    None where they may be of several, and `names` tells that it lists only these, sorted. `shows` tells that its output
+    is what files hold, which may look like anything. `head` is the line that an `echo` prints before it, and
+    `otherwise` what `|| echo ...` says in its place when it fails.
     """
 
     category: Category
@@ -34,7 +37,9 @@ class Use:
     lists: Lists | None = None
     cwd: str = ""
     inside: str | None = None
+    names: bool = False
     shows: bool = False
+    head: str = ""
     otherwise: str = ""
 
 
@@ -55,8 +60,11 @@ _GREP = _Program(
     frozenset(("-e", "-f", "--regexp", "--file")),
 )
 _SCRIPTED = _Program("file_read", 1, frozenset(("-F", "-v", "-l")), frozenset(("-e", "-f", "--expression", "--file")))
+_READ = _Program("file_read")
 _PROGRAMS = {
-    **dict.fromkeys(("cat", "less", "more", "bat", "nl", "tac", "diff"), _Program("file_read")),
+    **dict.fromkeys(("cat", "less", "more", "bat", "nl", "tac", "diff", "xxd", "od", "strings", "uniq", "comm"), _READ),
+    "cut": _Program("file_read", 0, frozenset(("-d", "-f", "-c", "-b"))),
+    "sort": _Program("file_read", 0, frozenset(("-k", "-t", "-o", "-S", "-T"))),
     **dict.fromkeys(("head", "tail"), _Program("file_read", 0, frozenset(("-n", "-c", "--lines", "--bytes")))),
     **dict.fromkeys(("sed", "awk", "gawk", "jq", "yq"), _SCRIPTED),
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"), _GREP),
@@ -64,6 +72,13 @@ _PROGRAMS = {
     **dict.fromkeys(("tee", "touch"), _Program("file_write")),
 }
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun")
+_OPENED = re.compile(  # by a script: a name, and the mode or what is done with it
+    r"""\b(?P<how>open|Path|read(?:lines|File(?:Sync)?)?|writeFile(?:Sync)?)\(\s*r?(?P<quote>['"])(?P<path>[^'"\n]+)(?P=quote)
+        (?:\s*,\s*(?:mode\s*=\s*)?['"](?P<mode>[rwaxbt+]+)['"])?(?:\s*\)\s*\.(?P<then>\w+))?""",
+    re.VERBOSE,
+)
+_UNSORTED = frozenset("tSUfXvrd")  # options of `ls`
 _NOT_PLAIN = re.compile(r"[$*?\[\]{}`<>|\s\"']|://|^/dev/")
 _DEEPEST = 4  # commands within commands
 
@@ -72,16 +87,26 @@ def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
     """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to."""
     found: list[Use] = []
     pipeline = 0  # where its uses begin
+    head = ""
     for simple in commands(command):
         words = simple.words
         piped = simple.operator.startswith("|") and simple.operator != "||"
         pipeline = pipeline if piped else len(found)
+        said = _said(words)
+        done: list[Use] = []
         if words and words[0] in ("cd", "pushd"):
             folder = _joined(folder, words[1]) if len(words) == 2 and _is_plain(words[1]) else folder
-        elif words and words[0] in ("echo", "printf") and simple.operator == "||" and found:
-            found[-1] = replace(found[-1], otherwise=" ".join(words[1:]))
+        elif said is not None and simple.operator == "||" and found:
+            found[-1] = replace(found[-1], otherwise=said)
+        elif said is not None:
+            head = head if simple.piped or simple.writes else said or head
         elif words:
-            found += _uses(words, folder, piped, depth)
+            done = _uses(words, folder, piped, depth, simple.given)
+        if read := tuple(_joined(folder, path) for path in simple.reads if _is_plain(path)):
+            done.append(Use("file_read", read, None, folder, shows=True))
+        if done and not done[0].head:
+            done[0], head = replace(done[0], head=head), ""
+        found += done
         if piped and words[:1] == ["wc"]:  # what is counted is not listed
             found[pipeline:] = [replace(use, lists=None) for use in found[pipeline:]]
         if written := tuple(_joined(folder, path) for path in simple.writes if _is_plain(path)):
@@ -89,10 +114,20 @@ def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
     return found
 
 
-def _uses(words: list[str], folder: str, piped: bool, depth: int) -> list[Use]:
+def _said(words: Sequence[str]) -> str | None:
+    """Return the line that an `echo` or a `printf` prints; None for any other program."""
+    if words[:1] == ["printf"]:
+        return words[1].replace("\\n", "\n").strip("\n") if len(words) > 1 else ""
+    if words[:1] != ["echo"]:
+        return None
+    said = [word for word in words[1:] if not re.fullmatch("-[neE]+", word)]
+    return " ".join(said).replace("\\n", "\n").strip("\n")
+
+
+def _uses(words: list[str], folder: str, piped: bool, depth: int, given: str = "") -> list[Use]:
     name, arguments = posixpath.basename(words[0]), words[1:]
     if depth < _DEEPEST:
-        if name in _SHELLS and (script := _after_c(arguments)) is not None:
+        if name in _SHELLS and (script := _after_c(arguments) or given):
             return uses(script, folder, depth + 1)
         if name == "xargs" and (inner := _after_options(arguments, ("-I", "-n", "-P", "-L", "-d", "-s"))):
             return _uses([*inner, "{}"], folder, False, depth + 1)
@@ -107,7 +142,23 @@ def _uses(words: list[str], folder: str, piped: bool, depth: int) -> list[Use]:
     if name in ("cp", "mv") and len(arguments) > 1:
         source, target = arguments[-2:]
         return [Use("file_write", (_joined(folder, target),))] if looks_like_file(target) and _is_plain(source) else []
+    if _INTERPRETER.fullmatch(name):
+        return _script(_after_c(arguments, "ce") or given, folder)
     return _program(_PROGRAMS[name], name, arguments, folder, piped) if name in _PROGRAMS else []
+
+
+def _script(script: str, folder: str) -> list[Use]:
+    """Return what a script in another language opens by name, to read or to write."""
+    read: dict[str, None] = {}
+    written: dict[str, None] = {}
+    for each in _OPENED.finditer(script):
+        then = each["then"] or ""
+        writes = bool(each["mode"] and {*each["mode"]} & {*"wax+"}) or "write" in (each["how"] + then)
+        opened = each["how"] != "Path" or then.startswith(("open", "read", "write"))
+        if opened and _is_plain(each["path"]):
+            (written if writes else read)[_joined(folder, each["path"])] = None
+    found = [Use("file_read", tuple(read), None, folder, shows=True)] if read else []
+    return found + ([Use("file_write", tuple(written))] if written else [])
 
 
 def _program(program: _Program, name: str, arguments: Sequence[str], folder: str, piped: bool) -> list[Use]:
@@ -154,11 +205,13 @@ def _find(arguments: Sequence[str], folder: str, depth: int) -> list[Use]:
 
 
 def _ls(arguments: Sequence[str], folder: str) -> Use:
-    operands = [word for word in arguments if not word.startswith("-")]
+    options, operands = _parted(arguments, _READ)
     files = tuple(_joined(folder, path) for path in operands if _is_plain(path) and looks_like_file(path))
-    listed = [_joined(folder, path) for path in operands if not looks_like_file(path)] or [folder]
-    inside = listed[0] if len(listed) == 1 and (listed[0] == folder or _is_plain(listed[0])) else None
-    return Use("file_search", files, "listing", folder, inside)
+    folders = [path for path in operands if not looks_like_file(path)]
+    listed = [_joined(folder, path) for path in folders] or [folder]
+    alone = len(operands) < 2 and (listed[0] == folder or _is_plain(listed[0]))
+    names = alone and len(folders) == len(operands) and not _flags(options) & _UNSORTED
+    return Use("file_search", files, "listing", folder, listed[0] if alone else None, names)
 
 
 def _git(arguments: list[str], folder: str) -> list[Use]:
@@ -178,7 +231,8 @@ def _git(arguments: list[str], folder: str) -> list[Use]:
     if verb in ("ls-files", "ls-tree"):
         return [Use("file_search", (), "listing", folder, folder)]
     if verb == "show" and (revisions := [word.partition(":")[2] for word in rest if ":" in word]):
-        shown = tuple(_joined(folder, path) for path in revisions if _is_plain(path))
+        plain = [path for path in revisions if _is_plain(path)]
+        shown = tuple(_joined(folder, path) if path[0] == "." else rooted([path], folder)[0] for path in plain)
         return [Use("file_read", shown, None, folder, shows=True)]
     if verb in ("show", "diff", "log", "blame", "whatchanged"):
         return [Use("commit_search", files, "diff", folder)]
@@ -206,9 +260,9 @@ def _flags(options: Sequence[str]) -> set[str]:
     return {flag for option in options if not option.startswith("--") for flag in option[1:]}
 
 
-def _after_c(arguments: Sequence[str]) -> str | None:
+def _after_c(arguments: Sequence[str], letters: str = "c") -> str | None:
     for place, word in enumerate(arguments[:-1]):
-        if word.startswith("-") and not word.startswith("--") and word.endswith("c"):
+        if word.startswith("-") and not word.startswith("--") and word.endswith(tuple(letters)):
             return arguments[place + 1]
     return None
 

@@ -1,14 +1,14 @@
 """What simple commands a shell command is made of: their words, the files they are redirected to, what joins them.
 
-Quotes, here-documents, keywords and loops over plain words are understood. It knows nothing of what programs do.
+Quotes, here-documents, keywords, variables that are set to plain words and loops over these are understood. It knows
+nothing of what programs do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
 
 _TOKEN = re.compile(
     r"""(?P<gap>[ \t\r]++)
@@ -21,38 +21,85 @@ _TOKEN = re.compile(
 )
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
 _HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?(\w+)""")
-_ASSIGNMENT = re.compile(r"\w+\+?=.*", re.DOTALL)
+_ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # what a shell makes something else of
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"))
 _WRAPPERS = frozenset(("sudo", "command", "exec", "env", "nice", "nohup", "timeout", "stdbuf", "builtin"))
-_MOST_TURNS = 100  # of a loop
+_MOST_TURNS = 100  # of a loop; of one within another fewer, and at last none
 
 
-@dataclass
+@dataclass(frozen=True)
 class Simple:
-    """One simple command: its words, the files that it writes, and the operator before it."""
+    """One simple command: the operator before it, its words, the files that it reads and writes, what it is given.
+
+    `given` is a here-document, and `piped` tells that another command reads what it prints.
+    """
 
     operator: str
     words: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
+    given: str = ""
+    piped: bool = False
 
 
 def commands(command: str) -> Iterator[Simple]:
-    """Yield the simple commands of a command, in its order, each from its program's name on.
+    """Yield the simple commands of a command, in the order in which they run, each from its program's name on.
 
-    One that has the variable of a loop comes once for each turn.
+    Those of a loop come once for each turn.
     """
-    loops: dict[str, Sequence[str]] = {}
-    for simple in _simple(_without_here_documents(command.replace("\\\n", ""))):
-        words = _unwrapped(simple.words)
+    text, given = _without_here_documents(command.replace("\\\n", ""))
+    simples = list(_simple(text, given))
+    following = [simple.operator for simple in simples[1:]] + [""]
+    marked = [
+        replace(simple, piped=after.startswith("|") and after != "||")
+        for simple, after in zip(simples, following, strict=True)
+    ]
+    return _run(marked, {})
+
+
+def _run(simples: Sequence[Simple], values: Mapping[str, str], most: int = _MOST_TURNS) -> Iterator[Simple]:
+    place = 0
+    while place < len(simples):
+        simple = simples[place]
+        words = [_filled(word, values) for word in _unwrapped(simple.words)]
+        place += 1
         if len(words) > 3 and words[0] == "for" and words[2] == "in":
-            loops[words[1]] = words[3 : 3 + _MOST_TURNS]
-        for turn in _turns(words, loops):
-            yield Simple(simple.operator, turn, simple.writes)
+            end, turns = _end(simples, place), words[3 : 3 + most]
+            for value in turns:
+                known = {name: each for name, each in values.items() if name != words[1]}
+                yield from _run(simples[place:end], known | _value(words[1], value), most // max(2, len(turns)))
+            place = end
+        else:
+            set_here = [each for word in simple.words if not words and (each := _ASSIGNMENT.fullmatch(word))]
+            for each in set_here:
+                values = {**values, **_value(each[1], _filled(each[2], values))}
+            reads, writes = ([_filled(file, values) for file in files] for files in (simple.reads, simple.writes))
+            yield replace(simple, words=words, reads=reads, writes=writes)
 
 
-def _simple(command: str) -> Iterator[Simple]:
+def _end(simples: Sequence[Simple], place: int) -> int:
+    """Return where the loop ends whose body follows."""
+    depth = 0
+    for at in range(place, len(simples)):
+        first = simples[at].words[:1]
+        depth += (first == ["do"]) - (first == ["done"])
+        if depth == 0 and first == ["done"]:
+            return at
+    return len(simples)
+
+
+def _value(name: str, value: str) -> dict[str, str]:
+    return {} if _NOT_A_VALUE.search(value) else {name: value}
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda each: values.get(each[1] or each[2], each[0]), word) if "$" in word else word
+
+
+def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
     current, redirect = Simple(""), ""
     for token in _TOKEN.finditer(command):
         text = token[0]
@@ -63,12 +110,15 @@ def _simple(command: str) -> Iterator[Simple]:
             redirect = text
         elif token.lastgroup in ("word", "rest"):
             word = _PIECE.sub(lambda piece: piece[1] or _escaped(piece[2]) or piece[3] or "", text)
-            if redirect:  # neither what is read nor where errors go is a file that is written
-                if redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):
-                    current.writes.append(word)
-                redirect = ""
-            else:
+            if not redirect:
                 current.words.append(word)
+            elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):  # where errors go is no file that is written
+                current.writes.append(word)
+            elif redirect == "<":
+                current.reads.append(word)
+            elif redirect in ("<<", "<<-") and given and given[0][0] == word:
+                current = replace(current, given=given.pop(0)[1])
+            redirect = ""
     yield current
 
 
@@ -76,16 +126,21 @@ def _escaped(text: str | None) -> str:
     return re.sub(r'\\([$`"\\\n])', r"\1", text or "")
 
 
-def _without_here_documents(command: str) -> str:
+def _without_here_documents(command: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a command without its here-documents, and these, each with the word that ends it."""
     kept: list[str] = []
-    until: list[str] = []
+    found: list[tuple[str, list[str]]] = []
+    until: list[int] = []
     for line in command.split("\n"):
-        if until:
-            until = until[1:] if line.strip() == until[0] else until
-        else:
+        if not until:
             kept.append(line)
-            until = [document[1] for document in _HERE.finditer(line)]
-    return "\n".join(kept)
+            until = list(range(len(found), len(found) + len(words := _HERE.findall(line))))
+            found += [(word, []) for word in words]
+        elif line.strip() == found[until[0]][0]:
+            until = until[1:]
+        else:
+            found[until[0]][1].append(line)
+    return "\n".join(kept), [(word, "\n".join(lines)) for word, lines in found]
 
 
 def _unwrapped(words: Sequence[str]) -> list[str]:
@@ -99,15 +154,3 @@ def _unwrapped(words: Sequence[str]) -> list[str]:
             if not (wrapped and option):
                 return list(words[place:])
     return []
-
-
-def _turns(words: list[str], loops: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Return the words of each turn of the loops whose variables they have; themselves alone where they have none."""
-    turns = [words]
-    used = {each[1] or each[2] for word in words for each in _VARIABLE.finditer(word)}
-    for name in sorted(used & loops.keys()):
-        of = re.compile(rf"\$(?:\{{{name}\}}|{name}\b)")
-        values = [value.replace("\\", r"\\") for value in loops[name]]  # so that none is a pattern's reference
-        more = ([of.sub(value, word) for word in turn] for turn in turns for value in values)
-        turns = list(islice(more, _MOST_TURNS))
-    return turns

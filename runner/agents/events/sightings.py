@@ -9,13 +9,14 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from runner.agents.events import search_results
-from runner.agents.events.shell import Lists, Use, uses
+from runner.agents.events.shell import uses
+from runner.agents.events.shell_output import shown
 from runner.agents.events.tools import Category, Kind, Tools, tools
 from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import LONGEST, File, looks_like_file
@@ -35,7 +36,7 @@ _SEEN: tuple[Category, ...] = ("file_read", "code_search", "commit_search", "fil
 """What a shell command is, of the things that it does: the first that it does."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class View:
     """Files that one call has to do with, in order of first sight, and what it did with them."""
 
@@ -43,7 +44,7 @@ class View:
     files: tuple[File, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sighting:
     """A tool call, small: its tool, what it did, and what it asked for, cut short.
 
@@ -156,51 +157,17 @@ def _searched(category: Category, named: list[File], text: str | None) -> list[F
 
 def _shell_views(command: str, text: str | None) -> tuple[View, ...]:
     done = [use for use in uses(command) if not (use.otherwise and use.otherwise in (text or "").splitlines())]
-    missing = search_results.missing(text) if text else ()
     written = [File(path) for use in done if use.category == "file_write" for path in use.files]
     if _PATCH in command:
         written += map(File, search_results.changed(command))
-    seeing = _apart([use for use in done if use.category != "file_write"])
-    listed = cache(partial(_listed, text or ""))
-    seen: list[File] = []
-    if text is None or text.strip():
-        for use in seeing:
-            absent = {posixpath.join(use.cwd, path) for path in missing}
-            files = use.files if text is None else _shell_files(use, listed(use.lists, use.inside, use.cwd))
-            seen += [File(path) for path in files if path not in absent]
-    if text and not seeing and not written:
-        seen = search_results.told(text)  # a program that asks a server
+    seeing = [use for use in done if use.category != "file_write"]
+    seen = [File(path) for path in shown(seeing, text)]
     category: Category = next((each for each in _SEEN if any(use.category == each for use in seeing)), "code_search")
+    if text and not seeing and not written:  # a program that asks a server
+        seen = search_results.told(text)
+        category = "file_read" if search_results.opened(text) else "code_search"
     views = [View(category, tuple(dict.fromkeys(seen)))] if seeing or seen else []
     return (*views, *([View("file_write", tuple(dict.fromkeys(written)))] if written else []))
-
-
-def _apart(uses: Sequence[Use]) -> list[Use]:
-    """Return uses that share one output, each with what can be told from it: whose lines they are, it does not say."""
-    showing = any(use.shows for use in uses)
-    several = sum(use.lists == "listing" for use in uses) > 1
-    found: list[Use] = []
-    for use in uses:
-        hidden = showing and use.category in ("code_search", "file_search")  # what a file holds may look like a list
-        found.append(replace(use, lists=None if hidden else use.lists, inside=None if several else use.inside))
-    return found
-
-
-def _shell_files(use: Use, listed: Sequence[str]) -> Sequence[str]:
-    if use.category == "code_search" and use.lists and (listed or len(use.files) > 1):
-        return listed  # of several files that were searched, it shows those that have something
-    return [*use.files, *listed]
-
-
-def _listed(text: str, lists: Lists | None, inside: str | None, cwd: str) -> list[str]:
-    if lists == "listing":
-        return list(search_results.listed(text, inside, cwd))
-    lines: Mapping[str | None, search_results.Lines] = {
-        "matches": search_results.matching,
-        "diff": search_results.changed,
-        "heads": search_results.headed,
-    }
-    return [posixpath.join(cwd, path) for path in lines.get(lists, _no_lines)(text)]
 
 
 def _command(arguments: Mapping[str, Any]) -> str:

@@ -6,16 +6,17 @@ configurations; tasks of several may be given together, where the same task coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from runner.agents.measures.figures import OUTCOMES, columns
+from runner.agents.measures.figures import OUTCOMES, columns, row
 from runner.agents.measures.stages import Artifact
-from runner.analysis.corrections import holm
+from runner.analysis.corrections import correct
 from runner.analysis.correlation import FEWEST, Correlation, spearman
+from runner.metrics.settings import MetricSettings
 
 MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency", "ndcg@10")
 """The measures that outcomes are held against."""
@@ -23,27 +24,30 @@ MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency", "ndcg@10")
 CAVEAT = "Association only: that two figures go together does not make one the cause of the other."
 
 
-def associations(artifacts: Sequence[Artifact], confidence: float = 0.95) -> dict[str, Any]:
+def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dict[str, Any]:
     """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.rounded`.
 
-    `spearman_p` is of one pair of figures alone, `spearman_p_corrected` by Holm for all pairs together. A pair with
-    too few tasks, or with a figure that does not vary, is said not to be computable.
+    `spearman_p` is of one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
+    tasks, or with a figure that does not vary, is not computable. Raises `ValueError` for Tukey's correction.
     """
-    values = columns(artifacts, (*MEASURES, *OUTCOMES))
+    table = columns(map(row, artifacts))
+    values = {name: table[name] for name in (*MEASURES, *OUTCOMES)}
     order = np.lexsort(list(values.values()))  # so that the order given changes not even the last digit
     ordered = {name: column[order] for name, column in values.items()}
     pairs = list(product(MEASURES, OUTCOMES))
-    found = [spearman(ordered[measure], ordered[outcome], confidence) for measure, outcome in pairs]
+    found = [spearman(ordered[measure], ordered[outcome], settings.confidence) for measure, outcome in pairs]
     known = {place: each.p_value for place, each in enumerate(found) if isinstance(each, Correlation)}
-    corrected = dict(zip(known, holm(np.array([*known.values()])).tolist(), strict=True))
+    corrected = correct(np.array([*known.values()]), settings.correction).tolist()
+    by_place = dict(zip(known, corrected, strict=True))
     return {
         "computable": bool(known),
         "reason": None if known else f"no measure and outcome that both vary over at least {FEWEST} tasks",
         "n_joined": int(np.count_nonzero(np.isfinite(values[MEASURES[0]]) & np.isfinite(values["reward"]))),
-        "confidence": confidence,
+        "confidence": settings.confidence,
+        "correction": settings.correction,
         "interpretation": CAVEAT,
         "correlations": [
-            {"retrieval_metric": measure, "outcome_metric": outcome, **_row(each, corrected.get(place))}
+            {"retrieval_metric": measure, "outcome_metric": outcome, **_row(each, by_place.get(place))}
             for place, ((measure, outcome), each) in enumerate(zip(pairs, found, strict=True))
         ],
     }

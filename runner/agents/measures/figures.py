@@ -6,7 +6,7 @@ A figure that could not be computed is not there. Knows nothing of how one is co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,13 @@ def figures(artifact: Artifact) -> dict[str, float]:
     return {name: float(value) for name, value in known.items() if math.isfinite(value)}
 
 
-def columns(artifacts: Sequence[Artifact], names: Sequence[str]) -> dict[str, Floats]:
-    """Return figures of artifacts by name (one value for each artifact), NaN where one is not known."""
-    found = [figures(each) for each in artifacts]
-    return {name: np.array([each.get(name, math.nan) for each in found], dtype=np.float64) for name in names}
+def row(artifact: Artifact) -> Floats:
+    """Return all figures of an artifact as numbers, in the order of `FIGURES`, NaN where one is not known."""
+    known = figures(artifact)
+    return np.array([known.get(name, math.nan) for name in FIGURES])
+
+
+def columns(rows: Iterable[Floats]) -> dict[str, Floats]:
+    """Return rows as the values of each figure by its name."""
+    table = np.array([*rows], dtype=np.float64).reshape(-1, len(FIGURES))
+    return dict(zip(FIGURES, table.T, strict=True))

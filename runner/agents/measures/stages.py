@@ -97,25 +97,17 @@ def file_level(trail: Trail) -> dict[str, Any]:
 
 def chunk_level(trail: Trail) -> dict[str, Any]:
     """Count the gold line ranges whose file was seen (stage 2): what lines of it were, no event tells."""
-    if not (trail.chunks and trail.traced):
-        return {
-            "resolution": "chunk_level" if trail.chunks else "file_level_only",
-            "validity": "file_match_only" if trail.chunks else "unsupported",
-            "computable": False,
-            "reason": NO_TRACE if trail.chunks else NO_CHUNKS,
-            "chunk_recall": None,
-            "chunks_total": len(trail.chunks),
-            "chunks_hit": None,
-        }
-    hit = sum(file in {*trail.retrieved} for file in trail.chunks)
+    reason = NO_CHUNKS if not trail.chunks else None if trail.traced else NO_TRACE
+    seen, n = {*trail.retrieved}, len(trail.chunks)
+    hit = sum(file in seen for file in trail.chunks)
     return {
-        "resolution": "chunk_level",
-        "validity": "file_match_only",
-        "computable": True,
-        "reason": None,
-        "chunk_recall": hit / len(trail.chunks),
-        "chunks_total": len(trail.chunks),
-        "chunks_hit": hit,
+        "resolution": "chunk_level" if trail.chunks else "file_level_only",
+        "validity": "file_match_only" if trail.chunks else "unsupported",
+        "computable": reason is None,
+        "reason": reason,
+        "chunk_recall": None if reason else hit / n,
+        "chunks_total": n,
+        "chunks_hit": None if reason else hit,
     }
 
 
@@ -126,7 +118,7 @@ def utilization(trail: Trail) -> dict[str, Any]:
     be edited is then 0, which it is.
     """
     reason = why_not(trail)
-    gold, edits = {*trail.gold}, {*(trail.edits or ())}
+    gold, edits = {*trail.gold}, {*trail.edits}
     read, written = {*trail.read}, {*trail.written}
     known = reason is None
     prepared = sum(trail.read.get(file, math.inf) < event for file, event in trail.written.items())
@@ -154,12 +146,12 @@ def taxonomy(trail: Trail) -> dict[str, Any]:
     return {"computable": True, "reason": None, "labels": labels(trail), "slices": slices(trail)}
 
 
-def rounded(value: Any, digits: int = DIGITS) -> Any:  # noqa: ANN401 (any JSON)
+def rounded(value: Any) -> Any:  # noqa: ANN401 (any JSON)
     """Return what JSON may hold with every number rounded: what is written, and nothing that is computed with."""
     if isinstance(value, float):
-        return round(value, digits) if math.isfinite(value) else None
+        return round(value, DIGITS) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: rounded(each, digits) for key, each in value.items()}
+        return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(each, digits) for each in value]
+        return [rounded(each) for each in value]
     return value

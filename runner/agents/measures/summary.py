@@ -5,33 +5,41 @@ It reads artifacts alone, and their order changes nothing. Knows nothing of diff
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from runner.agents.measures.figures import FIGURES, MEASURES, OUTCOMES, PROBES, SIZES, figures
+from runner.agents.measures.figures import MEASURES, OUTCOMES, PROBES, SIZES, Floats, columns, row
 from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION, Artifact
-from runner.agents.measures.taxonomy import LABELS, SLICES
+from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
 
 Described = Mapping[str, float | int | None]
 
 
-def summary(artifacts: Sequence[Artifact], generated_at: str) -> dict[str, Any]:
-    """Fold the artifacts of a run: all of them, then by configuration, by suite and by slice; see `stages.rounded`.
+_OF_A_RUN = ("file_recall", "mrr", "map_score", "ndcg@10", "context_efficiency", "reward", "cost", "seconds")
 
-    A mean comes with how many tasks it is of (`n`), their sample standard deviation (null below two) and median.
-    `not_computable` counts the other tasks by reason. A slice has only tasks whose errors were classified.
+
+def summary(artifacts: Iterable[Artifact]) -> dict[str, Any]:
+    """Fold artifacts: all of them, then by configuration, by suite, by slice and by run; see `stages.rounded`.
+
+    A mean comes with how many tasks it is of (`n`), their sample standard deviation (null below two) and median; of a
+    run there are a few means alone. `not_computable` counts the other tasks by reason. A slice has only tasks whose
+    errors were classified. `generated_at` is the latest of theirs.
     """
+    tasks = [_task(each) for each in artifacts]
     return {
         "schema_version": SCHEMA_VERSION,
-        "generated_at": generated_at,
-        **_folded(artifacts),
-        "by_configuration": _by(artifacts, lambda each: each["provenance"]["config_name"]),
-        "by_suite": _by(artifacts, lambda each: each["provenance"]["benchmark"]),
-        "by_slice": {name: _by(artifacts, partial(_slice, name)) for name in SLICES},
+        "generated_at": max((each.generated_at for each in tasks), default=""),
+        **_folded(tasks),
+        "by_configuration": _by(tasks, lambda each: each.config),
+        "by_suite": _by(tasks, lambda each: each.suite),
+        "by_slice": {name: _by(tasks, partial(_slice, name)) for name in SLICES},
+        "by_run": _by(tasks, lambda each: each.run, _few),
     }
 
 
@@ -47,34 +55,65 @@ def described(values: Iterable[float]) -> Described:
     }
 
 
-def _by(artifacts: Sequence[Artifact], key: Callable[[Artifact], str | None]) -> dict[str, dict[str, Any]]:
-    groups: dict[str, list[Artifact]] = {}
-    for each in artifacts:
-        if (name := key(each)) is not None:
-            groups.setdefault(name, []).append(each)
-    return {name: _folded(groups[name]) for name in sorted(groups)}
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """What of an artifact enters a summary, the same words once: `slices` are those of a task that was classified."""
+
+    config: str
+    suite: str
+    run: str
+    generated_at: str
+    reason: str | None
+    source: str
+    degraded: bool
+    chunk_capable: bool
+    probed: bool
+    edits_probed: bool
+    slices: Mapping[str, str]
+    figures: Floats
 
 
-def _slice(name: str, artifact: Artifact) -> str | None:
-    found: str | None = artifact["error_taxonomy"]["slices"].get(name)
-    return found
+def _task(artifact: Artifact) -> _Task:
+    provenance, coverage, probes = (artifact[part] for part in ("provenance", "coverage", "utilization_probes"))
+    metrics, slices = artifact["file_level_metrics"], artifact["error_taxonomy"]["slices"]
+    return _Task(
+        config=sys.intern(provenance["config_name"]),
+        suite=sys.intern(provenance["benchmark"]),
+        run=sys.intern(provenance["run_id"]),
+        generated_at=sys.intern(artifact["generated_at"]),
+        reason=None if metrics["computable"] else sys.intern(metrics["reason"]),
+        source=sys.intern(str(coverage.get("trace_source") or "none")),
+        degraded=bool(coverage.get("degraded_reason")),
+        chunk_capable=artifact["chunk_level_metrics"]["resolution"] == "chunk_level",
+        probed=probes["probe_available"],
+        edits_probed=probes["expected_edit_probe_available"],
+        slices={name: sys.intern(slices[name]) for name in (*SLICES, CATEGORY) if name in slices},
+        figures=row(artifact),
+    )
 
 
-def _folded(artifacts: Sequence[Artifact]) -> dict[str, Any]:
-    computable = [each for each in artifacts if each["file_level_metrics"]["computable"]]
-    others = Counter(each["file_level_metrics"]["reason"] for each in artifacts) - Counter({None: len(artifacts)})
-    known = [figures(each) for each in artifacts]
-    of = {name: described(each[name] for each in known if name in each) for name in FIGURES}
-    probes = [each["utilization_probes"] for each in artifacts]
-    errors = [each["error_taxonomy"]["slices"] for each in computable]
+def _few(tasks: Sequence[_Task]) -> dict[str, Any]:
+    found = columns(each.figures for each in tasks)
     return {
-        "total_event_files": len(artifacts),
+        "total_event_files": len(tasks),
+        "computable_tasks": sum(each.reason is None for each in tasks),
+        "degraded_tasks": sum(each.degraded for each in tasks),
+        "means": {name: described(_known(found[name]))["mean"] for name in _OF_A_RUN},
+    }
+
+
+def _folded(tasks: Sequence[_Task]) -> dict[str, Any]:
+    others = Counter(each.reason for each in tasks if each.reason)
+    of = {name: described(_known(column)) for name, column in columns(each.figures for each in tasks).items()}
+    computable = [each for each in tasks if each.reason is None]
+    return {
+        "total_event_files": len(tasks),
         "computable_tasks": len(computable),
         "skipped_no_ground_truth": others[NO_GROUND_TRUTH],
         "not_computable": dict(sorted(others.items())),
-        "degraded_tasks": sum(bool(each["coverage"].get("degraded_reason")) for each in artifacts),
-        "trace_sources": _counted(str(each["coverage"].get("trace_source") or "none") for each in artifacts),
-        "chunk_capable_tasks": sum(each["chunk_level_metrics"]["resolution"] == "chunk_level" for each in artifacts),
+        "degraded_tasks": sum(each.degraded for each in tasks),
+        "trace_sources": _counted(each.source for each in tasks),
+        "chunk_capable_tasks": sum(each.chunk_capable for each in tasks),
         "file_level_aggregates": {
             **{name: of[name] for name in MEASURES},
             "_totals": {"n_tasks": len(computable), **{f"mean_{n.removeprefix('n_')}": of[n]["mean"] for n in SIZES}},
@@ -82,15 +121,37 @@ def _folded(artifacts: Sequence[Artifact]) -> dict[str, Any]:
         "chunk_level_aggregates": {"chunk_recall": of["chunk_recall"]},
         "utilization_aggregates": {
             **{name: of[name] for name in PROBES},
-            "n_tasks_with_probes": sum(each["probe_available"] for each in probes),
-            "n_tasks_with_expected_edit_probe": sum(each["expected_edit_probe_available"] for each in probes),
+            "n_tasks_with_probes": sum(each.probed for each in tasks),
+            "n_tasks_with_expected_edit_probe": sum(each.edits_probed for each in tasks),
         },
         "error_taxonomy_aggregates": {
             **{name: of[name] for name in LABELS},
-            "slice_distributions": {name: _counted(each[name] for each in errors) for name in SLICES},
+            "slice_distributions": {
+                name: _counted(each.slices[name] for each in computable) for name in (*SLICES, CATEGORY)
+            },
         },
         "outcome_aggregates": {name: of[name] for name in OUTCOMES},
     }
+
+
+def _by(
+    tasks: Iterable[_Task],
+    key: Callable[[_Task], str | None],
+    fold: Callable[[Sequence[_Task]], dict[str, Any]] = _folded,
+) -> dict[str, dict[str, Any]]:
+    groups: dict[str, list[_Task]] = {}
+    for each in tasks:
+        if (name := key(each)) is not None:
+            groups.setdefault(name, []).append(each)
+    return {name: fold(groups[name]) for name in sorted(groups)}
+
+
+def _slice(name: str, task: _Task) -> str | None:
+    return task.slices.get(name)
+
+
+def _known(column: Floats) -> Floats:
+    return column[~np.isnan(column)]
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

@@ -24,6 +24,9 @@ LABELS: Mapping[str, str] = {
 SLICES = ("candidate_set_size", "evidence_type")
 """The names of the slices that results are also reported by."""
 
+CATEGORY = "dominant_retrieval_category"
+"""The category of most events, told beside the slices."""
+
 SMALL, MEDIUM = 5, 20
 """Up to how many files a set of candidates is small, or medium."""
 
@@ -42,16 +45,13 @@ def labels(trail: Trail) -> dict[str, int]:
 
 
 def slices(trail: Trail) -> dict[str, Any]:
-    """Return how many files there were to choose from, and by what they were found.
-
-    `dominant_retrieval_category` is the category of most events, the first by name of several.
-    """
+    """Return how many files there were to choose from, and by what they were found; of several categories the first."""
     candidates, used = len(trail.retrieved), trail.categories
     size = "small" if candidates <= SMALL else "medium" if candidates <= MEDIUM else "large"
     return {
         "candidate_set_size": size,
         "candidate_set_count": candidates,
-        "dominant_retrieval_category": min(used, key=lambda name: (-used[name], name), default="none"),
+        CATEGORY: min(used, key=lambda name: (-used[name], name), default="none"),
         "evidence_type": "mcp" if trail.by_mcp else "local",
     }
 

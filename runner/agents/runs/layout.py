@@ -29,7 +29,8 @@ TRANSCRIPTS = (
     "agent_stdout.log",
 )
 SESSIONS = ("agent_trace.jsonl", "session.jsonl")
-_TRACES = frozenset((*TRAJECTORIES, *TRANSCRIPTS, *SESSIONS))
+_PACKED = ".gz"
+_TRACES = frozenset(name + end for name in (*TRAJECTORIES, *TRANSCRIPTS, *SESSIONS) for end in ("", _PACKED))
 
 _LEFT_BEHIND = {"result.json", "results.json", "task_metrics.json"}
 _PARTS = {"agent", "agent_output"}  # of a run, whose records are about that part
@@ -42,8 +43,7 @@ class RunFolder:
     """One run of an agent: where its trace is and whose it is.
 
     `artifact` is a relative path without a suffix, `<config>/<task>` and more if another run has that, which is safe as
-    a file's name and no other run's. `tasks` are the folders that define its task. `problems` says in words which of
-    its records could not be used.
+    a file's name and no other run's. `tasks` are the folders that define its task.
     """
 
     folder: Path
@@ -53,7 +53,6 @@ class RunFolder:
     transcript: Path | None = None
     session: Path | None = None
     tasks: Sequence[Path] = ()
-    problems: Sequence[str] = ()
 
 
 def runs_in(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
@@ -66,7 +65,7 @@ def runs_in(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
         raise ConfigError(f"path={path}: {'is a file, not a folder of runs' if path.exists() else 'does not exist'}")
     taken: set[str] = set()
     for place, traces in _candidates(path):
-        records = records_in(place.path)
+        records = records_in(place.path, place.files)
         if not traces and _sums_up_others(records):
             continue
         provenance, folders = provenance_of(place.path, records, tasks or Tasks())
@@ -78,9 +77,9 @@ def runs_in(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
             artifact=artifact,
             trajectory=_first(place.path, TRAJECTORIES, traces),
             transcript=_first(place.path, TRANSCRIPTS, traces),
-            session=_first(place.path, SESSIONS, traces) or _kept_session(place.path),
+            session=_first(place.path, SESSIONS, traces)
+            or (_kept_session(place.path) if "agent" in place.folders else None),
             tasks=folders,
-            problems=records.problems,
         )
 
 
@@ -107,13 +106,18 @@ def _places(path: Path) -> Iterator[tuple[Place, Traces]]:
     for place in walked(path, inside=lambda name: name not in _NOT_ENTERED):
         if place.path in held:
             continue
-        traces = {"": place.files & _TRACES}
+        traces = {"": _traces(place)}
         for holder in set(_HOLDERS) & set(place.folders):
             below = place_at(place.path / holder)
-            traces[holder] = below.files & _TRACES if below else frozenset()
+            traces[holder] = _traces(below) if below else frozenset()
         found = {holder: names for holder, names in traces.items() if names}
         held |= {place.path / holder for holder in found if holder}
         yield place, found
+
+
+def _traces(place: Place) -> frozenset[str]:
+    """Return the names of the traces in a folder; one of them that is a folder is a trace that cannot be read."""
+    return (place.files | {*place.folders}) & _TRACES
 
 
 def _looks_like_a_run(place: Place) -> bool:
@@ -129,14 +133,16 @@ def _sums_up_others(records: Records) -> bool:
 
 
 def _first(folder: Path, names: Iterable[str], traces: Traces) -> Path | None:
-    """Return the likeliest of a run's traces of one kind, an empty one only where all are."""
-    found = [folder / holder / name for holder in _HOLDERS for name in names if name in traces.get(holder, ())]
-    return next((path for path in found if path.stat().st_size), found[0] if found else None)
+    """Return the likeliest of a run's traces of one kind, one that is empty or no file only where all are."""
+    either = [name + end for name in names for end in ("", _PACKED)]
+    found = [folder / holder / name for holder in _HOLDERS for name in either if name in traces.get(holder, ())]
+    return next((path for path in found if path.is_file() and path.stat().st_size), found[0] if found else None)
 
 
 def _kept_session(folder: Path) -> Path | None:
     """Return the session that an agent's own settings kept; those of its subagents are not the run's."""
-    kept = (folder / "agent" / "sessions" / "projects").glob("*/*.jsonl")
+    projects = folder / "agent" / "sessions" / "projects"
+    kept = (path for end in ("", _PACKED) for path in projects.glob(f"*/*.jsonl{end}"))
     return min((path for path in kept if not path.name.startswith("agent-")), default=None)
 
 

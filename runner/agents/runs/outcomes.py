@@ -6,9 +6,10 @@ have their own word on tokens, time and cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,8 +44,14 @@ class Records:
         return _first(value if isinstance(value, bool) else None for value in found)
 
     def _located(self, place: str) -> tuple[Any, ...]:
-        file, _, path = place.partition(": ")
-        return (self.contents.get(file), *path.split())
+        file, *path = _parts(place)
+        return (self.contents.get(file), *path)
+
+
+@cache
+def _parts(place: str) -> Sequence[str]:
+    file, _, path = place.partition(":")
+    return file, *path.split()
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,11 @@ class Outcome:
     problems: Sequence[str] = ()
 
 
-def records_in(folder: Path) -> Records:
-    """Return what describes the run in a folder. Never raises for what the files hold."""
+def records_in(folder: Path, files: Collection[str] = RECORDS) -> Records:
+    """Return what describes the run in a folder, of which these are the files. Never raises for what they hold."""
     contents: dict[str, Mapping[str, Any]] = {}
     problems: list[str] = []
-    for name in RECORDS:
+    for name in [name for name in RECORDS if name in files]:
         try:
             content = json_at(folder / name)
         except Unusable as error:

@@ -6,6 +6,7 @@ It knows nothing of what they mean.
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,14 @@ def text_at(path: Path) -> str | None:
     Raises `Unusable` for a file that is too large, binary or unreadable.
     """
     try:
-        if not path.is_file():
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return None
-        if (size := path.stat().st_size) > LARGEST_BYTES:
-            raise Unusable(f"{size} bytes, more than the {LARGEST_BYTES} that are read")
+        if status.st_size > LARGEST_BYTES:
+            raise Unusable(f"{status.st_size} bytes, more than the {LARGEST_BYTES} that are read")
         content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise Unusable(error.strerror or str(error)) from None
     if b"\0" in content:

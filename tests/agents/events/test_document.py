@@ -6,11 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events.document import SCHEMA_VERSION, Document, check, events, gold_of, load_events
+from runner.agents.events.document import (
+    SCHEMA_VERSION,
+    Document,
+    check,
+    events,
+    gold_of,
+    lazy_events,
+    load_events,
+    written,
+)
 from runner.agents.events.sightings import Sighting, looking, richer
 from runner.agents.reading import read_run
 from runner.agents.runs.provenance import Provenance
@@ -256,3 +266,12 @@ def test_the_gold_of_real_trials_is_seen(
     assert bare["ground_truth_files_total"] == gold
     assert bare["ground_truth_files_hit"] == by_arguments
     assert full["ground_truth_files_hit"] == seen
+
+
+@pytest.mark.parametrize(
+    "calls", [[], [call("Read", "x", file_path="a\nb.py")], [call("Read"), call("Grep", 'é.py:1:"')]]
+)
+def test_a_document_that_is_written_event_by_event_is_the_same(calls: Sequence[ToolCall]) -> None:
+    whole = events(trace(*calls), NOTHING, RUN, WHEN)
+    lazy = lazy_events(trace(*calls), NOTHING, RUN, WHEN)
+    assert b"".join(written(lazy)) == b"".join(written(lazy)) == orjson.dumps(whole, option=orjson.OPT_INDENT_2)

@@ -64,7 +64,33 @@ def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
         ),
         ("for r in x y; do git -C /w/$r log -3 a.py; done", [("commit_search", (f"/w/{r}/a.py",)) for r in "xy"]),
         ('for d in x y; do\n  grep foo "${d}/a.py" && echo $d\ndone', [("code_search", (f"{d}/a.py",)) for d in "xy"]),
-        ("for f in a b; do cat $g; done", [("file_read", ())]),
+        ("for f in a b; do cat $g; done", [("file_read", ()), ("file_read", ())]),
+        (
+            "for f in a b; do cat $f/x.py; grep y $f/z.py; done; ls",
+            "cat a/x.py; grep y a/z.py; cat b/x.py; grep y b/z.py; ls",
+        ),
+        (
+            "for f in a b; do for g in c d; do cat $f/$g.py; done; done",
+            "cat a/c.py; cat a/d.py; cat b/c.py; cat b/d.py",
+        ),
+        ("for f in a b; do cat $f.py", "cat a.py; cat b.py"),  # cut short
+        ("D=/w/src; cd $D && cat a.py ${D}/b.py", "cat /w/src/a.py /w/src/b.py"),
+        ("D=$(pwd); cat $D/a.py", [("file_read", ())]),
+        ("python3 -c \"print(open('a.py').read())\"", [("file_read", ("a.py",))]),
+        ("cd x && python - <<'EOF'\nwith open('a.json') as f:\n    pass\nEOF\ncat b.py", "cat x/a.json; cat x/b.py"),
+        (
+            "python -c \"open('a.txt', 'w').write(open('b.txt', 'rb').read())\"",
+            [("file_read", ("b.txt",)), ("file_write", ("a.txt",))],
+        ),
+        (
+            "python -c \"Path('a.py').read_text(); Path('b.py').write_text(''); Path('c').mkdir()\"",
+            [("file_read", ("a.py",)), ("file_write", ("b.py",))],
+        ),
+        ("node -e \"fs.readFileSync('a.json', 'utf8')\"", [("file_read", ("a.json",))]),
+        ("python -c \"open(f'{x}/a.py'); reopen('b.py')\"", []),
+        ("bash <<'EOF'\ncat a.py\nEOF", [("file_read", ("a.py",))]),
+        ("grep x < a.py", [("file_read", ("a.py",))]),
+        ("sort -k 2 a.txt | cut -d , -f 1", [("file_read", ("a.txt",))]),
         ("cat a\\\n.py 2>&1", [("file_read", ("a.py",))]),
         ("grep '|' a.py", [("code_search", ("a.py",))]),
         ("cat 'a.py", [("file_read", ("a.py",))]),  # cut short
@@ -75,14 +101,15 @@ def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
     ],
 )
 def test_a_command_names_the_files_that_its_programs_open_search_and_write(
-    command: str, expected: list[tuple[str, tuple[str, ...]]]
+    command: str, expected: list[tuple[str, tuple[str, ...]]] | str
 ) -> None:
-    assert named(command) == expected
+    assert named(command) == (named(expected) if isinstance(expected, str) else expected)
 
 
 def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
-    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src")
-    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x")
+    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src", names=True)
+    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x", names=True)
+    assert not any(use.names for use in uses("ls -t src; ls src/*.py; find src"))
     assert uses("ls a b")[0].inside is None
     assert uses("find /r/src -name x")[0].inside == "/r/src"
     assert uses("find . -type d")[0].lists is None
@@ -94,6 +121,18 @@ def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
     assert uses("cat a.py")[0].shows
     assert uses("find . -exec cat {} +")[0].shows
     assert uses("cat a.py 2>/dev/null || echo 'not there'")[0].otherwise == "not there"
+
+
+def test_a_use_has_the_line_that_is_printed_before_it() -> None:
+    assert [use.head for use in uses("cat a; echo; echo -e '== b\\n'; cat b; echo x > c; cat d")] == [
+        "",
+        "== b",
+        "",
+        "",
+    ]
+    assert [use.head for use in uses("echo x | tee a; ls || echo none; cat b")] == ["", "", ""]
+    assert [use.head for use in uses("printf -- '---\\n'; for f in a b; do echo $f; cat $f; done")] == ["a", "b"]
+    assert [use.head for use in uses("echo all; find . | xargs -I{} sh -c 'echo \"- {}\"; cat {}'")] == ["all", "- {}"]
 
 
 @given(st.lists(FRAGMENTS, max_size=25).map(" ".join) | st.text(max_size=80))
@@ -109,3 +148,4 @@ def test_commands_within_commands_are_read_to_a_depth() -> None:
     assert named(command) == [("file_read", ("a.py",))]
     assert len(uses("find . -exec " * 3000)) == 1
     assert uses("xargs " * 3000) == []
+    assert uses("for f in a b; do " * 3000 + "cat $f") == []

@@ -14,9 +14,11 @@ from scipy import stats
 from runner.agents.measures.association import MEASURES, associations
 from runner.agents.measures.figures import OUTCOMES as FIGURES
 from runner.agents.measures.stages import artifact
+from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
 
 FOUND = [["a.py"], ["x.py"], ["x.py", "a.py"], ["a.py", "b.py"], ["x.py", "y.py", "b.py"], ["b.py", "x.py", "a.py"]]
+USUAL = MetricSettings()
 
 
 def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
 
 def test_each_measure_is_held_against_each_outcome() -> None:
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
-    found = associations([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)])
+    found = associations([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)], USUAL)
     recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
     expected = stats.spearmanr(recall, rewards)
     one = row(found, "file_recall", "reward")
@@ -47,8 +49,21 @@ def test_each_measure_is_held_against_each_outcome() -> None:
     }
 
 
+def test_the_settings_say_how_wide_an_interval_is_and_how_p_values_are_corrected() -> None:
+    rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
+    artifacts = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
+    usual, other = (
+        associations(artifacts, USUAL),
+        associations(artifacts, MetricSettings(confidence=0.5, correction="none")),
+    )
+    wide, narrow = row(usual, "file_recall", "reward"), row(other, "file_recall", "reward")
+    assert wide["interval"][0] < narrow["interval"][0] < narrow["spearman_r"] < narrow["interval"][1]
+    assert narrow["spearman_p_corrected"] == narrow["spearman_p"] == wide["spearman_p"]
+    assert (other["confidence"], other["correction"]) == (0.5, "none")
+
+
 def test_four_tasks_are_too_few_to_say_anything() -> None:
-    found = associations([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])])
+    found = associations([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
     assert not found["computable"]
     assert found["reason"] == "no measure and outcome that both vary over at least 5 tasks"
     assert all(not each["computable"] for each in found["correlations"])
@@ -58,4 +73,4 @@ def test_four_tasks_are_too_few_to_say_anything() -> None:
 @given(st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=9), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
-    assert json.dumps(associations(shuffled), allow_nan=False) == json.dumps(associations(artifacts))
+    assert json.dumps(associations(shuffled, USUAL), allow_nan=False) == json.dumps(associations(artifacts, USUAL))

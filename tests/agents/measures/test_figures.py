@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 
-from runner.agents.measures.figures import FIGURES, columns, figures
+from runner.agents.measures.figures import FIGURES, columns, figures, row
 from runner.agents.measures.stages import artifact
 from runner.agents.runs.outcomes import Outcome
 from tests.agents.documents import OUTCOMES, documents, done
@@ -32,7 +32,7 @@ def test_a_reward_that_is_no_number_is_not_known() -> None:
 
 
 def test_columns_have_nan_where_a_figure_is_not_known() -> None:
-    found = columns([done("t", reward=0.5), done("u")], ("reward", "mrr"))
+    found = columns(map(row, [done("t", reward=0.5), done("u")]))
     np.testing.assert_array_equal(found["reward"], [0.5, np.nan])
     np.testing.assert_array_equal(found["mrr"], [0, 0])
 

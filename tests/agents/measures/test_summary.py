@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from runner.agents.measures.stages import artifact, rounded
 from runner.agents.measures.summary import described, summary
-from tests.agents.documents import OUTCOMES, WHEN, document, documents, done, event
+from tests.agents.documents import OUTCOMES, document, documents, done, event
 
 ARTIFACTS = st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=7)
 
@@ -34,7 +34,7 @@ def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
 
 def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_counted_by_reason() -> None:
     untraced = artifact(document([], ["a.py"], source=None))
-    found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced], WHEN)
+    found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced])
     assert found["file_level_aggregates"]["mrr"]["mean"] == 0.5
     assert found["file_level_aggregates"]["mrr"]["n"] == found["computable_tasks"] == 2
     assert found["not_computable"] == {"no_ground_truth": 1, "no_trace": 1}
@@ -49,7 +49,7 @@ def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_coun
 
 def test_where_nothing_could_be_computed_there_is_no_mean_not_0() -> None:
     for artifacts in ([], [done("t", "a.py", gold=())]):
-        found = summary(artifacts, WHEN)
+        found = summary(artifacts)
         assert found["file_level_aggregates"]["mrr"] == {"mean": None, "std": None, "median": None, "n": 0}
         assert found["error_taxonomy_aggregates"]["missed_key_evidence"]["mean"] is None
 
@@ -61,8 +61,7 @@ def test_configurations_suites_and_slices_have_means_of_their_own() -> None:
             done("u", "x.py", benchmark="test", config_name="mcp"),
             done("v", *(f"x{i}.py" for i in range(9)), benchmark="test", config_name="mcp"),
             done("w", "a.py", gold=(), benchmark="docs", config_name="mcp"),
-        ],
-        WHEN,
+        ]
     )
     means = {name: part["file_level_aggregates"]["mrr"]["mean"] for name, part in found["by_suite"].items()}
     assert means == {"docs": None, "fix": 1.0, "test": 0.0}
@@ -74,12 +73,16 @@ def test_configurations_suites_and_slices_have_means_of_their_own() -> None:
         "medium": 1,
         "small": 2,
     }
-    assert found["error_taxonomy_aggregates"]["slice_distributions"]["evidence_type"] == {"local": 3}
+    assert found["error_taxonomy_aggregates"]["slice_distributions"] == {
+        "candidate_set_size": {"medium": 1, "small": 2},
+        "evidence_type": {"local": 3},
+        "dominant_retrieval_category": {"file_read": 3},
+    }
 
 
 def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
     writes = artifact(document([event("file_write", "a.py")], ["a.py"], edits=["a.py"]))
-    found = summary([writes, done("u", "a.py")], WHEN)["utilization_aggregates"]
+    found = summary([writes, done("u", "a.py")])["utilization_aggregates"]
     assert found["util_write_overlap_with_expected_edit_files"]["n"] == 1
     assert found["util_read_overlap_with_relevant_files"]["n"] == 2
     assert (found["n_tasks_with_probes"], found["n_tasks_with_expected_edit_probe"]) == (2, 1)
@@ -89,13 +92,13 @@ def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
 @given(ARTIFACTS, st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
-    assert json.dumps(summary(shuffled, WHEN), allow_nan=False) == json.dumps(summary(artifacts, WHEN))
+    assert json.dumps(summary(shuffled), allow_nan=False) == json.dumps(summary(artifacts))
 
 
 @settings(max_examples=20)
 @given(ARTIFACTS)
 def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
-    found = rounded(summary(artifacts, WHEN))
+    found = rounded(summary(artifacts))
     assert found["computable_tasks"] + sum(found["not_computable"].values()) == len(artifacts)
     for parts in (found["by_configuration"], found["by_suite"]):
         assert sum(part["total_event_files"] for part in parts.values()) == len(artifacts)
@@ -104,6 +107,6 @@ def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
 
 
 def test_what_a_run_cost_is_in_its_summary() -> None:
-    found = summary([done("t", reward=1.0, cost=2.0), done("u", reward=0.0)], WHEN)["outcome_aggregates"]
+    found = summary([done("t", reward=1.0, cost=2.0), done("u", reward=0.0)])["outcome_aggregates"]
     assert (found["reward"]["mean"], found["reward"]["n"]) == (0.5, 2)
     assert (found["cost"]["mean"], found["cost"]["n"], found["seconds"]["n"]) == (2.0, 1, 0)

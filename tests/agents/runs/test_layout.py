@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.runs.layout import RunFolder, runs_in
+from runner.agents.runs.outcomes import outcome_in
 from runner.agents.runs.provenance import Provenance
 from runner.agents.runs.tasks import Tasks, plain_name, tasks_in
 from runner.agents.runs.walk import walked
@@ -126,6 +127,16 @@ def test_an_empty_trace_is_a_trace_where_there_is_no_other(tmp_path: Path) -> No
     assert found(tmp_path)[0].trajectory == tmp_path / "trajectory.json"
 
 
+def test_a_packed_trace_is_one_and_a_folder_is_taken_for_it_only_where_there_is_no_other(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "t1", "agent_stdout.log", "agent_trace.jsonl.gz")
+    run(tmp_path / "a" / "t2", "trajectory.json.gz", "agent_trace.jsonl/within", "session.jsonl")
+    run(tmp_path / "a" / "t3", "agent_stdout.log", "agent_trace.jsonl/within")
+    one, two, three = found(tmp_path)
+    assert (one.transcript, one.session) == (one.folder / "agent_stdout.log", one.folder / "agent_trace.jsonl.gz")
+    assert (two.trajectory, two.session) == (two.folder / "trajectory.json.gz", two.folder / "session.jsonl")
+    assert three.session == three.folder / "agent_trace.jsonl"
+
+
 def test_the_session_that_an_agent_kept_is_found_and_its_subagents_are_not(tmp_path: Path) -> None:
     sessions = "agent/sessions/projects/-app"
     folder = run(tmp_path / "t", "agent/claude-code.txt", f"{sessions}/b.jsonl", f"{sessions}/agent-a.jsonl")
@@ -157,10 +168,11 @@ def test_the_result_of_a_batch_and_what_was_made_of_a_run_are_no_runs(tmp_path: 
     assert [each.folder for each in found(tmp_path)] == [trial]
 
 
-def test_damaged_records_are_named_and_the_run_is_found(tmp_path: Path) -> None:
+def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path: Path) -> None:
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
-    assert found(tmp_path)[0].problems == ("result.json: not a JSON object", "config.json: binary, not text")
+    assert [each.folder for each in found(tmp_path)] == [folder]
+    assert outcome_in(folder).problems == ("result.json: not a JSON object", "config.json: binary, not text")
 
 
 def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None:
@@ -384,5 +396,5 @@ def test_real_runs_are_found_with_both_their_traces(real_traces: Path) -> None:
         )
         for each in runs
     } == RUNS
-    assert all(each.transcript and each.session and not each.problems for each in runs)
+    assert all(each.transcript and each.session for each in runs)
     assert max(Counter(each.artifact for each in runs).values()) == 1

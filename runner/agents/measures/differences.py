@@ -1,0 +1,164 @@
+"""By how much configurations differ from one of them on their matched tasks, and how surely.
+
+One figure decides, declared before any data is seen; the others are secondary. Differences are a comparison, not a
+proof of what caused them. Knows nothing of how tasks are matched, or of how a figure is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from runner.agents.measures.figures import FIGURES, OUTCOMES, columns
+from runner.agents.measures.matched import Trial, match, trial
+from runner.agents.measures.stages import Artifact
+from runner.agents.measures.summary import described
+from runner.analysis.comparison import compare
+from runner.analysis.corrections import correct
+from runner.analysis.effects import queries_needed
+from runner.analysis.significance import Floats, paired
+from runner.metrics.settings import MetricSettings
+
+_COUNTABLE = 2**53  # of pairs: beyond it, JSON has no integers
+FEWEST = 3
+"""Below so many pairs, nothing is said of a difference."""
+
+PRIMARY = "file_recall"
+"""The figure that decides which of two configurations retrieves better: the share of the gold that was found at all."""
+
+SECONDARY = (
+    *("mrr", "map_score", "ndcg@10", "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
+    *("util_read_overlap_with_relevant_files", "util_write_overlap_with_expected_edit_files"),
+    *OUTCOMES,
+)
+"""The figures whose differences are told beside, tested as one family."""
+
+COMPARED = (PRIMARY, *SECONDARY)
+_PLACES = [FIGURES.index(name) for name in COMPARED]
+_PAIRED = [f"{name}_{which}" for name in COMPARED for which in ("baseline", "other", "delta")]  # of all pairs, the keys
+
+STATISTICS = ("test", "correction", "confidence", "alpha", "resamples", "permutations", "seed")
+"""The settings that say how sure a difference is."""
+
+CAVEAT = "A comparison of matched tasks: it does not say what caused a difference."
+
+
+def comparisons(
+    baseline: Iterable[Artifact], others: Sequence[Iterable[Artifact]], settings: MetricSettings
+) -> list[dict[str, Any]]:
+    """Compare each of other configurations with a baseline on their matched tasks; see `stages.rounded`.
+
+    Each figure has the mean difference (other less baseline) with its bootstrap interval, its spread, the p-value of a
+    paired test, and how many pairs it takes to see such a difference four times out of five. `PRIMARY` is one question
+    that is asked of each configuration: its p-value is corrected for their number, and for one alone it is that of the
+    test. Those of a comparison's secondary figures are corrected for one another. Below three pairs nothing is
+    computable. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure.
+    """
+    enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # even if corrected for all others
+    settings = replace(settings, permutations=enough)
+    trials = [*map(trial, baseline)]
+    made = [_compared(trials, [*map(trial, other)], settings) for other in others]
+    told = [place for place, each in enumerate(made) if each.get("deltas", {}).get(PRIMARY, {}).get("computable")]
+    p_values = np.array([made[place]["deltas"][PRIMARY]["p_value"] for place in told])
+    for place, p in zip(told, correct(p_values, settings.correction).tolist(), strict=True):
+        made[place]["deltas"][PRIMARY] |= _sure(p, len(told), settings)
+    return made
+
+
+def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: MetricSettings) -> dict[str, Any]:
+    matched = match(baseline, other)
+    n = len(matched.baseline)
+    before, after = (columns(each.figures for each in side) for side in (matched.baseline, matched.other))
+    head = {
+        "baseline_config": _config(baseline),
+        "other_config": _config(other),
+        "primary": PRIMARY,
+        "n_matched_tasks": n,
+        "n_measured_tasks": int(np.count_nonzero(np.isfinite(after[PRIMARY] - before[PRIMARY]))),
+        "n_baseline_only": len(matched.baseline_only),
+        "n_other_only": len(matched.other_only),
+        "n_unverified": matched.unverified,
+        "n_superseded": matched.superseded,
+        "excluded": {reason: list(tasks) for reason, tasks in matched.excluded.items()},
+        "statistics": {name: getattr(settings, name) for name in STATISTICS},
+        "interpretation": CAVEAT,
+    }
+    if n < FEWEST:
+        return {"computable": False, "reason": _too_few(n), **head}
+    families = (_deltas(names, before, after, settings) for names in ((PRIMARY,), SECONDARY))
+    return {
+        "computable": True,
+        "reason": None,
+        **head,
+        "deltas": {name: of for family in families for name, of in family.items()},
+        "per_task": [_pair(*pair) for pair in zip(matched.baseline, matched.other, strict=True)],
+    }
+
+
+def _deltas(
+    names: Sequence[str], before: Mapping[str, Floats], after: Mapping[str, Floats], settings: MetricSettings
+) -> dict[str, dict[str, Any]]:
+    """Return the differences of figures (their values by task) that are tested as one family."""
+    differences = paired(*(np.stack([side[name] for name in names]) for side in (after, before)))
+    counts = np.count_nonzero(~np.isnan(differences), axis=1)
+    found = compare(
+        differences[counts >= FEWEST],
+        settings.alpha,
+        settings.permutations,
+        settings.seed,
+        test=settings.test,
+        correction=settings.correction,
+        confidence=settings.confidence,
+        resamples=settings.resamples,
+    )
+    needed = queries_needed(found.differences, found.deviations, settings.alpha)
+    deltas: dict[str, dict[str, Any]] = {
+        name: {"computable": False, "reason": _too_few(n)} for name, n in zip(names, counts.tolist(), strict=True)
+    }
+    for place, row in enumerate(np.flatnonzero(counts >= FEWEST).tolist()):
+        name, both = names[row], ~np.isnan(differences[row])
+        low, middle, high = np.quantile(differences[row][both], [0.25, 0.5, 0.75]).tolist()
+        deltas[name] = {
+            "computable": True,
+            "n": int(found.queries[place]),
+            "mean_baseline": described(before[name][both])["mean"],
+            "mean_other": described(after[name][both])["mean"],
+            "mean_delta": float(found.differences[place]),
+            "median_delta": middle,
+            "std_delta": float(found.deviations[place]),
+            "iqr": high - low,
+            "interval": found.intervals[place].tolist(),
+            "higher": int(found.wins[place]),
+            "same": int(found.ties[place]),
+            "lower": int(found.losses[place]),
+            "pairs_needed": int(needed[place]) if needed[place] < _COUNTABLE else None,
+            "p_value": float(found.uncorrected[place]),
+            **_sure(float(found.p_values[place]), len(found.p_values), settings),
+        }
+    return deltas
+
+
+def _sure(p_value: float, tests: int, settings: MetricSettings) -> dict[str, Any]:
+    return {
+        "p_value_corrected": p_value,
+        "corrected_for": tests if settings.correction != "none" else 1,
+        "significant": p_value < settings.alpha,
+    }
+
+
+def _pair(baseline: Trial, other: Trial) -> dict[str, Any]:
+    pairs = np.stack([baseline.figures, other.figures, other.figures - baseline.figures], axis=1)[_PLACES]
+    values = (None if math.isnan(value) else value for value in pairs.ravel().tolist())
+    return {"task_name": baseline.task, **dict(zip(_PAIRED, values, strict=True))}
+
+
+def _config(trials: Iterable[Trial]) -> str:
+    return ", ".join(sorted({each.config for each in trials}))
+
+
+def _too_few(n: int) -> str:
+    return f"insufficient_matched_tasks (n={n}, need >= {FEWEST})"
