@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.search import searched
 from runner.analysis.failures import Lexicon
@@ -132,10 +133,13 @@ def _check_values(retriever: object) -> None:
 
 
 class Bench:
-    """What evaluations share: the store, the datasets that were loaded, and their judgments made ready."""
+    """What evaluations share: the store, the datasets that were loaded, and their judgments made ready.
 
-    def __init__(self, store: DiskStore) -> None:
-        self.store = store
+    `analyzer` tells words in reports of what searches without one.
+    """
+
+    def __init__(self, store: DiskStore, analyzer: Analyzer = Analyzer()) -> None:  # noqa: B008 (immutable)
+        self.store, self.analyzer = store, analyzer
         self._datasets: dict[str, Dataset] = {}
         self._graders: dict[tuple[str, str], tuple[Grader, Asked]] = {}
         self._journals: list[Journal] = []
@@ -150,7 +154,8 @@ class Bench:
 
     def lexicon(self, experiment: Experiment) -> Lexicon:
         """Return which words the documents of an experiment have, as its analyzer tells words."""
-        analyzer = build(experiment.config["analyzer"], "analyzer", experiment.config.get("plugins") or ())
+        own = experiment.config.get("analyzer")
+        analyzer = build(own, "analyzer", experiment.config.get("plugins") or ()) if own else self.analyzer
         return Lexicon(self.dataset(experiment.source).documents, analyzer, self.store)
 
     def evaluate(self, experiment: Experiment) -> Result:

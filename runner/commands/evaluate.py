@@ -6,7 +6,7 @@ import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 FAILED = 1
 
@@ -40,7 +40,10 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError("sweep.union: add -m to run a sweep")
     if sweep.dry_run:
         raise ConfigError("sweep.dry_run: add -m, as for a sweep, or say plan: python -m runner plan ...")
-    bench = Bench(DiskStore(store_path(settled.config)))
+    analyzer = build(
+        OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
+    )
+    bench = Bench(DiskStore(store_path(settled.config)), analyzer)
     lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
     paid = [experiment.retriever, experiment.grading]

@@ -38,12 +38,13 @@ class Declared:
         self, loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]
     ) -> None:
         self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
-        shared = [key for key in ("sweep", "tracking", "store") if key in config]
+        shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins") if key in config]
         own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
         self.settings = settings_of(own.get("sweep"))
         self.tracking: Tracking = build(own["tracking"], "tracking")
         self.traces = traces(config)
-        self.bench = Bench(DiskStore(store_path(own)))
+        analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
+        self.bench = Bench(DiskStore(store_path(own)), analyzer)
         self.output = None if self.settings.dry_run else _made(self.settings.output)
         self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
 
