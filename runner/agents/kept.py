@@ -64,7 +64,7 @@ class Kept(Mapping[str, dict[str, Any]]):
                 inputs, place = self._places[name]
                 old.seek(place)
                 places[name] = inputs, end
-                end += file.write(old.readline())
+                end += file.write(old.readline().rstrip(b"\n") + b"\n")
         new.replace(self._file)
         self._places, self._end, self._torn = places, end, False
 

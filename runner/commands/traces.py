@@ -291,6 +291,7 @@ def _log(
         own = {**files, SUMMARY: configuration_json(report, name).decode()}
         (run,) = tracker.ask("log", [Finished(result, parameters, own)])
         logged[name] = {"run": run.id, "folder": str(run.folder or ""), "of": same}
+        record.write_text(json.dumps({**before, **logged}, indent=2), encoding="utf-8")  # Ctrl-C logs none again
         console.line(f"run: {run.id} ({name})")
     record.write_text(json.dumps(logged, indent=2), encoding="utf-8")
     pairs = [(logged.get(each["baseline_config"]), logged.get(each["other_config"])) for each in report.comparisons]

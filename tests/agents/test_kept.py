@@ -46,3 +46,12 @@ def test_settled_it_has_only_what_is_wanted_in_that_order(tmp_path: Path) -> Non
     kept.add("w", "i", {"name": "w"})
     assert list(kept) == list(Kept(tmp_path)) == ["v", "t", "w"]
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 3
+
+
+def test_a_last_line_without_its_end_stays_a_line_of_its_own(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    for name in "tu":
+        kept.add(name, "i", {"name": name})
+    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-1])
+    Kept(tmp_path).settle(["u", "t"])
+    assert list(Kept(tmp_path).items()) == [("u", {"name": "u"}), ("t", {"name": "t"})]

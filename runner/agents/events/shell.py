@@ -81,22 +81,25 @@ _OPENED = re.compile(  # by a script: a name, and the mode or what is done with 
 _UNSORTED = frozenset("tSUfXvrd")  # options of `ls`
 _NOT_PLAIN = re.compile(r"[$*?\[\]{}`<>|\s\"']|://|^/dev/")
 _DEEPEST = 4  # commands within commands
+_ENDS = frozenset(("}", "done", "fi", "esac"))  # of what is joined to the next command as a whole
 
 
 def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
     """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to."""
     found: list[Use] = []
-    pipeline = 0  # where its uses begin
+    pipeline = answered = 0  # where the uses begin of a pipeline, and of the last one that is no `echo`
     head = ""
     for simple in commands(command):
         words = simple.words
         piped = simple.operator.startswith("|") and simple.operator != "||"
         pipeline = pipeline if piped else len(found)
         said = _said(words)
+        begins = words and said is None and not piped and words[0] not in _ENDS
+        answered = len(found) if begins else answered
         done: list[Use] = []
         if words and words[0] in ("cd", "pushd"):
             folder = _joined(folder, words[1]) if len(words) == 2 and _is_plain(words[1]) else folder
-        elif said is not None and simple.operator == "||" and found:
+        elif said is not None and simple.operator == "||" and len(found) > answered:
             found[-1] = replace(found[-1], otherwise=said)
         elif said is not None:
             head = head if simple.piped or simple.writes else said or head
@@ -230,7 +233,7 @@ def _git(arguments: list[str], folder: str) -> list[Use]:
         return [Use("code_search", (), "matches", folder)]
     if verb in ("ls-files", "ls-tree"):
         return [Use("file_search", (), "listing", folder, folder)]
-    if verb == "show" and (revisions := [word.partition(":")[2] for word in rest if ":" in word]):
+    if verb == "show" and (revisions := [word.partition(":")[2] for word in rest if ":" in word and word[0] != "-"]):
         plain = [path for path in revisions if _is_plain(path)]
         shown = tuple(_joined(folder, path) if path[0] == "." else rooted([path], folder)[0] for path in plain)
         return [Use("file_read", shown, None, folder, shows=True)]

@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
-_HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?(\w+)""")
+_HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?([^\W\d]\w*)""")  # a number is shifted by
 _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

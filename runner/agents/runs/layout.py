@@ -35,7 +35,7 @@ _TRACES = frozenset(name + end for name in (*TRAJECTORIES, *TRANSCRIPTS, *SESSIO
 _LEFT_BEHIND = {"result.json", "results.json", "task_metrics.json"}
 _PARTS = {"agent", "agent_output"}  # of a run, whose records are about that part
 _NOT_ENTERED = {"verifier", "retrieval_events"}  # what judged a run, what was made of it
-_LONGEST_NAME = 120  # leaves room for what is added, within the 255 bytes of a file's name
+_LONGEST_NAME = 200  # leaves room for what is added, within the 255 bytes of a file's name
 
 
 @dataclass(frozen=True)
@@ -148,13 +148,14 @@ def _kept_session(folder: Path) -> Path | None:
 
 def _artifact_names(provenance: Provenance, folder: Path) -> Iterator[str]:
     """Yield names for what is made of a run, shortest first; the last cannot be another run's."""
-    task = f"{_file_name(provenance.config_name)}/{_file_name(provenance.task_name)}"
-    run = f"{task}--{_file_name(provenance.run_id)}"
-    yield task
-    yield run
+    config, name = _file_name(provenance.config_name), provenance.task_name
+    yield f"{config}/{_file_name(name)}"
+    name = f"{name}--{provenance.run_id}"
+    yield f"{config}/{_file_name(name)}"
     if provenance.trial_name:
-        yield f"{run}--{_file_name(provenance.trial_name)}"
-    yield f"{run}--{_digest(str(folder.absolute()))}"
+        name = f"{name}--{provenance.trial_name}"
+        yield f"{config}/{_file_name(name)}"
+    yield f"{config}/{_file_name(name)}--{_digest(str(folder.absolute()))}"
 
 
 def _file_name(name: str) -> str:

@@ -96,6 +96,8 @@ def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
         ("cat 'a.py", [("file_read", ("a.py",))]),  # cut short
         ("nice -n 19 env A=1 cat a.py", [("file_read", ("a.py",))]),
         ("git log --grep 'mend src/a.py'", [("commit_search", ())]),
+        ("git show --format=%h:%s HEAD", [("commit_search", ())]),
+        ("echo $((1<<2))\ncat a.py", [("file_read", ("a.py",))]),
         ("fd -e py foo src", [("file_search", ())]),
         ("", []),
     ],
@@ -120,7 +122,14 @@ def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
     assert uses("grep -q foo a.py") == []
     assert uses("cat a.py")[0].shows
     assert uses("find . -exec cat {} +")[0].shows
-    assert uses("cat a.py 2>/dev/null || echo 'not there'")[0].otherwise == "not there"
+
+
+@pytest.mark.parametrize(
+    "command", ["cat a.py", "cat a.py | head", "cat a.py && echo ok", "(cat a.py)", "{ cat a.py; }"]
+)
+def test_what_is_said_in_place_of_a_command_is_said_of_that_one_alone(command: str) -> None:
+    assert [use.otherwise for use in uses(f"{command} || echo 'not there'")] == ["not there"]
+    assert [use.otherwise for use in uses(f"{command}; make || echo 'not there'")] == [""]
 
 
 def test_a_use_has_the_line_that_is_printed_before_it() -> None:

@@ -1,3 +1,5 @@
+"""Of an output that several programs may have printed, each file is told of the one that it is of."""
+
 from __future__ import annotations
 
 import posixpath
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from runner.agents.events.shell import uses
 from runner.agents.events.shell_output import shown
 
-NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(sorted)
+NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(sorted)
 LINES = st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x", "BUILD", "docs", "", "- d.py -"])
 
 

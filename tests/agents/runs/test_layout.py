@@ -226,6 +226,15 @@ def test_runs_of_one_task_and_configuration_never_share_an_artifact(tmp_path: Pa
     assert len({artifact.casefold() for artifact in artifacts}) == 5
 
 
+def test_an_artifact_s_name_stays_a_file_s_however_long_the_names_it_is_made_of(tmp_path: Path) -> None:
+    task, batch, trial = ("é" * 90 + end for end in "abc")
+    for number in range(4):
+        run(tmp_path / f"d{number}" / batch / trial, "trajectory.json", results={"task_id": task}, config={"mode": "m"})
+    artifacts = [each.artifact for each in found(tmp_path)]
+    assert len(set(artifacts)) == 4
+    assert max(len(Path(artifact).name.encode()) for artifact in artifacts) < 230
+
+
 NAMES = st.text("aB./\\ \0é~" + "\n", min_size=1, max_size=300)
 
 
