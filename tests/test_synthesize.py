@@ -84,6 +84,7 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
         (["output=null"], "error: output: is required"),
         (["output="], "error: output: is required"),
         (["output=."], "error: output=.: is a folder"),
+        (["output=2024"], "error: output=2024: is a folder"),
         (["llm=openai"], "error: llm.model: is required"),
         (["count=0"], "error: count=0: should be greater than or equal to 1"),
         (["selection.distractor=2"], "error: selection.distractor: no such setting; did you mean distractors?"),
@@ -94,6 +95,7 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
 def test_a_mistake_is_told_in_one_line(
     here: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
 ) -> None:
+    (here / "2024").mkdir()
     (here / "beir").mkdir()
     (here / "beir/corpus.jsonl").write_text('{"_id": "d1", "text": "a"}\n')
     (here / "x.py").touch()

@@ -118,7 +118,7 @@ def _write(
     folder.mkdir(parents=True, exist_ok=True)
     ids = [(dataset.queries.ids[query], dataset.documents.ids[document]) for query, document in pairs]
     rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in zip(ids, said, strict=True) if v.grade is not None]
-    (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+    (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
     verdicts = [{"query_id": q, "document_id": d, **asdict(v)} for (q, d), v in zip(ids, said, strict=True)]
     (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(verdict) + b"\n" for verdict in verdicts))
     (folder / "standings.json").write_bytes(orjson.dumps([asdict(s) for s in standings], option=orjson.OPT_INDENT_2))

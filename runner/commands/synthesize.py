@@ -40,9 +40,9 @@ def main(cfg: DictConfig) -> int:
     from runner.tracking.record import DatasetMade, now
 
     started, config = now(), resolved(cfg)
-    if not config["output"]:
+    if config["output"] in (None, ""):
         raise ConfigError("output: is required: the file that queries go into")
-    output = Path(config["output"]).expanduser()
+    output = Path(str(config["output"])).expanduser()  # a name may be a number
     synthesis, tracking = _synthesis(config), build(config["tracking"], "tracking")
     check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
     check_source(synthesis.source)  # before a tracker is waited for

@@ -104,6 +104,8 @@ def _golden_chunks(records: Sequence[Record], corpus: Corpus) -> Iterator[list[s
             if texts.get(gold, text := chunk.text("chunk", "chunk_text")) != text:
                 raise record.fault(f"the chunk {gold!r} reads otherwise in dataset.corpus: is it of another time?")
             golds.append(gold)
+        if not golds and record.fields.get("expected_doc_ids"):
+            raise record.fault("'context_chunks' is empty, but 'expected_doc_ids' is not: set dataset.level=document")
         yield golds
 
 
@@ -112,6 +114,8 @@ def _golden_documents(record: Record) -> list[str]:
     listed = record.value("expected_doc_ids")
     if not isinstance(listed, list):
         raise record.fault("'expected_doc_ids' is not a list")
+    if not listed and record.fields.get("context_chunks"):
+        raise record.fault("'expected_doc_ids' is empty, but 'context_chunks' is not: name the documents of these")
     return [record._replace(fields={"expected_doc_ids": each}).identifier("expected_doc_ids") for each in listed]
 
 

@@ -9,15 +9,17 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-# A word of a script that is written without spaces is hard to tell: there each character counts.
-_SPACELESS = "".join(
-    rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
-)
+SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts that are written without spaces between words, as a regular expression has them between brackets.
+
+A word is hard to tell there, so that each character counts as one.
+"""
+
 _PATTERNS = {
     " ": r"\s",
-    "d": rf"[{_SPACELESS}&&\p{{M}}]",  # marks, such as vowels above a letter
-    "c": rf"[{_SPACELESS}&&\w]",
-    "p": rf"[{_SPACELESS}]",
+    "d": rf"[{SPACELESS}&&\p{{M}}]",  # marks, such as vowels above a letter
+    "c": rf"[{SPACELESS}&&\w]",
+    "p": rf"[{SPACELESS}]",
     "m": r"\p{M}",
     "w": r"\w",
     "'": "['’]",

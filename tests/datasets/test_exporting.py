@@ -188,7 +188,7 @@ def test_judged_documents_that_are_not_in_the_corpus_stay_so(format: Format) -> 
 def test_a_right_answer_of_nothing_becomes_a_judgment_of_grade_0_and_stays_that(format: Format, tmp_path: Path) -> None:
     dataset = small(asked={"q1": ("one?", "", ""), "q2": ("two?", "", "")}, judged={"q1": {"d2": 1}})
     done = export(dataset, format, tmp_path)
-    assert [note for note in done.notes if "1 queries whose right answer is nothing" in note]
+    assert [note for note in done.notes if "queries whose right answer is nothing (1) are judged" in note]
     same = read(done)
     assert list(same.queries.ids) == ["q1", "q2"]
     assert same.judgments.golds(2).tolist() == [1, 0]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
@@ -117,6 +117,20 @@ def test_documents_that_are_expected_are_a_list(path: Path) -> None:
     write(path, [{**QUERIES[0], "expected_doc_ids": "ferry"}])
     with pytest.raises(DatasetError, match="'expected_doc_ids' is not a list"):
         Synthetic(path=str(path), level="document").load()
+
+
+@pytest.mark.parametrize(
+    ("level", "empty", "other"),
+    [("chunk", "context_chunks", "expected_doc_ids"), ("document", "expected_doc_ids", "context_chunks")],
+)
+def test_nothing_is_the_right_answer_only_where_neither_chunks_nor_documents_are_named(
+    path: Path, level: Literal["chunk", "document"], empty: str, other: str
+) -> None:
+    write(path, [QUERIES[0], {**QUERIES[1], "expected_doc_ids": [], "context_chunks": []}])
+    assert Synthetic(path=str(path), level=level).load().judgments.golds(2).tolist() == [1, 0]
+    write(path, [QUERIES[0], {**QUERIES[1], empty: []}])
+    with pytest.raises(DatasetError, match=f"q.jsonl:2: '{empty}' is empty, but '{other}' is not"):
+        Synthetic(path=str(path), level=level).load()
 
 
 def test_chunks_that_are_not_there_are_missed_by_name(path: Path) -> None:

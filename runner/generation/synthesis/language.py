@@ -13,7 +13,7 @@ import regex
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
 from retrievers.analyzer import ENGLISH_STOP_WORDS
-from runner.generation.synthesis.limits import UNSPACED
+from runner.datasets.words import SPACELESS
 
 ENGLISH = "english"
 
@@ -28,7 +28,7 @@ _KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 _THAI = regex.compile(r"\p{Thai}")
 _OTHERS = regex.compile(r"[\p{Lao}\p{Khmer}\p{Myanmar}]")
 _LETTERS = regex.compile(r"\p{L}")
-_UNSPACED_LETTERS = regex.compile(f"[{UNSPACED}]")
+_UNSPACED_LETTERS = regex.compile(f"[{SPACELESS}]")
 
 
 @lru_cache(maxsize=4096)
@@ -53,11 +53,14 @@ def language_of(text: str, expected: str = ENGLISH) -> str:
 
 
 @cache
-def function_words(language: str | tuple[str, ...] | None) -> frozenset[str]:
-    """Return the words of a language that say nothing by themselves; more of them than an index leaves out."""
-    if isinstance(language, str) and language in AVAILABLE_LANGUAGES:
-        return frozenset(get_stop_words(language)) | (ENGLISH_STOP_WORDS if language == ENGLISH else frozenset())
-    return frozenset(language or ()) if not isinstance(language, str) else frozenset()
+def function_words(language: str) -> frozenset[str]:
+    """Return the words of a language that say nothing by themselves, none of one without a list.
+
+    They are more than an index leaves out.
+    """
+    if language not in AVAILABLE_LANGUAGES:
+        return frozenset()
+    return frozenset(get_stop_words(language)) | (ENGLISH_STOP_WORDS if language == ENGLISH else frozenset())
 
 
 @cache

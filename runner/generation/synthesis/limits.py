@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.config.objects import suggestion
 from runner.datasets.folder import is_document
+from runner.datasets.words import SPACELESS
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Wanted
 
 CAPS: Mapping[str, int] = MappingProxyType({
@@ -36,15 +37,12 @@ A_TERM = 4
 SHORTEST_ID = 3
 """An identifier of fewer characters is an ordinary number too often to be held against a query."""
 
-UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-"""Scripts that are written without spaces between words, as a regular expression has them between brackets."""
-
 ORDINARY = 2
 """A plain word that chunks of so many other documents have is an ordinary one, though a document is called by it."""
 
 _PLAIN = regex.compile(r"\p{L}[\p{Ll}\p{Lo}]*")
-_TOKENS = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-_WORDS = regex.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*")
+_TOKENS = regex.compile(rf"[{SPACELESS}]|[^\s{SPACELESS}]+")
+_WORDS = regex.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+(?:['’][^\W{SPACELESS}]+)*")
 
 Count = Annotated[int, Field(ge=1)]
 

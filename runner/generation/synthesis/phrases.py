@@ -14,8 +14,8 @@ from itertools import pairwise
 import regex
 
 from retrievers.analyzer import Analyzer
+from runner.datasets.words import SPACELESS
 from runner.generation.synthesis.language import ENGLISH, function_words
-from runner.generation.synthesis.limits import UNSPACED
 from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, Usage
 
 LONGEST_PHRASE = 4
@@ -25,8 +25,8 @@ _CUT = regex.compile(r"[,;:!?()\[\]{}\"“”«»…|–—]|\.(?=\s|$)")
 _IDENTIFIER = regex.compile(r"\p{Ll}\p{Lu}|\w[._/:]\w|_|\p{Lu}{2}|\p{L}\d|\p{Ll}-\p{Ll}+-\p{Ll}")
 _GARBAGE = regex.compile(r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]")
 
-_UNSPACED = regex.compile(f"[{UNSPACED}]")
-_UNSPACED_RUN = regex.compile(f"([{UNSPACED}ー]+)")
+_UNSPACED = regex.compile(f"[{SPACELESS}]")
+_UNSPACED_RUN = regex.compile(f"([{SPACELESS}ー]+)")
 
 LEAST_LETTERS = 3
 """A phrase of fewer letters is a symbol; in scripts without spaces two are a word."""
