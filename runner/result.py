@@ -58,8 +58,8 @@ class Stage:
 class Timings:
     """Seconds. `index_s` and `search_s` are the cost as if nothing had been shared; `wall_s` is what passed.
 
-    `mean_ms` and `p95_ms` are of single queries asked one at a time (null where none was timed), `each_ms` what each of
-    the first queries took (null for one that was not timed): those beyond were not.
+    `mean_ms` and `p95_ms` are of single queries asked one at a time (null where none was timed), `each_ms` what each
+    query took, up to the last that was timed (null for one that was not).
     """
 
     index_s: float

@@ -126,7 +126,7 @@ def _encode(how: SentenceTransformerEncoder, model: SentenceTransformer, role: R
     ).astype(np.float32, copy=False)
     if how.dimensions and how.dimensions > vectors.shape[1]:
         raise RetrieverError(f"dimensions={how.dimensions}: the vectors of {how.model} have {vectors.shape[1]}")
+    vectors[[not text.strip() for text in texts]] = 0
     if not np.isfinite(vectors).all():
         raise RetrieverError(f"model={how.model}: gives vectors with values that are no numbers")
-    vectors[[not text.strip() for text in texts]] = 0
     return vectors

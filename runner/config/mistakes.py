@@ -36,7 +36,7 @@ def check_flags(words: Sequence[str]) -> None:
         _, unknown = parser.parse_known_args([word for word in words if word.startswith("-") or "=" not in word])
     except ArgumentError as error:
         raise ConfigError(f"{error}; flags are in --help") from error
-    for word in unknown:
+    for word in (word for word in unknown if word.startswith("-")):  # ~KEY after a flag is no flag
         name, _, value = word.lstrip("-").partition("=")
         raise ConfigError(f"{word}: no such flag; a setting is written without dashes: {name}={value or 'VALUE'}")
 

@@ -218,7 +218,7 @@ class SweepRun:
             yield combination, self._log(combination, self._graded(combination, answer))
 
     def _start(self) -> None:
-        if not self._tracker.in_sweep:
+        if not (self._tracker.in_sweep or self.left):
             self._paid = spent_for(self._asking())
             self._tracker.start_sweep(replace(self._sweep, run=self._state.run))
 

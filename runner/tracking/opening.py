@@ -39,7 +39,7 @@ def opened(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     with told(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             _write_ahead()
-            database = Path(uri.removeprefix("sqlite:///"))
+            database = Path(uri.removeprefix("sqlite:///").partition("?")[0])
             database.parent.mkdir(parents=True, exist_ok=True)
             # Several processes that migrate a new database at once collide.
             with FileLock(database.with_suffix(".lock")):

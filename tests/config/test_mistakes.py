@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import _take_verb, main
+from runner.config.mistakes import check_flags
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +93,11 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(arguments, capsys).startswith(line)
+
+
+@pytest.mark.parametrize("words", [["~a", "-m", "~b"], ["-m", "~a"], ["~a", "--cfg", "job", "~b=1"]])
+def test_what_is_taken_away_before_and_after_a_flag_is_no_flag(words: list[str]) -> None:
+    check_flags(words)
 
 
 def test_a_language_that_is_not_there_is_told_what_is_for_it(capsys: pytest.CaptureFixture[str]) -> None:
