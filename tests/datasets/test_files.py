@@ -92,8 +92,14 @@ def test_text_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> No
         list(files.text_lines(tmp_path / "a.tsv", "klingon"))
 
 
+# Named, as an archive holds the second of its making and the names of tests must not change.
 @pytest.mark.parametrize(
-    "content", [b"not gzip", gzip.compress(b"a" * 1000)[:20], gzip.compress(b"a")[:-9] + b"\xff" * 9]
+    "content",
+    [
+        pytest.param(b"not gzip", id="no archive"),
+        pytest.param(gzip.compress(b"a" * 1000)[:20], id="cut"),
+        pytest.param(gzip.compress(b"a")[:-9] + b"\xff" * 9, id="spoilt end"),
+    ],
 )
 def test_a_damaged_archive_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.gz").write_bytes(content)
