@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,8 @@ from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
 hypothesis.settings.register_profile(
     "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -35,7 +35,7 @@ from tests.reports.factory import result as make_result
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
 SWEPT = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2)
 PASSWORD = "s3cr@t"
-PATIENCE = 60
+PATIENCE = 180
 STAMP = re.compile(r"eval_\d{8}_\d{6}")
 
 
