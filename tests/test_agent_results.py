@@ -12,10 +12,10 @@ import pytest
 from runner.agent_results import result_of
 from runner.agents.measures.stages import artifact
 from runner.metrics.settings import MetricSettings
-from runner.reports.comparability import NotComparable, what_is_same
-from runner.reports.comparison import Statistics, compare
-from runner.reports.comparison_markdown import comparison_markdown
-from runner.reports.gate import Gate, checked
+from runner.reports.comparison.comparability import NotComparable, what_is_same
+from runner.reports.comparison.compare import Statistics, compare
+from runner.reports.comparison.gate import Gate, checked
+from runner.reports.comparison.markdown import comparison_markdown
 from runner.result import ResultError, load, save
 from runner.tracking.record import metrics_of
 from tests.agents.documents import document, done

@@ -22,9 +22,9 @@ from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whol
 from runner.datasets.needle import Needle
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.agreement import agreement_of
-from runner.reports.golden import golden_report
-from runner.reports.insight_tables import insights
+from runner.reports.comparison.agreement import agreement_of
+from runner.reports.evaluation.insights import insights
+from runner.reports.golden.report import golden_report
 from runner.result import Found, Result, load, save
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking

@@ -172,7 +172,7 @@ def test_a_crash_is_no_violation_and_leaves_its_traceback(run: Run, monkeypatch:
     def crash(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr("runner.reports.comparison.compare", crash)
+    monkeypatch.setattr("runner.reports.comparison.compare.compare", crash)
     _, err = run("compare", "baseline=good", "candidate=bad", code=3)
     assert err.startswith("Traceback")
     assert err.endswith("RuntimeError: no luck\n")

@@ -21,7 +21,7 @@ from retrievers.store import NoStore, Store
 from runner.datasets.base import Queries, Raw, Source
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.tables import heading
+from runner.reports.evaluation.tables import heading
 from runner.result import load, save
 from runner.store.disk import WORTH_KEEPING_S, DiskStore
 

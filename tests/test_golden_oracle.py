@@ -24,8 +24,8 @@ from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.golden import golden_files, golden_report
-from runner.reports.golden_markdown import golden_markdown
+from runner.reports.golden.markdown import golden_markdown
+from runner.reports.golden.report import golden_files, golden_report
 from runner.result import Result, load, save
 from runner.store.disk import DiskStore
 

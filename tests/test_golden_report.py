@@ -18,9 +18,9 @@ from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
 from runner.golden_report import is_report, read_report
 from runner.metrics.settings import MetricSettings
-from runner.reports import comparability
-from runner.reports.comparison import Statistics, compare
-from runner.reports.golden import golden_report
+from runner.reports.comparison import comparability
+from runner.reports.comparison.compare import Statistics, compare
+from runner.reports.golden.report import golden_report
 from runner.result import Result, ResultError, load, save
 from runner.store.disk import DiskStore
 

@@ -63,7 +63,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import ConfigError, build
     from runner.config.values import store_path
     from runner.reports import console
-    from runner.reports.cache_tables import as_json
+    from runner.reports.cache import as_json
     from runner.store import entries
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
@@ -156,7 +156,7 @@ def _tell(
     now: float,
 ) -> None:
     from runner.reports import console
-    from runner.reports.cache_tables import entries_table, told
+    from runner.reports.cache import entries_table, told
 
     if not kept:
         console.line(f"{store}: nothing is kept there")
@@ -188,7 +188,7 @@ def _tell_damage(
     meant: Sequence[Entry], damaged: Mapping[Entry, str], removed: Sequence[Entry], wanted: CacheSettings
 ) -> None:
     from runner.reports import console
-    from runner.reports.cache_tables import damage_table, told
+    from runner.reports.cache import damage_table, told
 
     found = f"{len(damaged):,} damaged" if damaged else "none damaged"
     done = f", {len(removed):,} removed" if wanted.remove else "; cache.remove=true removes them" if damaged else ""

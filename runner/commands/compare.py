@@ -14,8 +14,8 @@ from pydantic.dataclasses import dataclass as settings
 
 if TYPE_CHECKING:
     from runner.lookup import Named
-    from runner.reports.comparison import Comparison
-    from runner.reports.gate import Check
+    from runner.reports.comparison.compare import Comparison
+    from runner.reports.comparison.gate import Check
     from runner.tracking.settings import Tracking
 
 VIOLATED, CRASHED = 1, 3
@@ -52,9 +52,9 @@ def _compared(cfg: DictConfig) -> int:
 
     from runner.config.objects import build
     from runner.reports import console
-    from runner.reports.comparison import compare
-    from runner.reports.comparison_json import comparison_json
-    from runner.reports.gate import checked
+    from runner.reports.comparison.compare import compare
+    from runner.reports.comparison.gate import checked
+    from runner.reports.comparison.json import comparison_json
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     wanted: CompareSettings = build({**config["compare"], "_target_": f"{__name__}.CompareSettings"}, "compare")
@@ -121,8 +121,8 @@ def _found(asked: str, word: str, tracking: Tracking, baselines: Path) -> list[N
 
 
 def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettings) -> None:
-    from runner.reports import comparison_tables as tables
     from runner.reports import console
+    from runner.reports.comparison import tables
 
     few = tables.headline(comparison)
     for verdict in tables.verdicts(comparison):
@@ -151,9 +151,9 @@ def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettin
 def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], wanted: CompareSettings) -> None:
     from runner.config.objects import ConfigError
     from runner.reports import console
-    from runner.reports.comparison_json import comparison_json
-    from runner.reports.comparison_markdown import comparison_markdown
-    from runner.reports.comparison_page import comparison_page
+    from runner.reports.comparison.json import comparison_json
+    from runner.reports.comparison.markdown import comparison_markdown
+    from runner.reports.comparison.page import comparison_page
 
     files = {
         "comparison.md": comparison_markdown(comparison, checks, wanted.queries),

@@ -22,9 +22,9 @@ def main(cfg: DictConfig) -> int:
     from runner.evaluation import Bench, experiment_of
     from runner.llm.spending import figures, spending, spent_for
     from runner.reports import console
-    from runner.reports.evaluation import evaluation_files
-    from runner.reports.golden import golden_files
-    from runner.reports.grade_tables import grade_table, missing_line, verdict_table
+    from runner.reports.evaluation.files import evaluation_files
+    from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
+    from runner.reports.golden.report import golden_files
     from runner.store.disk import DiskStore
     from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker

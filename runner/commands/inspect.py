@@ -39,8 +39,8 @@ def main(cfg: DictConfig) -> int:
     from runner.config.values import resolved, store_path
     from runner.datasets.base import Source
     from runner.reports import console
-    from runner.reports import inspection as told
-    from runner.reports.inspection_page import inspection_page
+    from runner.reports.inspection import tables as told
+    from runner.reports.inspection.page import inspection_page
     from runner.store.disk import DiskStore
 
     config = resolved(cfg)

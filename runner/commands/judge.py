@@ -30,7 +30,7 @@ def main(cfg: DictConfig) -> int:
     from runner.lookup import as_typed, results_of_run
     from runner.metrics.measures import parse
     from runner.reports import console
-    from runner.reports.judging_tables import pool_table, standings_table
+    from runner.reports.judging import pool_table, standings_table
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     word = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))

@@ -31,7 +31,7 @@ def main(cfg: DictConfig) -> int:
     from runner.llm.none import NoLLM
     from runner.llm.spending import spending
     from runner.reports import console
-    from runner.reports.mining_tables import names_table, reasons_table, suites_table
+    from runner.reports.mining import names_table, reasons_table, suites_table
     from runner.store.disk import DiskStore
 
     config = resolved(cfg)

@@ -34,7 +34,7 @@ def main(cfg: DictConfig) -> int:
     from runner.llm.journal import Journal
     from runner.llm.spending import spending
     from runner.reports import console
-    from runner.reports.synthesis_tables import chunks_line, reasons_table, types_table
+    from runner.reports.synthesis import chunks_line, reasons_table, types_table
     from runner.store.disk import DiskStore
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import DatasetMade, now

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from runner.agents.runs.layout import RunFolder
     from runner.agents.runs.tasks import Tasks
     from runner.metrics.settings import MetricSettings
-    from runner.reports.trace_report import TraceReport
+    from runner.reports.traces.report import TraceReport
     from runner.tracking.background import BackgroundTracker
 
 FAILED = 1
@@ -96,9 +96,9 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
     from runner.agents.events.document import load_events
     from runner.config.objects import ConfigError, build
     from runner.reports import console
-    from runner.reports.trace_comparisons import verdicts
-    from runner.reports.trace_report import trace_report
-    from runner.reports.trace_tables import configurations_table, failures_table, heading, rewards_note
+    from runner.reports.traces.comparisons import verdicts
+    from runner.reports.traces.report import trace_report
+    from runner.reports.traces.tables import configurations_table, failures_table, heading, rewards_note
     from runner.tracking.background import BackgroundTracker
 
     metrics: MetricSettings = build(config["metrics"], "metrics")
@@ -192,7 +192,7 @@ def _note_undefined(runs: Sequence[RunFolder], where: str | None) -> None:
 def _baseline(named: str | None, runs: Sequence[RunFolder]) -> str:
     """Return the configuration that others are compared with; raises `ConfigError` for one that there is not."""
     from runner.config.objects import ConfigError, suggestion
-    from runner.reports.trace_report import baseline_among
+    from runner.reports.traces.report import baseline_among
 
     configurations = {run.provenance.config_name for run in runs}
     if named is not None and named not in configurations:
@@ -234,9 +234,9 @@ def _is_done(job: Job, evaluation: Evaluation, kept: Kept) -> bool:
 
 def _write(output: Path, report: TraceReport) -> dict[str, str]:
     """Write the reports, and return those that go with each configuration in MLflow."""
-    from runner.reports.trace_markdown import trace_markdown
-    from runner.reports.trace_page import trace_page
-    from runner.reports.trace_report import report_json, summary_json
+    from runner.reports.traces.markdown import trace_markdown
+    from runner.reports.traces.page import trace_page
+    from runner.reports.traces.report import report_json, summary_json
 
     files = {"report.md": trace_markdown(report), "report.html": trace_page(report)}
     (output / SUMMARY).write_bytes(summary_json(report))
@@ -262,7 +262,7 @@ def _log(
     from retrievers.store import fingerprint
     from runner.agent_results import result_of
     from runner.reports import console
-    from runner.reports.trace_report import configuration_json
+    from runner.reports.traces.report import configuration_json
     from runner.result import ResultError
     from runner.tracking.record import Finished
 

@@ -1,1 +1,4 @@
-"""What becomes of results: leaderboards, tables, pages, and the console."""
+"""What becomes of results, a room for what is reported each, of one verb's few tables a module, and the console.
+
+How numbers, tables, Markdown, pages and plots are made, whatever they tell, is in `rendering`.
+"""

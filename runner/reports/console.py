@@ -24,10 +24,15 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
-from runner.reports import numbers, plan_tables, selection, sweep_tables, tables
-from runner.reports.leaderboard import Leaderboard, told
-from runner.reports.plan_tables import Plan
-from runner.reports.tables import Table
+from runner.reports import plan as plan_tables
+from runner.reports.comparison.labels import told
+from runner.reports.evaluation import tables
+from runner.reports.plan import Plan
+from runner.reports.rendering import numbers
+from runner.reports.rendering.tables import Table
+from runner.reports.sweep import selection
+from runner.reports.sweep import tables as sweep_tables
+from runner.reports.sweep.leaderboard import Leaderboard
 from runner.result import Result
 
 PLAIN_WIDTH = 120
@@ -97,7 +102,7 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
     if len(board.rows) > top:
         out.print(Text(f"and {len(board.rows) - top:,} more", style="dim"))
     out.print(Text(f"\n{sweep_tables.verdict(board)}"))
-    for notice in selection.notices(board):
+    for notice in sweep_tables.notices(board):
         out.print(Text(notice))
     if board.search is not None and len(board.search.objectives) > 1:
         _show(out, selection.front_table(board.search), "Pareto front")

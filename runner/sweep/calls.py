@@ -22,7 +22,7 @@ from runner.datasets.base import Dataset
 from runner.evaluation import Experiment
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
 from runner.llm.ledger import ledger_at
-from runner.reports.plan_tables import PlannedCalls
+from runner.reports.plan import PlannedCalls
 
 MILLION = 1_000_000
 

@@ -20,13 +20,13 @@ from runner.evaluation import Experiment
 from runner.llm.spending import spending
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.comparability import NotComparable
-from runner.reports.golden import golden_files
-from runner.reports.leaderboard import Failure, Leaderboard, leaderboard
-from runner.reports.markdown import sweep_markdown
-from runner.reports.page import sweep_page
-from runner.reports.selection import Search
-from runner.reports.sweep_tables import finalists, to_compare
+from runner.reports.comparison.comparability import NotComparable
+from runner.reports.golden.report import golden_files
+from runner.reports.sweep.leaderboard import Failure, Leaderboard, leaderboard
+from runner.reports.sweep.markdown import sweep_markdown
+from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.selection import Search
+from runner.reports.sweep.tables import finalists, to_compare
 from runner.result import Result
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan

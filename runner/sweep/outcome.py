@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from runner.config.objects import ConfigError
-from runner.reports.leaderboard import Failure
+from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result, load
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.tracker import LoggedRun

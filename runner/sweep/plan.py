@@ -16,8 +16,9 @@ from runner.config.objects import build
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench, Experiment
 from runner.llm.spending import models
-from runner.reports import console, plan_tables
-from runner.reports.plan_tables import Plan, PlannedStage
+from runner.reports import console
+from runner.reports import plan as plan_tables
+from runner.reports.plan import Plan, PlannedStage
 from runner.result import ResultError
 from runner.store import entries
 from runner.store.disk import WORTH_KEEPING_S

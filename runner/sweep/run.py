@@ -18,9 +18,9 @@ from runner.evaluation import Bench, Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import figures, spent_for
 from runner.reports import console
-from runner.reports.evaluation import evaluation_files
-from runner.reports.grade_tables import missing_line
-from runner.reports.leaderboard import Failure
+from runner.reports.evaluation.files import evaluation_files
+from runner.reports.evaluation.grades import missing_line
+from runner.reports.sweep.leaderboard import Failure
 from runner.result import QueryTable, Result, ResultError
 from runner.store.lock import alone
 from runner.sweep.identity import combination_id

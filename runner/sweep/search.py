@@ -26,7 +26,7 @@ from runner.analysis.selection import FOLDS, front, means
 from runner.config.objects import ConfigError, build, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.selection import KFOLD, FrontPoint, Objective, Search, Trial, front_table
+from runner.reports.sweep.selection import KFOLD, FrontPoint, Objective, Search, Trial, front_table
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.execute import report

@@ -19,8 +19,8 @@ from runner.config.objects import ConfigError
 from runner.datasets.base import Dataset, Source
 from runner.evaluation import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.selection import KFOLD, Figures, FoldWinner, Selection
-from runner.reports.tables import headline
+from runner.reports.evaluation.tables import headline
+from runner.reports.sweep.selection import KFOLD, Figures, FoldWinner, Selection
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.products import Combination

@@ -25,7 +25,7 @@ import psutil
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, Experiment
 from runner.processes import processors, worker_process
-from runner.reports.leaderboard import Failure
+from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id

@@ -12,8 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 from runner.reports import console
-from runner.reports.leaderboard import Failure, leaderboard
-from runner.reports.tables import Column, Table
+from runner.reports.rendering.tables import Column, Table
+from runner.reports.sweep.leaderboard import Failure, leaderboard
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"

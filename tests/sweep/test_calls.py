@@ -27,7 +27,7 @@ from runner.evaluation import Experiment
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
-from runner.reports.plan_tables import PlannedCalls
+from runner.reports.plan import PlannedCalls
 from runner.sweep.calls import planned_calls
 from tests.analysis.chats import always
 from tests.fake_llm import FakeLLM

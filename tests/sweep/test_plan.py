@@ -35,7 +35,7 @@ from runner.__main__ import main
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.plan_tables import Plan, PlannedCalls, PlannedStage
+from runner.reports.plan import Plan, PlannedCalls, PlannedStage
 from runner.store import disk, entries
 from runner.store.disk import DiskStore
 from runner.store.entries import Entry

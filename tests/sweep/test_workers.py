@@ -13,7 +13,7 @@ from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.leaderboard import Failure
+from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id

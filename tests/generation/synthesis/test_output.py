@@ -12,7 +12,7 @@ from runner.generation.synthesis.output import write
 from runner.generation.synthesis.pipeline import Made, Outcome
 from runner.generation.synthesis.summary import by_type, figures, summary
 from runner.generation.synthesis.validation import Verdict
-from runner.reports.synthesis_tables import chunks_line, reasons_table, types_table
+from runner.reports.synthesis import chunks_line, reasons_table, types_table
 from tests.generation.synthesis.worlds import chunks_of
 
 CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])

@@ -1,0 +1,79 @@
+"""What is said of a language model's grades: tables of values, and one line on what is missing.
+
+It makes no figure itself and does not know how a table is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runner.analysis.grades import Grades
+from runner.reports.rendering.numbers import gist, number, score
+from runner.reports.rendering.tables import Column, Table
+from runner.result import Result, ResultError
+
+
+def grade_table(result: Result) -> Table:
+    """Return what the grades of a result come to, a row for each figure."""
+    figures = grades_of(result).figures()
+    means = {
+        "grade (1 to 10)": "grade/mean",
+        "total score": "grade/total_score",
+        **{f"Hit@{name.rpartition('_')[2]}": name for name in figures if name.startswith("hit_at_")},
+        "MRR of the needle": "grade/mrr",
+        "spread of repeated grades": "grade/spread",
+        "agreement: weighted kappa": "grade/agreement/kappa",
+        "agreement: Spearman": "grade/agreement/spearman",
+        "agreement: mean error": "grade/agreement/mean_error",
+    }
+    rows: list[list[Any]] = [[told, figures[name]] for told, name in means.items() if name in figures]
+    return Table([Column("grades by a language model"), Column("mean", score, numeric=True)], rows)
+
+
+def verdict_table(result: Result) -> Table:
+    """Return how many verdicts ended how, and what they took."""
+    figures = grades_of(result).figures()
+    names = ["parse_failures", "errors", "unasked", "rescued", "clamped", "echoes", "cached", "calls"]
+    names += ["tokens_in", "tokens_out"]
+    rows: list[list[Any]] = [[name.replace("_", " "), int(figures[f"grade/{name}"] or 0)] for name in names]
+    if figures["grade/cost"]:
+        rows.append(["cost", figures["grade/cost"]])
+    return Table([Column("of the verdicts"), Column("", number, numeric=True)], rows)
+
+
+def lowest_table(result: Result, limit: int) -> Table:
+    """Return the questions with the lowest total scores, and why; those without a grade are last."""
+    grades, queries = grades_of(result), result.queries
+    order = sorted(range(len(queries.ids)), key=lambda q: (grades.totals[q] != grades.totals[q], grades.totals[q]))
+    columns = [
+        Column("query", gist, least=20),
+        Column("grade", score, numeric=True),
+        Column("rank", number, numeric=True),
+        Column("total", score, numeric=True),
+        Column("the judge", gist, spare=1, least=20),
+    ]
+    rows = [[queries.texts[q], *_of(grades, q), grades.verdicts[q][0].said] for q in order[:limit]]
+    return Table(columns, rows)
+
+
+def missing_line(result: Result) -> str:
+    """Say what of a result may go well another time and what to do about it; "" where nothing may."""
+    grades = result.grades
+    if grades is None or not grades.unasked:
+        return f"{result.name}: {result.unfinished}: the same command tries it again" if result.unfinished else ""
+    why = next(verdict.said for row in grades.verdicts for verdict in row if verdict.outcome == "unasked")
+    total = sum(len(row) for row in grades.verdicts)
+    return f"{grades.unasked:,} of {total:,} verdicts were not asked for ({why}): the same command goes on with them"
+
+
+def grades_of(result: Result) -> Grades:
+    """Return the grades of a result; raises `ResultError` where it has none."""
+    if result.grades is None:
+        raise ResultError(f"{result.name} was not graded: choose a language model, llm=openai")
+    return result.grades
+
+
+def _of(grades: Grades, query: int) -> Sequence[float | None]:
+    rank = float(grades.ranks[query])
+    return float(grades.values[query]), rank if rank == rank and rank <= grades.k else None, float(grades.totals[query])

@@ -1,0 +1,324 @@
+"""Why queries fail, which ones could have been foretold, which score is too low to be an answer, and how hard each is.
+
+Tables of values and plain sentences, for Markdown and HTML alike. Knows nothing of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runner.analysis.difficulty import Difficulty, difficulty
+from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Judged, Lexicon, failures
+from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
+from runner.analysis.thresholds import Outcome, ThresholdSettings, Tuning, Untunable, tune
+from runner.reports.rendering.numbers import gist, number, p_value, percent, score
+from runner.reports.rendering.tables import Column, Table
+from runner.result import QueryTable, Result
+
+NAMED = 10
+"""How many ids a sentence names."""
+
+
+@dataclass(frozen=True)
+class Insights:
+    """What the rankings of a result tell beyond its measures; all is empty for a result without them.
+
+    `failures` are the queries without gold in the first `cutoff` places, classed with the help of the texts if
+    `by_text`. `predictors` are how well each one foretells the primary measure. `tunings` are the thresholds chosen by
+    each target, and `untunable` says why there are none, where there are no-result queries.
+    """
+
+    cutoff: int = 0
+    by_text: bool = False
+    failures: Sequence[Failure] = ()
+    predictors: Mapping[str, Correlation] = field(default_factory=dict)
+    tunings: Sequence[Tuning] = ()
+    untunable: str = ""
+
+
+def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
+    """Read the insights off a result; `lexicon` is that of its corpus, where the texts are at hand."""
+    if result.found is None:
+        return Insights()
+    found, queries, truth = result.found, result.queries, result.of(result.primary)
+    cutoff = _cutoff(result.primary)
+    searched = result.dataset.chunks or result.dataset.documents
+    known = set(found.judged) if len(found.documents) == searched else None
+    run = Judged(queries.texts, found.rankings, found.grades, found.judged, queries.expected, ~np.isnan(truth), known)
+    lengths = [len(text.split()) for text in queries.texts]
+    tunings, untunable = _tunings(result)
+    return Insights(
+        cutoff=cutoff,
+        by_text=lexicon is not None,
+        failures=failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
+        predictors=correlations(predict(found.rankings, lengths), truth),
+        tunings=tunings,
+        untunable=untunable,
+    )
+
+
+def classes_table(found: Insights) -> Table:
+    """Return how many of the missed queries are of which class, and what may help; empty if none is missed."""
+    columns = [Column("why"), Column("queries", number, numeric=True), Column("of them", percent, numeric=True)]
+    columns.append(Column("what may help", least=24))
+    n = len(found.failures)
+    counts = {name: sum(name in failure.classes for failure in found.failures) for name in REMEDIES}
+    rows: list[list[Any]] = [[name, c, c / n, REMEDIES[name]] for name, c in counts.items() if c]
+    untold = sum(not failure.classes for failure in found.failures)
+    return Table(columns, rows + ([["none of these", untold, untold / n, ""]] if untold else []))
+
+
+def failures_note(found: Insights) -> str:
+    """Return in words which queries are missed, and what the classes could not go by."""
+    n = len(found.failures)
+    queries = f"{n:,} queries have" if n != 1 else "One query has"
+    said = f"{queries} no gold in the first {found.cutoff}; one may be of several classes."
+    if found.by_text:
+        return f"{said} What is meant is told by latent semantic analysis, in a corpus that is not too large for it."
+    return (
+        f"{said} The texts were not at hand: a vocabulary mismatch can't be told, a specificity gap rests on the "
+        "scores alone, and a distractor is a document judged irrelevant."
+    )
+
+
+def failures_table(result: Result, found: Insights, limit: int) -> Table:
+    """Return the missed queries with the evidence of their classes, those without any gold found first.
+
+    What is told of none of them has no column.
+    """
+    q = result.queries
+    columns = [
+        Column("query", least=12),
+        Column("text", gist, least=36),
+        Column("why", ", ".join, least=24),
+        Column("gold", _placed, least=12),
+        Column("by LSA at", number, numeric=True),
+        Column("beaten by", least=12),
+        Column("its lead", number, numeric=True),
+        Column("overlap", percent, numeric=True),
+        Column("its overlap", percent, numeric=True),
+        Column("IDF", score, numeric=True),
+        Column("spread", score, numeric=True),
+        Column("unjudged", number, numeric=True),
+        Column("like gold", least=12),
+    ]
+    ordered = sorted(found.failures, key=lambda f: (-(f.gold_rank or np.inf), q.ids[f.query]))
+    rows = [
+        [
+            q.ids[f.query],
+            q.texts[f.query],
+            f.classes,
+            (f.gold, f.gold_rank, f.absent),
+            f.semantic_rank,
+            _beaten_by(f),
+            f.lead,
+            f.overlap,
+            f.rival_overlap,
+            f.idf,
+            f.spread,
+            f.unjudged,
+            f"{f.lookalike} ({score(f.likeness, 2)})" if f.lookalike else "",
+        ]
+        for f in ordered[:limit]
+    ]
+    table = Table(columns, rows)
+    for column, values in zip(columns, zip(*rows, strict=True), strict=False):
+        if all(value in (None, "") for value in values):
+            table = table.without(column)
+    return table
+
+
+EVIDENCE = {
+    "by LSA at": "where latent semantic analysis has the first gold",
+    "its lead": "how much more the document that beat the gold scores",
+    "overlap": "the share of the query's words, each by its IDF, that the gold has",
+    "its overlap": "that of the document that beat it",
+    "IDF": "the mean of the query's words, 1 where each is in one document",
+    "spread": "how far the scores fall to the cutoff, 1 as in the median query",
+    "unjudged": "how many documents above the gold nobody judged",
+    "like gold": "the one of these that is most like it, with the cosine of their LSA",
+}
+"""The columns of evidence, and what each is in a few words."""
+
+
+def evidence_note(table: Table) -> str:
+    """Return what the evidence is that a table of missed queries has."""
+    told = [f"{name}: {what}" for name, what in EVIDENCE.items() if name in {column.title for column in table.columns}]
+    return f"{'; '.join(told)}." if told else ""
+
+
+def predictors_table(found: Insights) -> Table:
+    """Return how well each predictor foretells the primary measure, the best first; empty if none can be told."""
+    columns = [
+        Column("predictor"),
+        Column("Kendall", score, numeric=True),
+        Column("p", p_value, numeric=True),
+        Column("Spearman", score, numeric=True),
+        Column("Pearson", score, numeric=True),
+        Column("queries", number, numeric=True),
+        Column("what it is", least=36),
+    ]
+    told = {name: c for name, c in found.predictors.items() if c.kendall == c.kendall}
+    ordered = sorted(told, key=lambda name: -told[name].kendall)
+    rows = [
+        [name, c.kendall, c.p_value, c.spearman, c.pearson, c.queries, PREDICTORS[name]]
+        for name in ordered
+        for c in [told[name]]
+    ]
+    return Table(columns, rows)
+
+
+def predictors_note(result: Result) -> str:
+    """Return what the table of predictors is about."""
+    return (
+        f"How the scores of a query's ranking go with its {result.primary}; p is that of Kendall's tau, corrected for "
+        "the number of predictors (Holm)."
+    )
+
+
+def thresholds_table(found: Insights) -> Table:
+    """Return what the threshold chosen by each target does, in fold and out of fold, and without one."""
+    if not found.tunings:
+        return Table([], [])
+    columns = [
+        Column("chosen for", least=12),
+        Column("measured", least=12),
+        Column("threshold", _thresholds, numeric=True),
+        Column("F1", score, numeric=True),
+        Column("TN rate", percent, numeric=True),
+        Column(f"R@{found.tunings[0].settings.k}", score, numeric=True),
+        Column("recall lost", score, numeric=True),
+    ]
+    rows: list[list[Any]] = [["", "unthresholded", [], *_figures(found.tunings[0].untouched)]]
+    for tuning in found.tunings:
+        rows += [
+            [target(tuning.settings), "in fold", [tuning.threshold], *_figures(tuning.in_fold)],
+            ["", "out of fold", tuning.fold_thresholds, *_figures(tuning.out_of_fold)],
+            ["", "optimism", [], *_figures(tuning.optimism)],
+        ]
+    return Table(columns, rows)
+
+
+def target(settings: ThresholdSettings) -> str:
+    """Return in words what a threshold is chosen for."""
+    return (
+        "largest F1"
+        if settings.target == "f1"
+        else f"recall cost \N{LESS-THAN OR EQUAL TO} {settings.max_recall_lost:g}"
+    )
+
+
+def thresholds_note(found: Insights) -> str:
+    """Return what the table of thresholds is about, or why there is none; "" without no-result queries."""
+    if not found.tunings:
+        return found.untunable
+    folds = len(found.tunings[0].fold_thresholds)
+    return (
+        "F1 is that of answering the queries that have an answer. In fold, the threshold is measured on the queries "
+        f"that it was chosen by; out of fold, on each of {folds} parts by one chosen without it. New queries should "
+        "fare as out of fold."
+    )
+
+
+def difficulty_of(results: Sequence[Result], primary: str) -> Difficulty:
+    """Return how hard the queries are by a measure of several results on the same dataset, of which there is one."""
+    return difficulty(np.stack([result.of(primary) for result in results]))
+
+
+def hardest_of_all(results: Sequence[Result], primary: str, limit: int) -> Table:
+    """Return the queries with the lowest mean over all results, with its spread."""
+    if not results:
+        return Table([], [])
+    hard = difficulty_of(results, primary)
+    return _queries_table(results[0].queries, hard, hard.hardest[:limit].tolist())
+
+
+def divisive(results: Sequence[Result], primary: str, limit: int) -> Table:
+    """Return the queries on which results differ most; empty where none do."""
+    if not results:
+        return Table([], [])
+    hard = difficulty_of(results, primary)
+    return _queries_table(results[0].queries, hard, hard.divisive[:limit].tolist())
+
+
+def hardest_note(results: Sequence[Result], primary: str) -> str:
+    """Return what the hardest queries are the hardest by, and which ones nothing answers."""
+    said = f"By the mean {primary} of all combinations; the spread is their standard deviation."
+    unanswered = difficulty_of(results, primary).unanswered.tolist() if results else []
+    if not unanswered:
+        return said
+    ids = [results[0].queries.ids[i] for i in unanswered]
+    more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+    queries = f"{len(ids):,} queries" if len(ids) > 1 else "one query"
+    return f"{said} No combination answers {queries}: {', '.join(ids[:NAMED])}{more}."
+
+
+def _queries_table(q: QueryTable, hard: Difficulty, positions: Sequence[int]) -> Table:
+    columns = [
+        Column("query", least=12),
+        Column("text", gist, least=36),
+        Column("mean", score, numeric=True),
+        Column("spread", score, numeric=True),
+        Column("worst", score, numeric=True),
+        Column("best", score, numeric=True),
+        Column("answered by", numeric=True),
+        Column("type", spare=1),
+    ]
+    rows = [
+        [
+            q.ids[i],
+            q.texts[i],
+            *(float(values[i]) for values in (hard.means, hard.spreads, hard.lowest, hard.highest)),
+            f"{hard.answering[i]:,} of {hard.systems[i]:,}",
+            q.types[i],
+        ]
+        for i in positions
+    ]
+    table = Table(columns, rows)
+    return table if any(q.types) else table.without(columns[-1])
+
+
+def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
+    q, found = result.queries, result.found
+    golds = np.array([len(expected) for expected in q.expected], dtype=np.int64)
+    ran = np.array([not error for error in q.errors], dtype=np.bool_)
+    if found is None or not (ran & (golds == 0)).any():
+        return (), ""
+    k = int(result.abstention.get("k") or 10)
+    targets = (ThresholdSettings(k=k), ThresholdSettings(target="recall", k=k))
+    try:
+        return [tune(found.rankings, found.grades, golds, ran, each) for each in targets], ""
+    except Untunable as why:
+        return (), f"No threshold was chosen: {why}."
+
+
+def _cutoff(primary: str) -> int:
+    """Return the cutoff of a measure, or that of the failure classes for one that has none."""
+    cutoff = primary.rpartition("@")[2]
+    return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 else FailureSettings().cutoff
+
+
+def _figures(outcome: Outcome) -> list[float]:
+    return [outcome.f1, outcome.tn_rate, outcome.recall, outcome.recall_lost]
+
+
+def _thresholds(values: Sequence[float | None]) -> str:
+    """Return thresholds as text: one, or the lowest and the highest."""
+    known = sorted(-np.inf if value is None else value for value in values)
+    shown = ["none" if value == -np.inf else f"{value:.4g}" for value in known]
+    return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
+
+
+def _beaten_by(failure: Failure) -> str:
+    """Return the document that should not be above gold, and whether it was judged."""
+    return f"{failure.rival or ''}{'' if failure.rival_grade is None else ' (judged irrelevant)'}"
+
+
+def _placed(gold: tuple[str, int | None, Sequence[str]]) -> str:
+    """Return a gold document with where it stands."""
+    name, rank, absent = gold
+    return f"{name} at {rank}" if rank else f"{name} (not in the corpus)" if name in absent else f"{name} (not found)"

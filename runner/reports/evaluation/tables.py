@@ -1,0 +1,288 @@
+"""What is said of a result, as tables of values, for the console, Markdown and HTML alike.
+
+Knows nothing of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runner.reports.rendering.numbers import (
+    duration,
+    gist,
+    interval,
+    interval_title,
+    milliseconds,
+    missing,
+    number,
+    percent,
+    score,
+)
+from runner.reports.rendering.tables import Column, Table, grouped
+from runner.result import Result
+
+
+@dataclass(frozen=True)
+class Hard:
+    """A query that went badly: what was expected, what was found (ids with their grades, -1 unjudged), and where."""
+
+    id: str
+    text: str
+    type: str
+    status: str
+    expected: Sequence[str]
+    found: Sequence[tuple[str, int]]
+    first_gold: int | None
+    values: Mapping[str, float]
+
+
+def heading(result: Result) -> str:
+    """Return what was evaluated on what."""
+    d = result.dataset
+    chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
+    n, queries = len(result.own_gold), f"{d.queries:,} queries"
+    own = f"; gold of its own for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
+    told = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
+    return told + own
+
+
+def intervals_of(result: Result) -> str:
+    """Return what the intervals of a result are called, by the confidence that its config has."""
+    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)))
+
+
+def measures_table(result: Result) -> Table:
+    """Return the means of the measures that have cutoffs, by cutoff."""
+    families = by_cutoff(result.measures)
+    cutoffs = sorted({cutoff for family in families.values() for cutoff in family})
+    _, _, main = result.primary.rpartition("@")
+    columns = [Column("measure")]
+    columns += [Column(f"@{cutoff}", score, numeric=True, spare=int(str(cutoff) != main)) for cutoff in cutoffs]
+    rows = [
+        [name, *(result.means.get(family.get(cutoff, "")) for cutoff in cutoffs)] for name, family in families.items()
+    ]
+    return Table(columns, rows)
+
+
+def by_cutoff(measures: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Return the measures that have a cutoff, by their name without it, then by it."""
+    families: dict[str, dict[int, str]] = {}
+    for measure in measures:
+        name, at, cutoff = measure.rpartition("@")
+        if at and cutoff.isdecimal():
+            families.setdefault(name, {})[int(cutoff)] = measure
+    return families
+
+
+def whole_measures(result: Result) -> list[str]:
+    """Return the measures that have no cutoff."""
+    families = by_cutoff(result.measures)
+    return [m for m in result.measures if all(m not in family.values() for family in families.values())]
+
+
+def whole_table(result: Result) -> Table:
+    """Return the means of the measures that have no cutoff, with their intervals."""
+    columns = [Column("measure"), Column("mean", score, numeric=True)]
+    columns.append(Column(intervals_of(result), interval, numeric=True))
+    return Table(columns, [[m, result.means.get(m), result.intervals.get(m)] for m in whole_measures(result)])
+
+
+def headline(result: Result) -> list[str]:
+    """Return the few measures that stand for all: the primary, precision and recall at its cutoff, and RR."""
+    _, _, cutoff = result.primary.rpartition("@")
+    wanted = [result.primary, f"P@{cutoff}", f"R@{cutoff}", recall_at_most(result.measures) or "", "RR"]
+    return [m for m in dict.fromkeys(wanted) if m in result.measures]
+
+
+def recall_at_most(measures: Iterable[str]) -> str | None:
+    """Return the recall with the largest cutoff."""
+    recalls = [measure for measure in measures if measure.startswith("R@")]
+    return max(recalls, key=lambda measure: int(measure[2:]), default=None)
+
+
+def no_result_queries(result: Result, limit: int) -> Table:
+    """Return the queries whose right answer is nothing but that found something, the surest mistakes first."""
+    columns = [
+        Column("query", least=12),
+        Column("text", gist, least=36),
+        Column("best found", least=12),
+        Column("its score", number, numeric=True),
+    ]
+    q, found = result.queries, result.found
+    wrong = [i for i, status in enumerate(q.statuses) if status == "false_positive"]
+    if found is None:
+        return Table(columns, [])
+    rows: list[list[Any]]
+    rows = [[q.ids[i], q.texts[i], found.ids(i, 1)[0], float(found.rankings.scores[i, 0])] for i in wrong]
+    return Table(columns, sorted(rows, key=lambda row: (-row[3], row[0]))[:limit])
+
+
+def types_table(result: Result) -> Table:
+    """Return the headline measures by query type, empty unless there are two types with a value."""
+    measures = headline(result)
+    rows = [
+        [name or "(none)", int(means["queries"]), *(means.get(m) for m in measures)]
+        for name, means in result.by_type.items()
+        if not missing(means.get(result.primary))
+    ]
+    columns = [Column("type"), Column("queries", number, numeric=True)]
+    columns += [Column(m, score, numeric=True, spare=int(m != result.primary)) for m in measures]
+    return Table(columns, rows if len(rows) > 1 else [])
+
+
+def outcomes(result: Result) -> dict[str, int]:
+    """Return how many queries went how."""
+    order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
+    statuses = list(result.queries.statuses)
+    return {status: statuses.count(status) for status in order if status in statuses}
+
+
+def outcomes_line(result: Result) -> str:
+    """Return in a line how many queries went how."""
+    return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in outcomes(result).items())
+
+
+def no_result_title(result: Result) -> str:
+    """Return the title of what is said about the queries without gold."""
+    auroc = result.abstention.get("auroc")
+    return "Queries whose right answer is nothing" + ("" if missing(auroc) else f" (AUROC {score(auroc)})")
+
+
+def abstention_table(result: Result) -> Table:
+    """Return how the queries whose right answer is nothing went, by score threshold; empty if there are none."""
+    a = result.abstention
+    columns = [
+        Column("threshold", lambda value: "none" if value is None else f"{value:g}", numeric=True),
+        Column("true negatives", numeric=True),
+        Column("rate", percent, numeric=True),
+        Column(f"R@{a.get('k', '')}", score, numeric=True),
+        Column("recall lost", score, numeric=True, spare=1),
+        Column("wrongly silent", percent, numeric=True, spare=2),
+    ]
+    n = a.get("no_result") or 0
+    rows = [
+        [
+            at["threshold"],
+            f"{at['true_negatives']} of {n}",
+            at["tn_rate"],
+            at["recall"],
+            at["recall_lost"],
+            at["left_with_nothing"],
+        ]
+        for at in a.get("thresholds") or ()
+    ]
+    return Table(columns, rows if n else [])
+
+
+def hardest(result: Result, limit: int | None = None) -> list[Hard]:
+    """Return the queries by their value of the primary measure, the worst first, then by reciprocal rank, then by id.
+
+    Queries that enter no mean are left out.
+    """
+    q, primary = result.queries, result.of(result.primary)
+    ranks = result.of("RR") if "RR" in result.measures else primary
+    counted = [i for i in range(len(q.ids)) if not math.isnan(primary[i])]
+    counted.sort(key=lambda i: (primary[i], ranks[i], q.ids[i]))
+    return [hard(result, i) for i in counted[:limit]]
+
+
+def hard(result: Result, i: int) -> Hard:
+    """Return how the query at a position went."""
+    q = result.queries
+    found: list[tuple[str, int]] = []
+    first = None
+    if result.found is not None:
+        ids = result.found.ids(i)
+        grades = result.found.grades[i, : len(ids)].tolist()
+        found = list(zip(ids, grades, strict=True))
+        first = next((place + 1 for place, grade in enumerate(grades) if grade > 0), None)
+    elif "RR" in result.measures and result.of("RR")[i] > 0:
+        first = round(1 / result.of("RR")[i])
+    values = {m: float(result.of(m)[i]) for m in headline(result)}
+    return Hard(q.ids[i], q.texts[i], q.types[i], q.statuses[i], q.expected[i], found, first, values)
+
+
+def hardest_table(result: Result, limit: int) -> Table:
+    """Return the queries that went worst."""
+    columns = [
+        Column("query", least=12),
+        Column("text", gist, least=36),
+        Column("type", spare=3),
+        Column(result.primary, score, numeric=True),
+        Column("first gold", number, numeric=True, spare=1),
+        Column("status", spare=2),
+    ]
+    rows = [[h.id, h.text, h.type, h.values[result.primary], h.first_gold, h.status] for h in hardest(result, limit)]
+    table = Table(columns, rows)
+    return table if any(result.queries.types) else table.without(columns[2])
+
+
+STAGES = {
+    "live postings": "postings in memory",
+    "live code": "compiled code",
+    "live model": "loaded model",
+    "tokens by tie order": "tokens",
+    "searcher": "search made ready",
+}
+"""What kinds of work are called, where the store's own word is not everybody's."""
+
+
+def cost(result: Result) -> str:
+    """Return in a line what the work took."""
+    t = result.timings
+    each = t.median_ms
+    alone = "" if each is None else f", {milliseconds(each)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
+    reused = dict.fromkeys(STAGES.get(stage.kind, stage.kind) for stage in t.stages if stage.reused)
+    there = f"; there already: {', '.join(reused)}" if reused else ""
+    return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; {duration(t.wall_s)} passed{there}"
+
+
+def timings_table(result: Result) -> Table:
+    """Return what the work cost: each stage, then the whole."""
+    t = result.timings
+    there = {True: "was there already", False: ""}
+    rows: list[list[Any]] = [[STAGES.get(s.kind, s.kind), s.seconds, there[s.reused]] for s in t.stages]
+    rows += [
+        ["index, all told", t.index_s, "as if nothing had been there"],
+        ["search, all told", t.search_s, "as if nothing had been there"],
+        ["score", t.score_s, ""],
+        ["what passed", t.wall_s, ""],
+    ]
+    if t.mean_ms is not None:
+        rows.append(["a query alone, mean", t.mean_ms / 1000, ""])
+    if t.median_ms is not None:
+        rows.append(["a query alone, median", t.median_ms / 1000, ""])
+    if t.p95_ms is not None:
+        rows.append(["a query alone, 95th percentile", t.p95_ms / 1000, ""])
+    return Table([Column("work"), Column("time", duration, numeric=True), Column("note")], rows)
+
+
+def settings_table(values: Mapping[str, Any]) -> Table:
+    """Return nested values in one level, by dotted key."""
+
+    def walk(node: Any, path: str) -> Iterable[list[Any]]:  # noqa: ANN401 (any value)
+        if isinstance(node, Mapping) and node:
+            for key, value in node.items():
+                yield from walk(value, f"{path}.{key}" if path else str(key))
+        else:
+            yield [path, node]
+
+    return Table([Column("setting"), Column("value")], list(walk(values, "")) if values else [])
+
+
+def fingerprints_table(result: Result) -> Table:
+    """Return what identifies the input."""
+    d = result.dataset
+    rows = [["dataset", d.fingerprint], ["corpus", d.corpus_fingerprint], ["config", result.config_hash]]
+    return Table([Column("of"), Column("fingerprint")], rows)
+
+
+def errors_table(result: Result) -> Table:
+    """Return the queries whose search raised an error, those that say the same together."""
+    groups: dict[str, list[str]] = {}
+    for query, error in result.failures.items():
+        groups.setdefault(error, []).append(query)
+    return grouped("queries", groups)

@@ -1,0 +1,1 @@
+"""Golden reports: the JSON document of one search type or several, and its Markdown."""

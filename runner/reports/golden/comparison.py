@@ -1,0 +1,150 @@
+"""Search types side by side, as a golden report has them: how each differs from the first, and how far they agree.
+
+The figures are those of `compare` and `agreement`, only arranged here. Knows nothing of how a report is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import combinations
+from typing import Any
+
+from runner.reports.comparison.agreement import agreement
+from runner.reports.comparison.comparability import OTHERS
+from runner.reports.comparison.compare import NO_DIFFERENCE, Statistics, Versus, compare, times
+from runner.result import Result
+
+COEFFICIENTS = {
+    "rank_1_agreement": "rank_1",
+    "top_3_overlap": "jaccard@3",
+    "top_5_overlap": "jaccard@5",
+    "rbo": "rbo",
+    "kendall_tau": "tau@10",
+}
+"""What a report calls each coefficient of agreement."""
+
+TIE = "tie"
+"""The winner where no search type is better than all others."""
+
+
+def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[str, Any]:
+    """Compare search types, by name, to the first; `names` are what their measures are called.
+
+    The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
+    of the others; `p` is corrected for all of them. Raises `NotComparable` for results on different data.
+    """
+    made = compare(list(types.values()), _statistics(next(iter(types.values()))))
+    order = sorted(made.table, key=[*names, *OTHERS].index)
+    return {
+        "metric_differences": {
+            names.get(measure, measure): _difference(dict(zip(types, made.table[measure], strict=True)))
+            for measure in order
+            if not math.isnan(made.table[measure][0].mean)
+        },
+        "tests": {
+            "test": made.statistics.test,
+            "correction": made.statistics.correction,
+            "comparisons": made.tests,
+            "alpha": made.statistics.alpha,
+            "confidence": made.statistics.confidence,
+            "notes": list(made.notes),
+        },
+        "agreement": _agreement(types, made.primary),
+        "performance": {name: retrieval_times(result) for name, result in types.items()},
+    }
+
+
+def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:
+    """Return how far the rankings agree: of more than two search types it is the mean of their pairs."""
+    found, names = agreement(list(types.values())), list(types)
+    pairs: list[dict[str, Any]] = [
+        {
+            "search_types": list(pair),
+            "comparable_queries": of.queries,
+            **{name: _number(of.coefficients[coefficient]) for name, coefficient in COEFFICIENTS.items()},
+        }
+        for pair, of in zip(combinations(names, 2), found.pairs, strict=True)
+    ]
+    best = found.headroom[primary]
+    return {
+        **{name: _mean([pair[name] for pair in pairs]) for name in COEFFICIENTS},
+        "comparable_queries": min(of.queries for of in found.pairs),
+        "pairs": pairs,
+        "headroom": {
+            "measure": primary,
+            "best": names[best.best],
+            "best_mean": _number(best.mean),
+            "oracle_mean": _number(best.oracle),
+        },
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def retrieval_times(result: Result) -> dict[str, float | None]:
+    """Return how long queries take, in ms; None where none was timed."""
+    found = times(result)
+    return {
+        "avg_retrieval_time_ms": found.mean,
+        "median_retrieval_time_ms": found.median,
+        "p95_retrieval_time_ms": found.p95,
+        "min_retrieval_time_ms": found.least,
+        "max_retrieval_time_ms": found.most,
+    }
+
+
+def winner(values: Mapping[str, float]) -> tuple[str, list[str]]:
+    """Return which value is the largest, or `TIE`, and the names of all that are as large."""
+    best = max(values.values()) - NO_DIFFERENCE
+    leaders = [name for name, value in values.items() if value >= best]
+    return (leaders[0] if len(leaders) == 1 else TIE), leaders
+
+
+def _difference(row: Mapping[str, Versus]) -> dict[str, Any]:
+    _, *others = row
+    means = {name: versus.mean for name, versus in row.items()}
+    best = row[max(others, key=means.__getitem__)]
+    name, leaders = winner(means)
+    return {
+        **means,
+        "difference": best.difference,
+        "percent_change": _percent(best),
+        "winner": name,
+        "leaders": leaders,
+        "others": {other: _other(row[other]) for other in others},
+    }
+
+
+def _other(versus: Versus) -> dict[str, Any]:
+    return {
+        "difference": versus.difference,
+        "percent_change": _percent(versus),
+        "interval": [versus.low, versus.high],
+        "p": versus.corrected,
+        "uncorrected_p": versus.p,
+        "significant": versus.significant,
+        "wins": versus.wins,
+        "ties": versus.ties,
+        "losses": versus.losses,
+    }
+
+
+def _percent(versus: Versus) -> float | None:
+    return None if math.isnan(versus.relative) else 100 * versus.relative
+
+
+def _statistics(result: Result) -> Statistics:
+    """Return the statistics that a result is configured with; Tukey's correction is for no table of many measures."""
+    said = {**(result.config.get("metrics") or {})}
+    if said.get("correction") == "tukey":
+        del said["correction"]
+    return Statistics(**{field.name: said[field.name] for field in fields(Statistics) if field.name in said})

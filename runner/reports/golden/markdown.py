@@ -1,0 +1,317 @@
+"""Golden reports as Markdown, from the JSON document that `runner.reports.golden.report` makes.
+
+Every figure is read from there; none is computed here. Whatever comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from runner.reports.golden.comparison import TIE, winner
+from runner.reports.golden.queries import SHORT, lined, query_by_query, query_markdown
+from runner.reports.rendering.markdown import escaped
+from runner.reports.rendering.numbers import DASH, missing, p_value, percent, score
+
+Json = Mapping[str, Any]
+
+_TITLES = {
+    "ndcg": "NDCG",
+    "mrr": "MRR",
+    "rr": "Reciprocal Rank",
+    "map": "MAP",
+    "ap": "Average Precision",
+    "tn_rate": "True negative rate",
+}
+
+
+def golden_markdown(report: Json) -> str:
+    """Return the Markdown of a report."""
+    blocks = _comparison(report) if "comparison" in report else _single(report)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _single(report: Json) -> Iterator[str]:
+    cutoff = _middle(report["config"]["top_k_values"])
+    name = report["config"]["search_type"]
+    yield "# Retrieval Evaluation Report"
+    yield _head(report, f"**Search Type**: {escaped(name)}", *_own_gold({name: report}))
+    yield from _summary(report, cutoff)
+    yield "## Detailed Results"
+    yield from (
+        query_markdown(query, report["timing"]["avg_retrieval_time_ms"], cutoff) for query in report["query_results"]
+    )
+
+
+def _head(report: Json, *sides: str) -> str:
+    config = report["config"]
+    target, actual = config["target_item_count"], config["actual_item_count"]
+    mark = "" if target is None else " \N{CHECK MARK}" if target == actual else " \N{BALLOT X}"
+    lines = [
+        f"**Run ID**: {report['run_id']}",
+        f"**Timestamp**: {report['timestamp']}",
+        f"**API Endpoint**: {escaped(config['api_base_url'] or 'none, searched in this process')}",
+        *sides,
+        f"**Dataset**: {escaped(PurePath(config['dataset_path']).name)} ({config['total_queries']} queries)",
+        f"**Target Items**: {'any' if target is None else target} | **Actual Items**: {actual}{mark}",
+    ]
+    return "  \n".join(lines)  # two spaces break a line
+
+
+def _own_gold(found: Json) -> Iterator[str]:
+    """Yield of which search types the dataset expects other items than in general, and for how many queries."""
+    told = [
+        f"{escaped(name)} for {len(of['own_gold'])} of {len(of['query_results'])} queries"
+        for name, of in found.items()
+        if of["own_gold"]
+    ]
+    if told:
+        yield f"**Gold of Its Own**: {', '.join(told)}"
+
+
+def _summary(report: Json, cutoff: int) -> Iterator[str]:
+    summary = report["summary"]
+    yield "## Summary Metrics"
+    yield _measures_table(summary)
+    yield "  \n".join(f"**{_title(name)}**: {score(value)}" for name, value in _whole(summary).items())
+    outcomes = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in summary["statuses"].items())
+    yield f"**Queries**: {outcomes}"
+    yield from _edge_cases(summary["edge_cases"])
+    if summary["errors"]:
+        yield f"### Errors\n- {len(summary['errors'])} queries raised an error and enter no mean: " + ", ".join(
+            escaped(each["query_id"]) for each in summary["errors"]
+        )
+    types = report["by_query_type"]
+    if types:
+        names = [name for name in ("precision", "recall", "ndcg") if name in summary]
+        titles = ["Type", "Count", *(f"{SHORT[name]}@{cutoff}" for name in names), "MRR"]
+        rows = [
+            [escaped(kind), str(of["count"]), *(score(of[n].get(f"@{cutoff}")) for n in names), score(of.get("mrr"))]
+            for kind, of in types.items()
+        ]
+        yield f"### By Query Type\n\n{lined(titles, rows)}"
+        for kind, of in types.items():
+            whole = ", ".join(f"{_title(name)} {score(value)}" for name, value in _whole(of).items())
+            yield f"#### {escaped(kind) or '(none)'}\n\n{_measures_table(of)}\n\n{whole}"
+
+
+def _edge_cases(said: Json) -> Iterator[str]:
+    total = said["total"]
+    if not total:
+        return
+    lines = [
+        "### Edge Cases (No Results Expected)",
+        f"- True Negatives: {said['true_negatives']}/{total} ({percent(said['tn_rate'])})",
+        f"- False Positives: {said['false_positives']}/{total} ({percent(said['fp_rate'])})",
+    ]
+    if not missing(said["auroc"]):
+        lines.append(f"- AUROC of the best score (answerable against no-result): {score(said['auroc'])}")
+    yield "\n".join(lines)
+    if said["thresholds"]:
+        titles = ["Score threshold", "True Negatives", "Rate", f"R@{said['recall_at']}", "Recall lost"]
+        rows = [
+            [
+                f"{at['threshold']:g}",
+                f"{at['true_negatives']}/{total}",
+                percent(at["tn_rate"]),
+                score(at["recall"]),
+                score(at["recall_lost"]),
+            ]
+            for at in said["thresholds"]
+        ]
+        yield lined(titles, rows)
+
+
+def _comparison(report: Json) -> Iterator[str]:
+    config, found = report["config"], report["results_by_search_type"]
+    types = config["search_types_evaluated"]
+    yield "# Retrieval Evaluation Report (Multi-Search Comparison)"
+    yield _head(
+        report,
+        f"**Search Types**: {', '.join(map(escaped, types))}",
+        f"**Parallel Execution**: {'Yes' if config['parallel_execution'] else 'No'}",
+        *_own_gold(found),
+    )
+    yield from _times(report["comparison"]["performance"])
+    yield from _differences(report["comparison"], types)
+    yield from _agreement(report["comparison"]["agreement"])
+    yield from _edges(found)
+    yield from _by_query_type(found)
+    yield from query_by_query(found)
+
+
+def _times(performance: Json) -> Iterator[str]:
+    first = next(iter(performance.values()))["avg_retrieval_time_ms"]
+    titles = ["Search Type", "Avg Time (ms)", "Median (ms)", "p95 (ms)", "Min (ms)", "Max (ms)", "Times the first"]
+    rows = []
+    for name, of in performance.items():
+        times = [of[f"{fold}_retrieval_time_ms"] for fold in ("avg", "median", "p95", "min", "max")]
+        ratio = f"{times[0] / first:.1f}x" if first and times[0] is not None else DASH
+        rows.append([f"**{escaped(name)}**", *(score(ms, 1) for ms in times), ratio])
+    yield "---\n\n## Performance Comparison"
+    yield lined(titles, rows)
+
+
+def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
+    found, tests = comparison["metric_differences"], comparison["tests"]
+    best = "the best of the others" if len(types) > 2 else escaped(types[1])
+    yield "---\n\n## Summary Metrics Comparison"
+    yield (
+        f"\N{GREEK CAPITAL LETTER DELTA} is {best} less {escaped(types[0])}, the first. p is that of a paired test "
+        f"({tests['test']}), corrected ({tests['correction']}) for the {tests['comparisons']} differences of the whole "
+        f"comparison; below {tests['alpha']:g} it has an asterisk. Intervals: {tests['confidence']:.0%}."
+    )
+    yield from (f"Note: {escaped(note)}." for note in tests["notes"])
+    sections: dict[str, list[list[str]]] = {}
+    for name, of in found.items():
+        family, _, cutoff = name.partition("@")
+        whole = "Mean Reciprocal Rank (MRR)" if name == "mrr" else "Other Measures"
+        row = _row(f"@{cutoff}" if cutoff else _title(name), of, types)
+        sections.setdefault(_title(family) if cutoff else whole, []).append(row)
+    delta = "\N{GREEK CAPITAL LETTER DELTA}"
+    head = ["Metric", *(f"**{escaped(name)}**" for name in types), f"{delta} (abs)", f"{delta} (%)"]
+    for title, rows in sections.items():
+        yield f"### {title}\n\n" + lined([*head, "Interval", "p", "Winner"], rows)
+    if len(types) > 2:
+        yield f"### All Differences to {escaped(types[0])}"
+        yield lined(
+            ["Metric", "Search Type", f"{delta} (abs)", f"{delta} (%)", "Interval", "p", "Wins/Ties/Losses"],
+            [
+                [
+                    f"**{_label(name)}**",
+                    escaped(other),
+                    *_change(said),
+                    f"{said['wins']}/{said['ties']}/{said['losses']}",
+                ]
+                for name, of in found.items()
+                for other, said in of["others"].items()
+            ],
+        )
+
+
+def _row(label: str, of: Json, types: Sequence[str]) -> list[str]:
+    best = max(of["others"], key=of.__getitem__)
+    return [f"**{label}**", *(score(of[name]) for name in types), *_change(of["others"][best]), _winner(of, types)]
+
+
+def _change(said: Json) -> list[str]:
+    share = said["percent_change"]
+    low, high = said["interval"]
+    return [
+        f"{said['difference']:+.3f}",
+        DASH if share is None else f"{share:+.1f}%",
+        f"[{low:+.3f}, {high:+.3f}]",
+        p_value(said["p"]) + (" *" if said["significant"] else ""),
+    ]
+
+
+def _winner(of: Json, types: Sequence[str]) -> str:
+    leaders = of["leaders"]
+    if of["winner"] != TIE:
+        return escaped(str(of["winner"]).upper())
+    return TIE if len(leaders) == len(types) else f"{TIE}: " + ", ".join(escaped(name.upper()) for name in leaders)
+
+
+def _agreement(said: Json) -> Iterator[str]:
+    yield "---\n\n## Agreement Analysis"
+    yield (
+        "### Rank-1 Agreement\n"
+        f"- **{percent(said['rank_1_agreement'])}** of queries return the same top result\n"
+        f"- Based on {said['comparable_queries']} comparable queries"
+    )
+    yield "### Top-K Overlap (Jaccard Similarity)\n" + "\n".join(
+        f"- **Top-{k} Average**: {score(said[f'top_{k}_overlap'], 2)} "
+        f"({said[f'top_{k}_overlap'] or 0:.0%} overlap in top {k} results)"
+        for k in (3, 5)
+    )
+    best = said["headroom"]
+    yield (
+        "### Ranks and Headroom\n"
+        f"- **Rank-biased overlap** (p = 0.9): {score(said['rbo'])}\n"
+        f"- **Kendall's tau** (top 10): {score(said['kendall_tau'])}\n"
+        f"- **Headroom**: {escaped(best['measure'])} {score(best['best_mean'])} by {escaped(best['best'])}, the best; "
+        f"{score(best['oracle_mean'])} by an oracle that takes the better type for each query"
+    )
+    if len(said["pairs"]) > 1:
+        names = ["rank_1_agreement", "top_3_overlap", "top_5_overlap", "rbo", "kendall_tau"]
+        titles = ["Search Types", "Rank 1", "Jaccard@3", "Jaccard@5", "RBO", "Kendall's tau"]
+        rows = [[", ".join(map(escaped, of["search_types"])), *(score(of[n]) for n in names)] for of in said["pairs"]]
+        yield "Above, the mean of all pairs:\n\n" + lined(titles, rows)
+
+
+def _edges(found: Json) -> Iterator[str]:
+    edges = {name: of["summary"]["edge_cases"] for name, of in found.items()}
+    if any(said["total"] for said in edges.values()):
+        yield "---\n\n## Edge Cases (No Results Expected)"
+        yield lined(
+            ["Search Type", "True Negatives", "False Positives", "TN rate", "AUROC"],
+            [
+                [f"**{escaped(name)}**"]
+                + [f"{said[kind]}/{said['total']}" for kind in ("true_negatives", "false_positives")]
+                + [percent(said["tn_rate"]), score(said["auroc"])]
+                for name, said in edges.items()
+            ],
+        )
+
+
+def _by_query_type(found: Json) -> Iterator[str]:
+    kinds = dict.fromkeys(kind for of in found.values() for kind in of["by_query_type"])
+    if kinds:
+        yield "---\n\n## By Query Type Comparison"
+    for kind in kinds:
+        having = {name: of["by_query_type"][kind] for name, of in found.items() if kind in of["by_query_type"]}
+        counts = ", ".join(f"{escaped(name)} {of['count']}" for name, of in having.items())
+        each = {of["count"] for of in having.values()}
+        yield f"### {escaped(kind)}"
+        yield f"{each.pop()} queries" if len(each) == 1 and len(having) == len(found) else f"Queries: {counts}"
+        yield lined(
+            ["Metric", *(f"**{escaped(name)}**" for name in found), "Winner"], list(_of_type(having, list(found)))
+        )
+
+
+def _of_type(having: Json, types: Sequence[str]) -> Iterator[list[str]]:
+    measured = {name: _flat(of) for name, of in having.items()}
+    for measure in next(iter(measured.values())):
+        values = {name: of.get(measure) for name, of in measured.items()}
+        there = {name: value for name, value in values.items() if value is not None}
+        best, leaders = winner(there) if there and not measure.startswith("judged@") else ("", [])
+        row = [_label(measure), *(score(values.get(name)) for name in types)]
+        yield [*row, _winner({"winner": best, "leaders": leaders}, list(there))]
+
+
+def _families(values: Json) -> dict[str, Json]:
+    """Return the measures that have cutoffs."""
+    families = {name: of for name, of in values.items() if isinstance(of, Mapping)}
+    return {name: of for name, of in families.items() if any(at.startswith("@") for at in of)}
+
+
+def _flat(values: Json) -> dict[str, float | None]:
+    """Return measures by name: precision@5, mrr."""
+    return {f"{name}{at}": value for name, of in _families(values).items() for at, value in of.items()} | _whole(values)
+
+
+def _measures_table(values: Json) -> str:
+    families = _families(values)
+    cutoffs = sorted({at for of in families.values() for at in of}, key=lambda at: int(at[1:]))
+    rows = [[_title(name), *(score(of.get(at)) for at in cutoffs)] for name, of in families.items()]
+    return lined(["Metric", *cutoffs], rows)
+
+
+def _whole(values: Json) -> dict[str, float | None]:
+    """Return the measures that have no cutoff."""
+    return {n: v for n, v in values.items() if n != "count" and (v is None or isinstance(v, float))}
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, escaped(name).capitalize())
+
+
+def _label(name: str) -> str:
+    family, at, cutoff = name.partition("@")
+    return f"{SHORT.get(family, _title(family))}{at}{cutoff}"
+
+
+def _middle(cutoffs: Sequence[int]) -> int:
+    """Return the cutoff that stands for all where there is room for one: 5, or the one next to it."""
+    return min(cutoffs, key=lambda k: (abs(k - 5), k), default=5)

@@ -1,0 +1,142 @@
+"""What a golden report says of each query, as Markdown: what was expected, what was found, how surely, how it went.
+
+Every figure is read from the JSON document. Whatever comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runner.reports.rendering.markdown import escaped
+from runner.reports.rendering.numbers import gist, number, score
+
+Json = Mapping[str, Any]
+
+TOP = 3
+"""How many of the items that a query expects, or found, are shown."""
+
+OUTLIER = 3
+"""How many times the mean a query takes that is called an outlier."""
+
+STATUSES = {
+    "pass": "\N{CHECK MARK} PASS",
+    "partial": "~ PARTIAL",
+    "fail": "\N{BALLOT X} FAIL",
+    "true_negative": "\N{CHECK MARK} TRUE NEGATIVE",
+    "false_positive": "\N{BALLOT X} FALSE POSITIVE",
+    "error": "\N{WARNING SIGN} ERROR",
+}
+
+SHORT = {"precision": "P", "recall": "R", "ndcg": "NDCG", "rr": "RR", "ap": "AP"}
+"""What measures are called where there is little room."""
+
+_UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
+    """Return how one query went, timed beside the mean of all; `cutoff` is that of the measures shown."""
+    relevance, found = query["expected_relevance"], query["retrieved_items"]
+    lines = [
+        f'### Query: {escaped(query["query_id"])} - "{escaped(query["query_text"])}"',
+        f"- **Type**: {escaped(query['query_type']) or '(none)'}",
+        f"- **Expected**: {_some([f'{_id(item)} ({word})' for item, word in relevance.items()]) or '(none)'}",
+    ]
+    if found:
+        lines += ["- **Retrieved Top-3 with Scores**:", *_retrieved(query)]
+    else:
+        lines.append("- **Retrieved**: 0 results")
+    if query["score_confidence"]:
+        lines.append(f"- **Score Confidence**: {query['score_confidence'].capitalize()}")
+    lower = [each for each in query["relevance_alignment"] if not (each["actual_rank"] or TOP + 1) <= TOP]
+    if lower and query["status"] != "error":
+        lines += ["- **Expected Items Not in Top-3**:", *map(_reached, lower)]
+    if query["metrics"]:
+        values = query["metrics"]
+        rank = query["first_relevant_rank"]
+        shown = [name for name in ("precision", "recall", "ndcg") if name in values]
+        told = [f"{SHORT[name]}@{cutoff}: {score(values[name].get(f'@{cutoff}'), 2)}" for name in shown]
+        told += [f"RR: {score(values['reciprocal_rank'], 2)}"] if "reciprocal_rank" in values else []
+        lines += [f"- **First Relevant at Rank**: {rank or 'not retrieved'}", f"- **Metrics**: {' | '.join(told)}"]
+    lines.append(f"- **Retrieval Time**: {_time(query['retrieval_time_ms'], average_ms)}")
+    if query["status"] == "false_positive":
+        lines += _false_positive(query)
+    lines.append(f"- **Status**: {STATUSES[query['status']]}")
+    if "error" in query:
+        lines.append(f"- **Error**: {escaped(query['error'])}")
+    return "\n".join(lines)
+
+
+def query_by_query(found: Json) -> Iterator[str]:
+    """Yield the table of all queries with how each went by each search type."""
+    yield "---\n\n## Query by Query"
+    yield "How each query went, and the rank of the first relevant item."
+    rows = [
+        [escaped(query["query_id"]), escaped(gist(query["query_text"], 60)), escaped(query["query_type"])]
+        + [_outcome(each["query_results"][i]) for each in found.values()]
+        for i, query in enumerate(next(iter(found.values()))["query_results"])
+    ]
+    yield lined(["Query", "Text", "Type", *(f"**{escaped(name)}**" for name in found)], rows)
+
+
+def _outcome(query: Json) -> str:
+    rank = query["first_relevant_rank"]
+    return STATUSES[query["status"]].capitalize() if rank is None else f"{STATUSES[query['status']]} ({rank})"
+
+
+def lined(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of texts that are escaped already."""
+    rule = ["---"] * len(titles)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [titles, rule, *rows])
+
+
+def _retrieved(query: Json) -> Iterator[str]:
+    gaps, relevance = query["score_gaps"], query["expected_relevance"]
+    for place, item in enumerate(query["retrieved_metadata"][:TOP]):
+        parts = [f"  - {place + 1}. {_id(item['item_id'])} (score: {number(item['score'])})"]
+        if item["item_id"] in relevance:
+            parts.append(f"[Expected: {escaped(str(relevance[item['item_id']]))}] \N{CHECK MARK}")
+        if place < len(gaps):
+            parts.append(f"[gap: {number(gaps[place])}]")
+        about = [str(value) for name, value in item.items() if name not in ("item_id", "score")]
+        if about:
+            *kinds, headline = about
+            parts.append("- " + escaped(": ".join([*kinds, f'"{gist(headline, 60)}"'])))
+        yield " ".join(parts)
+    if len(query["retrieved_items"]) > TOP:
+        yield f"  - ... (+{len(query['retrieved_items']) - TOP} more)"
+
+
+def _reached(item: Json) -> str:
+    rank = item["actual_rank"]
+    where = "Not retrieved, score: N/A" if rank is None else f"Rank {rank}, score: {number(item['actual_score'])}"
+    return f"  - {_id(item['item_id'])} ({escaped(str(item['expected_relevance']))}) \N{RIGHTWARDS ARROW} {where}"
+
+
+def _false_positive(query: Json) -> Iterator[str]:
+    yield "- **False Positive Analysis**:"
+    yield f"  - Top scores: {', '.join(map(number, query['retrieved_scores'][:TOP]))}"
+    kinds = Counter(str(item["category"]) for item in query["retrieved_metadata"] if "category" in item)
+    if kinds:
+        yield "  - Categories: " + ", ".join(f"{escaped(kind)} ({kinds[kind]})" for kind in sorted(kinds))
+
+
+def _time(ms: float | None, average: float | None) -> str:
+    if ms is None:
+        return "not timed"
+    if average and ms > OUTLIER * average:
+        return f"{ms:.1f}ms \N{WARNING SIGN} (outlier - {ms / average:.1f}x average)"
+    return f"{ms:.1f}ms"
+
+
+def _id(item: str) -> str:
+    """Return an id, a long random one by its first part."""
+    match = _UUID.fullmatch(item)
+    return f"{match[1]}..." if match else escaped(item)
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f" (+{len(texts) - TOP} more)" if len(texts) > TOP else ""
+    return ", ".join(texts[:TOP]) + more

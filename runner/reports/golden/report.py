@@ -1,0 +1,275 @@
+"""Golden reports: one evaluation, or several search types on the same queries, as one JSON document and as Markdown.
+
+The structures are those of the golden evaluations that this program succeeds, in their corrected form. A report is
+made from results alone, and the Markdown from the JSON, so that the two say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from runner.reports.comparison.comparability import ReportError, depth
+from runner.reports.comparison.labels import labels
+from runner.reports.evaluation.tables import outcomes
+from runner.reports.golden.comparison import comparison, retrieval_times
+from runner.reports.golden.markdown import golden_markdown
+from runner.result import Found, Result
+
+SHOWN = 10
+"""How many of the items that a query found are described: their metadata, the gaps between their scores."""
+
+_ORDER = ("P", "R", "nDCG", "RR", "AP", "Success", "F1")
+_FAMILIES = {"P": "precision", "R": "recall"}
+_MEANS = {"RR": "mrr", "AP": "map"}
+_VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
+
+
+def golden_files(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, str]:
+    """Return the two files of a report, `eval_YYYYMMDD_HHMMSS_report.json` and `.md`, by their names.
+
+    `at` is when the report is made, with its time zone. Raises as `golden_report` does.
+    """
+    report = golden_report(results, at, parallel)
+    name = f"{report['run_id']}_report"
+    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+    return {f"{name}.json": f"{text}\n", f"{name}.md": golden_markdown(report)}
+
+
+def golden_report(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, Any]:
+    """Return the report of one search type, or the comparison of several with the first, for JSON.
+
+    `parallel` says whether they were evaluated side by side. Raises `ReportError` where there is no result or one is
+    without its rankings, `NotComparable` where they are on different data.
+    """
+    if not results:
+        raise ReportError("a golden report needs a result")
+    moment = at.astimezone(UTC)
+    head = {"run_id": f"eval_{moment:%Y%m%d_%H%M%S}", "timestamp": moment.isoformat()}
+    types, listed = dict(zip(search_types(results), results, strict=True)), _listed(results)
+    if len(types) == 1:
+        ((name, result),) = types.items()
+        config = _config(results, {"search_type": name, "config_hash": result.config_hash})
+        return {**head, "config": config, **_evaluation(name, result, listed)}
+    sides = {"search_types_evaluated": list(types), "parallel_execution": parallel}
+    return {
+        **head,
+        "config": _config(results, sides),
+        "results_by_search_type": {
+            name: {"config_hash": result.config_hash, **_evaluation(name, result, listed)}
+            for name, result in types.items()
+        },
+        "comparison": comparison(types, measure_names(results[0].measures)),
+    }
+
+
+def search_types(results: Sequence[Result]) -> list[str]:
+    """Return what each result is called: its search type, or what else tells it from the others."""
+    names = [str(_settings(result, "retriever").get("search_type") or result.retriever) for result in results]
+    return names if len(set(names)) == len(names) else labels(results)
+
+
+def measure_names(measures: Sequence[str]) -> dict[str, str]:
+    """Return what a report calls each measure: nDCG@10 is ndcg@10, RR is mrr."""
+    split = {measure: _split(measure) for measure in _ordered(measures)}
+    return {m: f"{_family(name)}@{k}" if k else _MEANS.get(m, m.lower()) for m, (name, k) in split.items()}
+
+
+def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, Any]:
+    first = results[0]
+    dataset, retrievers = _settings(first, "dataset"), [_settings(result, "retriever") for result in results]
+    targets = [settings.get("expected_items") for settings in (dataset, *retrievers)]
+    target = next((each for each in targets if each is not None), None)  # an API's may be "corpus"
+    return {
+        "api_base_url": next((url for settings in retrievers if (url := settings.get("base_url"))), None),
+        "dataset_path": dataset.get("path") or first.dataset.name,
+        **sides,
+        "top_k_values": sorted({_split(measure)[1] for measure in first.measures} - {0}),
+        "depth": max(map(depth, results)) or None,
+        "listed_items": _listed(results),
+        **({"relevance": dict(dataset["relevance"])} if dataset.get("relevance") else {}),
+        "dataset_version": first.dataset.fingerprint,
+        "total_queries": first.dataset.queries,
+        "target_item_count": first.dataset.documents if target == "corpus" else target,
+        "actual_item_count": first.dataset.documents,
+    }
+
+
+def _listed(results: Sequence[Result]) -> int:
+    """Return how many of the items that a query found are listed: as many as the largest cutoff looks at."""
+    deepest = max(SHOWN, *(_split(measure)[1] for measure in results[0].measures))
+    return min(deepest, max(map(depth, results)) or deepest)
+
+
+def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
+    if result.found is None:
+        raise ReportError(f"{name} was loaded without its rankings: a golden report shows what each query found")
+    each = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
+    words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
+    sure = _confidence(result.found)
+    return {
+        "summary": _means(result.measures, result.means.get)
+        | {"edge_cases": _edge_cases(result), "statuses": outcomes(result), "errors": _errors(result)},
+        "by_query_type": {
+            kind: {"count": int(means["queries"]), **_means(result.measures, means.get)}
+            for kind, means in result.by_type.items()
+        },
+        "query_results": [
+            {
+                "query_id": query,
+                "query_text": result.queries.texts[i],
+                "query_type": result.queries.types[i],
+                "search_type": name,
+                **_query(result, result.found, i, words, listed),
+                "retrieval_time_ms": each[i],
+                "score_confidence": sure[i],
+            }
+            for i, query in enumerate(result.queries.ids)
+        ],
+        "own_gold": list(result.own_gold),
+        "timing": _timing(result),
+    }
+
+
+def _query(result: Result, found: Found, i: int, words: Mapping[int, str], listed: int) -> dict[str, Any]:
+    q, ids = result.queries, found.ids(i)
+    scores = found.rankings.scores[i, : len(ids)].tolist()
+    gold = (place for place, grade in enumerate(found.grades[i, : len(ids)].tolist(), start=1) if grade > 0)
+    items = [found.judged[document] for document in found.rankings.documents[i, : len(ids)].tolist()]
+    place = {item: rank for rank, item in reversed([*enumerate(items, start=1)])}  # of chunks, the first counts
+    grades = q.expected_grades[i] if q.expected_grades else [None] * len(q.expected[i])
+    relevance = {
+        item: None if grade is None else words.get(grade, str(grade))
+        for item, grade in zip(q.expected[i], grades, strict=True)
+    }
+    reached = {item: scores[place[item] - 1] if item in place else None for item in q.expected[i]}
+    best = scores[:SHOWN]
+    counts = bool(q.expected[i]) and not q.errors[i]
+
+    def value(measure: str) -> float:
+        return float(result.of(measure)[i])
+
+    return {
+        "expected_items": list(q.expected[i]),
+        "expected_relevance": relevance,
+        "retrieved_items": ids[:listed],
+        "retrieved_scores": scores[:listed],
+        "metrics": _by_measure(result.measures, value, _VALUES) if counts else {},
+        "first_relevant_rank": next(gold, None),
+        "status": q.statuses[i],
+        **({"error": q.errors[i]} if q.errors[i] else {}),
+        "score_gaps": [above - below for above, below in pairwise(best)],
+        "expected_item_scores": reached,
+        "relevance_alignment": [
+            {"item_id": item, "expected_relevance": word, "actual_rank": place.get(item), "actual_score": reached[item]}
+            for item, word in relevance.items()
+        ],
+        "retrieved_metadata": [
+            {"item_id": item, **_shown(found, document), "score": score}
+            for item, document, score in zip(ids, found.rankings.documents[i].tolist(), best, strict=False)
+        ],
+        "score_stats": _score_stats(best),
+    }
+
+
+def _shown(found: Found, document: int) -> Mapping[str, Any]:
+    return found.metadata[document] if found.metadata else {}
+
+
+def _score_stats(scores: Sequence[float]) -> dict[str, float]:
+    if not scores:
+        return {}
+    low, high = min(scores), max(scores)
+    return {"min": low, "max": high, "median": float(np.median(scores)), "range": high - low}
+
+
+def _confidence(found: Found) -> list[str | None]:
+    """Return how far each query's best score stands above its second, beside those of the other queries.
+
+    It is a matter of thirds: scores of different search types have different scales, and no fixed gap fits them all.
+    None where a query found fewer than two items.
+    """
+    scores = found.rankings.scores[:, :2]
+    if scores.shape[1] < 2:
+        return [None] * len(scores)
+    several = np.isfinite(scores[:, 1])
+    gaps = np.sort(scores[several, 0] - scores[several, 1])
+
+    def third(gap: float) -> str:
+        below = np.searchsorted(gaps, gap, side="left") + np.searchsorted(gaps, gap, side="right")
+        return ("low", "medium", "high")[min(int(3 * below / (2 * len(gaps))), 2)]
+
+    return [third(row[0] - row[1]) if there else None for row, there in zip(scores, several, strict=True)]
+
+
+def _edge_cases(result: Result) -> dict[str, Any]:
+    """Return how the queries without gold went: as everything that was returned counts, then by threshold."""
+    said = result.abstention
+    whole, *others = said.get("thresholds") or [{}]
+    names = ("true_negatives", "false_positives", "tn_rate", "fp_rate")
+    counts = {name: whole.get(name, 0) for name in names}
+    auroc = said.get("auroc")
+    return {
+        "total": said.get("no_result", 0),
+        **counts,
+        "auroc": auroc,
+        "thresholds": others,
+        "recall_at": said.get("k"),
+    }
+
+
+def _errors(result: Result) -> list[dict[str, str]]:
+    return [{"query_id": query, "error": error} for query, error in result.failures.items()]
+
+
+def _timing(result: Result) -> dict[str, Any]:
+    timed = sum(ms is not None for ms in result.timings.each_ms)
+    return {"total_evaluation_time_s": result.timings.wall_s, **retrieval_times(result), "timed_queries": timed}
+
+
+def _means(measures: Sequence[str], mean: Callable[[str], float | None]) -> dict[str, Any]:
+    return _by_measure(measures, mean, _MEANS)
+
+
+def _by_measure(
+    measures: Sequence[str], value: Callable[[str], float | None], whole: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the values of measures by name, then by cutoff where they have one; None for one that is not a number."""
+    found: dict[str, Any] = {}
+    for measure in _ordered(measures):
+        name, k = _split(measure)
+        if k:
+            found.setdefault(_family(name), {})[f"@{k}"] = _number(value(measure))
+        else:
+            found[whole.get(measure, measure.lower())] = _number(value(measure))
+    return found
+
+
+def _ordered(measures: Sequence[str]) -> list[str]:
+    """Return measures in the order of a report, whole rankings before cutoffs."""
+    place = {name: i for i, name in enumerate(_ORDER)}
+    return sorted(measures, key=lambda measure: (place.get(_split(measure)[0], len(place)), _split(measure)))
+
+
+def _split(measure: str) -> tuple[str, int]:
+    """Return the name of a measure without its cutoff, and that, 0 where it has none."""
+    name, at, cutoff = measure.rpartition("@")
+    return (name, int(cutoff)) if at and cutoff.isdecimal() else (measure, 0)
+
+
+def _family(name: str) -> str:
+    return _FAMILIES.get(name, name.lower())
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _settings(result: Result, group: str) -> Mapping[str, Any]:
+    return result.config.get(group) or {}

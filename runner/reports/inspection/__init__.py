@@ -1,0 +1,1 @@
+"""The quality of a dataset: its tables, its JSON, and its page."""

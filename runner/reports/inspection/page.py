@@ -1,0 +1,56 @@
+"""The quality of a dataset as one HTML file: plots and style inside, nothing from elsewhere.
+
+Knows nothing of how the findings were made. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from runner.analysis.inspection import Inspection
+from runner.reports.inspection import tables as told
+from runner.reports.rendering.page import Figure, figure, render
+
+MOST_TYPES = 20
+"""How many query types a plot of them has at most."""
+
+
+def inspection_page(inspection: Inspection) -> str:
+    """Return the page of an inspection."""
+    return render(
+        "inspection.html.jinja",
+        inspection=inspection,
+        told=told,
+        figures=list(_figures(inspection)),
+        types_plotted=plotted(inspection),
+    )
+
+
+def _figures(inspection: Inspection) -> Iterator[Figure]:
+    from runner.reports.inspection import plots
+    from runner.reports.rendering import charts
+
+    found = inspection.found
+    if found.names and found.answerable.any():
+        bars = {f"Success@{found.cutoff}": found.success, f"Judged@{found.cutoff}": found.judged}
+        text = f"How many queries have gold in the first {found.cutoff}, and how many of these documents are judged."
+        yield figure("What retrievers find", text, charts.bars(found.names, bars), told.retrievers_table(inspection))
+    if not np.isnan(inspection.gold_overlap).all():
+        series = {"with gold": inspection.gold_overlap, "with documents by chance": inspection.chance_overlap}
+        text = "The further the gold is right of chance, the more a search by words is favoured."
+        yield figure("Overlap of query and gold", text, plots.overlaps(series))
+    text = "How many documents are right for a query; none, where the right answer is nothing."
+    yield figure("Gold of a query", text, plots.counts(inspection.golds, "gold documents"))
+    for color, (what, words) in enumerate(inspection.words.items()):
+        yield figure(f"Length of {what}", "In words.", plots.lengths(words, what, color))
+    types = told.types_table(inspection)
+    if plotted(inspection):
+        names, queries = zip(*types.rows, strict=True)
+        yield figure("Query types", "How many queries are of which type.", plots.tally(names, queries), types)
+
+
+def plotted(inspection: Inspection) -> bool:
+    """Tell whether there is a plot of query types, rather than a table alone."""
+    return 1 < len(inspection.types) <= MOST_TYPES

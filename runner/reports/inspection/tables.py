@@ -1,0 +1,164 @@
+"""What is said of a dataset's quality: the tables of the console and the page, and the JSON.
+
+Knows nothing of how the findings were made, nor of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from runner.analysis.inspection import Inspection
+from runner.analysis.inspection_findings import Finding
+from runner.reports.rendering.numbers import gist, number, percent, score
+from runner.reports.rendering.tables import Column, Table
+
+VERSION = 1
+"""The version of the JSON."""
+
+QUANTILES = {"least": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "most": 1.0}
+
+
+def heading(inspection: Inspection) -> str:
+    """Return what was inspected."""
+    counts = inspection.counts
+    chunks = f" in {counts['chunks']:,} chunks" if "chunks" in counts else ""
+    return (
+        f"{inspection.name} ({inspection.split}): {counts['documents']:,} documents{chunks}, "
+        f"{counts['queries']:,} queries, {counts['judgments']:,} judgments"
+    )
+
+
+def verdict(inspection: Inspection) -> str:
+    """Return in a sentence what came of it, by how grave the findings are."""
+    if not inspection.findings:
+        return "Nothing was found that is the matter."
+    gravities = dict.fromkeys(finding.gravity for finding in inspection.findings)
+    counts = [f"{sum(f.gravity == gravity for f in inspection.findings)} {gravity}" for gravity in gravities]
+    things = "finding" if len(inspection.findings) == 1 else "findings"
+    return f"{len(inspection.findings)} {things}: {', '.join(counts)}."
+
+
+def findings_table(inspection: Inspection) -> Table:
+    """Return the findings, worst first, each with what to do about it."""
+    columns = [
+        Column("finding", least=14),
+        Column("is"),
+        Column("share", percent, numeric=True),
+        Column("what", least=22),
+        Column("what to do", least=20, spare=1),
+    ]
+    return Table(columns, [[f.name, f.gravity, f.share, f.text, f.remedy] for f in inspection.findings])
+
+
+def counts_table(inspection: Inspection) -> Table:
+    """Return how many there are of what."""
+    return Table([Column("there are"), _count()], [list(each) for each in inspection.counts.items()])
+
+
+def grades_table(inspection: Inspection) -> Table:
+    """Return how many judgments have which grade."""
+    rows = [[grade, count] for grade, count in sorted(inspection.grades.items(), reverse=True)]
+    return Table([Column("grade", numeric=True), _count("judgments")], rows)
+
+
+def types_table(inspection: Inspection) -> Table:
+    """Return how many queries are of which type, the most frequent first; empty without types."""
+    rows = sorted(inspection.types.items(), key=lambda each: (-each[1], each[0]))
+    return Table([Column("type", least=12), _count("queries")], [list(each) for each in rows])
+
+
+def distributions_table(inspection: Inspection) -> Table:
+    """Return quantiles of lengths, of gold per query and of overlap."""
+    columns = [Column("of"), *(Column(name, number, numeric=True, spare=int("%" in name)) for name in QUANTILES)]
+    measured: dict[str, NDArray[Any]] = {f"words of {what}": words for what, words in inspection.words.items()}
+    measured |= {
+        "gold of a query": inspection.golds,
+        "overlap of query and gold": inspection.gold_overlap,
+        "overlap of query and chance": inspection.chance_overlap,
+    }
+    return Table(columns, [[name, *_quantiles(values)] for name, values in measured.items()])
+
+
+def retrievers_table(inspection: Inspection) -> Table:
+    """Return what each retriever finds, and how much of it is judged."""
+    found = inspection.found
+    columns = [
+        Column("retriever", least=12),
+        Column(f"Success@{found.cutoff}", score, numeric=True),
+        Column(f"no gold in {found.depth}", percent, numeric=True),
+        Column(f"Judged@{found.cutoff}", percent, numeric=True),
+    ]
+    rows = [
+        [name, found.success[i], _share(found.first_gold[i] == 0, found.answerable), found.judged[i]]
+        for i, name in enumerate(found.names)
+    ]
+    return Table(columns, rows)
+
+
+def examples_table(finding: Finding) -> Table:
+    """Return the examples of a finding, a column for each thing that is known of one."""
+    names = list(dict.fromkeys(name for example in finding.examples for name in example))
+    columns = [Column(name, least=36 if name in _LONG else 12) for name in names]
+    return Table(columns, [[_told(example.get(name)) for name in names] for example in finding.examples])
+
+
+_LONG = ("text", "its text", "document", "like gold", "evidence", "gold", "queries", "documents")
+
+
+def as_json(inspection: Inspection) -> bytes:
+    """Return an inspection for machines; the same inspection gives the same bytes."""
+    found = inspection.found
+    told = {
+        "version": VERSION,
+        "dataset": {"name": inspection.name, "split": inspection.split, "fingerprint": inspection.fingerprint},
+        "counts": inspection.counts,
+        "grades": inspection.grades,
+        "types": inspection.types,
+        "distributions": {
+            row[0]: dict(zip(QUANTILES, row[1:], strict=True)) for row in distributions_table(inspection).rows
+        },
+        "retrievers": {
+            name: {
+                f"success@{found.cutoff}": found.success[i],
+                f"judged@{found.cutoff}": found.judged[i],
+                "without_gold": int(np.count_nonzero((found.first_gold[i] == 0) & found.answerable)),
+            }
+            for i, name in enumerate(found.names)
+        },
+        "depth": found.depth,
+        "cutoff": found.cutoff,
+        "lacking": inspection.lacking,
+        "findings": [{**asdict(finding), "share": finding.share} for finding in inspection.findings],
+    }
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _count(title: str = "") -> Column:
+    return Column(title, number, numeric=True)
+
+
+def _quantiles(values: NDArray[Any]) -> Sequence[float | None]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return [None] * len(QUANTILES)
+    # a value that there is, so that counts stay counts
+    return np.quantile(known, list(QUANTILES.values()), method="nearest").tolist()  # type: ignore[no-any-return]  # numpy
+
+
+def _share(which: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
+    return float(which[of].mean()) if of.any() else float("nan")
+
+
+def _told(value: Any) -> str:  # noqa: ANN401 (whatever an example has)
+    """Return a part of an example as text."""
+    if isinstance(value, dict):
+        return ": ".join(_told(each) for each in value.values())
+    if isinstance(value, list):
+        return "; ".join(map(_told, value))
+    return gist(str(value), 240) if value is not None else ""

@@ -1,0 +1,49 @@
+"""What mining came to, as tables of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runner.reports.rendering.numbers import number
+from runner.reports.rendering.tables import Column, Table
+
+
+def suites_table(summary: Mapping[str, Any]) -> Table:
+    """Return what became of the cases of each suite, and of all of them where there are several."""
+    counts: dict[str, Mapping[str, Any]] = dict(summary["suites"])
+    if len(counts) > 1:
+        counts["all"] = summary["total"]
+    columns = [Column("suite"), *(_count(name, spare=0) for name in ("cases", "kept"))]
+    columns += [_count(verdict, spare=0) for verdict in summary["total"]["verdicts"]]
+    columns += [_count("gold", spare=1), _count("hard negatives", spare=1), _count("random", spare=2)]
+    rows = [
+        [
+            suite,
+            own["cases"],
+            own["queries_kept"],
+            *own["verdicts"].values(),
+            own["gold_documents"],
+            own["negatives"]["hard"],
+            own["negatives"]["random"],
+        ]
+        for suite, own in counts.items()
+    ]
+    return Table(columns, rows)
+
+
+def names_table(summary: Mapping[str, Any]) -> Table:
+    """Return how the names of answers were resolved, by suite."""
+    ways = list(summary["total"]["golds"])
+    rows = [[suite, sum(own["golds"].values()), *own["golds"].values()] for suite, own in summary["suites"].items()]
+    return Table([Column("suite"), _count("names", 0), *(_count(way, 0) for way in ways)], rows)
+
+
+def reasons_table(summary: Mapping[str, Any]) -> Table:
+    """Return what is held against queries, the most frequent first."""
+    held = sorted(summary["total"]["held_by"].items(), key=lambda each: (-each[1], each[0]))
+    return Table([Column("held against queries"), _count("queries", 0)], [list(each) for each in held])
+
+
+def _count(title: str, spare: int) -> Column:
+    return Column(title, number, numeric=True, spare=spare)

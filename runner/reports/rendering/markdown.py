@@ -1,0 +1,31 @@
+"""What a report in Markdown is made of, for a pull request or a wiki: tables under their titles, escaped texts.
+
+Whatever comes from data is escaped. Knows nothing of what is told.
+"""
+
+from __future__ import annotations
+
+import re
+
+from runner.reports.rendering.tables import Table
+
+_SPECIAL = re.compile(r"[\\`*|~]|(?<!\w)_|_(?!\w)|<(?=[\w/!?])|&(?=[\w#]+;)|\](?=[(\[:])|^[#>+-](?=\s)")
+"""What Markdown would take for markup. The rest stays, so that the source is fit to read."""
+
+
+def section(title: str, table: Table, text: str = "") -> list[str]:
+    """Return a table under its title, or nothing where it is empty."""
+    return [f"## {escaped(title)}", *([text] if text else []), markdown_table(table)] if table.rows else []
+
+
+def markdown_table(table: Table) -> str:
+    """Return a table as Markdown, its texts escaped."""
+    head = [escaped(column.title) for column in table.columns]
+    rule = ["---:" if column.numeric else "---" for column in table.columns]
+    body = [[escaped(text) for text in texts] for texts in table.texts()]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+
+
+def escaped(text: str) -> str:
+    """Return a text in one line that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))

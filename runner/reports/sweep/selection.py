@@ -1,0 +1,230 @@
+"""What is said of a choice between combinations, and of a search for the best, as records, tables and plain sentences.
+
+Made from figures alone. Knows nothing of how a table is drawn, nor how a search goes about it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from runner.reports.rendering.numbers import interval, milliseconds, number, percent, score4, signed
+from runner.reports.rendering.tables import Column, Table
+
+KFOLD = "kfold"
+"""What stands for a split where the choice is cross-validated."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A measure of the winner: where it was `selected` and where it is `reported`, with the interval of that."""
+
+    selected: float
+    reported: float
+    interval: tuple[float, float]
+
+    @property
+    def optimism(self) -> float:
+        """Return by how much the figure that it was selected by flatters it."""
+        return self.selected - self.reported
+
+
+@dataclass(frozen=True)
+class FoldWinner:
+    """What was chosen without a fold: its name, its mean where it was chosen, and on the queries of the fold."""
+
+    name: str
+    queries: int
+    selected: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The winner of a sweep: chosen by `primary` on a split (or by cross-validation), reported on another.
+
+    `queries` enter the mean that is reported. `figures` are by measure, the primary one first; without any, the winner
+    failed where it was to be reported. `folds` are those of a cross-validation.
+    """
+
+    dataset: str
+    on: str
+    reported_on: str
+    winner: str
+    swept: Mapping[str, Any]
+    primary: str
+    queries: int
+    figures: Mapping[str, Figures]
+    folds: Sequence[FoldWinner] = ()
+
+    @property
+    def is_optimistic(self) -> bool:
+        """Tell whether the winner was chosen on the very data that it is reported on."""
+        return self.on == self.reported_on
+
+    def sentence(self) -> str:
+        """Return in words what was chosen where, and what it is worth."""
+        if self.primary not in self.figures:
+            return f"Chosen on {self.on}: {self.winner}, which failed on {self.reported_on}."
+        figures = self.figures[self.primary]
+        reported = f"{self.primary} {score4(figures.reported)} {interval(figures.interval)}"
+        if self.is_optimistic:
+            return f"Selected on the data it is reported on ({self.on}): optimistic. {self.winner} has {reported}."
+        told = f"{score4(figures.selected)}, optimism {signed(figures.optimism)}"
+        if self.on == KFOLD:
+            return (
+                f"Chosen by nested cross-validation over {self.queries:,} queries of {self.reported_on} "
+                f"({len(self.folds)} folds): {reported} where each choice did not look, in-sample {told}. "
+                f"On all queries the choice is {self.winner}."
+            )
+        return f"Chosen on {self.on}: {self.winner}. On {self.reported_on} it has {reported}, on {self.on} {told}."
+
+    def tags(self) -> dict[str, str]:
+        """Return what the sweep's run is found by."""
+        found = {"selected_on": self.on, "reported_on": self.reported_on, "selected_by": self.primary}
+        if self.primary in self.figures:
+            figures = self.figures[self.primary]
+            found |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
+            found["optimism"] = "unknown" if self.is_optimistic else signed(figures.optimism)
+        return found
+
+    def to_json(self) -> str:
+        """Return the whole record."""
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode() + "\n"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search is after: a measure, or a cost; whether more of it is better."""
+
+    name: str
+    larger: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that is over: the combination that it asked for, its label, and its values, none if it failed."""
+
+    number: int
+    label: str
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A combination on the Pareto front: its values where it was selected, and where it is reported (none: it failed).
+
+    `rank` is that on the leaderboard.
+    """
+
+    rank: int
+    label: str
+    selected: Sequence[float]
+    reported: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a search went: its trials in order, how much each setting mattered, and the front of several objectives.
+
+    `importances` are, for each objective and each group of trials ("" for all), the share of its variance that each
+    setting explains.
+    """
+
+    study: str
+    sampler: str
+    objectives: Sequence[Objective]
+    trials: Sequence[Trial]
+    importances: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    front: Sequence[FrontPoint] = ()
+    selected_on: str = ""
+    reported_on: str = ""
+
+    @property
+    def done(self) -> list[Trial]:
+        """Return the trials that did not fail."""
+        return [trial for trial in self.trials if trial.values]
+
+    def sentence(self) -> str:
+        """Return in words how it went."""
+        failed, when = len(self.trials) - len(self.done), self.best_so_far()
+        trials, combinations = len(self.trials), len({trial.label for trial in self.trials})
+        told = f"{trials:,} trial{'s' if trials != 1 else ''} ({self.sampler}) asked for {combinations:,} combination"
+        found = f"; the best {self.objectives[0].name} came with trial {when[-1][0] + 1:,}" if when else ""
+        told += "s" if combinations != 1 else ""
+        return f"{told}{f', {failed:,} failed' if failed else ''}{found}."
+
+    def best_so_far(self) -> list[tuple[int, float]]:
+        """Return the trials that were better in the first objective than all before, by number, and its value."""
+        found: list[tuple[int, float]] = []
+        for trial in self.done:
+            value = trial.values[0]
+            if not found or (value > found[-1][1] if self.objectives[0].larger else value < found[-1][1]):
+                found.append((trial.number, value))
+        return found
+
+
+def selection_table(selection: Selection) -> Table:
+    """Return the winner's figures where it was chosen and where it is reported."""
+    chosen = "in-sample" if selection.on == KFOLD else f"on {selection.on}"
+    reported = "held out" if selection.on == KFOLD else f"on {selection.reported_on}"
+    columns = [
+        Column("measure"),
+        Column(reported, score4, numeric=True),
+        Column("its interval", interval, numeric=True),
+    ]
+    if not selection.is_optimistic:
+        columns += [Column(chosen, score4, numeric=True), Column("optimism", signed, numeric=True)]
+    rows = [[m, f.reported, f.interval, f.selected, f.optimism][: len(columns)] for m, f in selection.figures.items()]
+    return Table(columns, rows)
+
+
+def folds_table(selection: Selection) -> Table:
+    """Return what was chosen without each fold."""
+    columns = [
+        Column("fold", number, numeric=True),
+        Column("chosen without it", least=28),
+        Column("queries", number, numeric=True),
+        Column("on the others", score4, numeric=True),
+        Column("on the fold", score4, numeric=True),
+    ]
+    return Table(columns, [[i + 1, f.name, f.queries, f.selected, f.held_out] for i, f in enumerate(selection.folds)])
+
+
+def importances_table(search: Search) -> Table:
+    """Return how much each setting mattered, what mattered most first."""
+    several = len(search.objectives) > 1
+    rows = [
+        [objective, group or "all", setting, share]
+        for objective, groups in search.importances.items()
+        for group, shares in groups.items()
+        for setting, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    columns = [Column("objective"), Column("among", least=20), Column("setting", least=20)]
+    columns.append(Column("share of the variance", percent, numeric=True))
+    table = Table(columns, rows)
+    if all(set(groups) == {""} for groups in search.importances.values()):
+        table = table.without(columns[1])
+    return table if several else table.without(columns[0])
+
+
+def front_table(search: Search) -> Table:
+    """Return the Pareto front; empty unless there are several objectives."""
+    columns = [Column("#", number, numeric=True), Column("combination", least=28)]
+    rows: list[list[Any]] = [[point.rank, point.label] for point in search.front]
+    apart = search.selected_on != search.reported_on
+    for i, objective in enumerate(search.objectives):
+        show = score4 if objective.larger else milliseconds if objective.name.endswith("_ms") else number
+        on = f" on {search.selected_on}" if apart else ""
+        columns.append(Column(f"{objective.name}{on}", show, numeric=True))
+        for row, point in zip(rows, search.front, strict=True):
+            row.append(point.selected[i])
+        if apart:
+            columns.append(Column(f"{objective.name} on {search.reported_on}", show, numeric=True))
+            for row, point in zip(rows, search.front, strict=True):
+                row.append(point.reported[i] if point.reported else math.nan)
+    return Table(columns, rows)

@@ -1,0 +1,253 @@
+"""What is said of agents' runs, as tables of values, for the console, Markdown and HTML alike.
+
+Knows nothing of how a table is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+from runner.agents.measures.figures import FIGURES, figures
+from runner.agents.measures.stages import Artifact
+from runner.agents.measures.summary import Described
+from runner.agents.measures.taxonomy import LABELS
+from runner.reports.rendering.numbers import duration, gist, number, score
+from runner.reports.rendering.tables import Column, Table, grouped
+from runner.reports.traces.report import TraceReport
+
+Json = Mapping[str, Any]
+
+TASKS = 500
+"""How many tasks a report lists, those worth a look first; all of them are in its JSON."""
+
+TIMELINE = (
+    "Steps go from left to right, files from top to bottom in the order in which they were first seen; gold is green, "
+    "or red where it never was, and a dashed line stands where it is first seen. Before each task stands its recall."
+)
+"""How a timeline is read."""
+
+_MEASURED = ("file_recall", "mrr", "ndcg@10", "precision@5", "context_efficiency")
+_TITLES = {
+    "file_recall": "recall",
+    "mrr": "MRR",
+    "map_score": "MAP",
+    "ndcg@10": "nDCG@10",
+    "precision@5": "P@5",
+    "context_efficiency": "efficiency",
+    "ttfr_seconds": "first gold",
+    "ttfr_tokens": "tokens to first gold",
+    "cost": "cost, $",
+    "seconds": "time",
+}
+
+
+def heading(report: TraceReport) -> str:
+    """Return in a line what was read."""
+    said, configs = report.summary, len(report.summary["by_configuration"])
+    parts = [
+        f"{said['total_event_files']:,} traces of {configs:,} configuration{'s' * (configs != 1)}",
+        f"{said['computable_tasks']:,} with ground truth to measure them by",
+        f"{said['degraded_tasks']:,} degraded",
+        *([f"{len(report.failures):,} failed"] if report.failures else []),
+    ]
+    return ", ".join(parts)
+
+
+def configurations_table(report: TraceReport) -> Table:
+    """Return the means of each configuration: of its measured tasks, and of those whose outcome is known."""
+    columns = [
+        Column("configuration", least=12),
+        Column("measured", numeric=True),
+        *(
+            Column(title(name), score, numeric=True, spare=int(name not in ("file_recall", "mrr")))
+            for name in _MEASURED
+        ),
+        Column(title("ttfr_seconds"), duration, numeric=True, spare=4),
+        Column("reward", score, numeric=True),
+        Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=2),
+        Column(title("seconds"), duration, numeric=True, spare=3),
+    ]
+    return Table(columns, [_means(name, folded) for name, folded in report.summary["by_configuration"].items()])
+
+
+def means_note(report: TraceReport) -> str:
+    """Return which tasks the means of a configuration are of."""
+    told = (
+        "Means over the tasks that could be measured, outcomes over those that have one, first gold where any was seen"
+    )
+    several = len(report.summary["by_configuration"]) > 1
+    return f"{told}; a comparison is of the tasks that two share." if several else f"{told}."
+
+
+def rewards_note(report: TraceReport) -> str:
+    """Return on what scale rewards are where some are beyond 1, since means are then over several; "" where none is."""
+    rewards = [known["reward"] for each in report.tasks.values() if "reward" in (known := figures(each))]
+    beyond = [reward for reward in rewards if reward > 1]
+    if not beyond:
+        return ""
+    return (
+        f"Each reward is on the scale of its verifier: {len(beyond):,} of {len(rewards):,} "
+        f"{'is' if len(beyond) == 1 else 'are'} beyond 1, up to {number(max(beyond))}, such as sums over checkpoints. "
+        "Their means compare only over the same tasks."
+    )
+
+
+def suites_table(report: TraceReport) -> Table:
+    """Return the means of each suite, empty unless there are two that were measured."""
+    table = configurations_table(report)
+    rows = [_means(name, folded) for name, folded in report.summary["by_suite"].items() if folded["computable_tasks"]]
+    return Table([Column("suite", least=12), *table.columns[1:]], rows if len(rows) > 1 else [])
+
+
+def slices_table(report: TraceReport) -> Table:
+    """Return the means of each slice: how many files there were to choose from, and by what they were found."""
+    table = configurations_table(report)
+    rows = [
+        _means(f"{kind.replace('_', ' ')}: {name}", folded)
+        for kind, slices in report.summary["by_slice"].items()
+        for name, folded in slices.items()
+    ]
+    return Table([Column("slice", least=12), *table.columns[1:]], rows)
+
+
+def errors_table(report: TraceReport) -> Table:
+    """Return how many files each label of the taxonomy applies to in the mean, by configuration."""
+    by_config = report.summary["by_configuration"]
+    kept = {name: folded for name, folded in by_config.items() if folded["computable_tasks"]}
+    columns = [Column("error", least=20), Column("counts", least=24, spare=1)]
+    columns += [Column(name, number, numeric=True) for name in kept]
+    rows = [
+        [label.replace("_", " "), meaning, *(f["error_taxonomy_aggregates"][label]["mean"] for f in kept.values())]
+        for label, meaning in LABELS.items()
+    ]
+    return Table(columns, rows if kept else [])
+
+
+def figures_table(report: TraceReport) -> Table:
+    """Return every figure of each configuration: its mean with how many tasks that is of, spread and median."""
+    columns = [
+        Column("figure"), Column("configuration"), Column("tasks", number, numeric=True),
+        *(Column(name, lambda value: score(value, 4), numeric=True) for name in ("mean", "deviation", "median")),
+    ]  # fmt: skip
+    rows = [
+        [figure, name, of["n"], of["mean"], of["std"], of["median"]]
+        for figure in FIGURES
+        for name, folded in report.summary["by_configuration"].items()
+        if (of := _described(folded).get(figure)) and of["n"]
+    ]
+    return Table(columns, rows)
+
+
+def tasks_table(report: TraceReport, limit: int = TASKS) -> Table:
+    """Return the tasks worth a look first, with what each came to."""
+    columns = [
+        Column("task", least=16),
+        Column("configuration"),
+        Column("suite", spare=5),
+        Column("gold", _count, numeric=True, spare=4),
+        Column("found", _count, numeric=True, spare=4),
+        Column("seen", _count, numeric=True, spare=3),
+        *(Column(title(name), score, numeric=True, spare=int(name != "file_recall")) for name in _MEASURED[:3]),
+        Column("first gold at step", _count, numeric=True, spare=6),
+        Column("reward", score, numeric=True),
+        Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=6),
+        Column(title("seconds"), duration, numeric=True, spare=6),
+        Column("not measured", spare=7),
+    ]
+    return Table(columns, [_task(name, each) for name, each in islice(report.tasks.items(), limit)])
+
+
+def degraded_table(report: TraceReport) -> Table:
+    """Return what could not be read: of traces, of what should be found, and of how tasks ended."""
+    groups: dict[str, list[str]] = {}
+    for name, each in report.tasks.items():
+        lost = filter(None, (each["coverage"].get("degraded_reason") or "").split("; "))
+        of_files = *each["coverage"].get("ground_truth_problems", ()), *(each["outcome"] or {}).get("problems", ())
+        for what in (*(loss.rpartition(" (")[0] or loss for loss in lost), *(gist(file) for file in of_files)):
+            groups.setdefault(what, []).append(name)
+    return grouped("traces", groups)
+
+
+def failures_table(report: TraceReport) -> Table:
+    """Return the runs of which there is nothing because something went wrong, those that say the same together."""
+    groups: dict[str, list[str]] = {}
+    for name, error in report.failures.items():
+        groups.setdefault(gist(error, 200), []).append(name)
+    return grouped("runs", groups)
+
+
+def tiles(report: TraceReport) -> list[tuple[str, str, str]]:
+    """Return the few figures that stand for all, each with its title and of how many tasks it is.
+
+    There are none of several configurations: what these come to together says nothing of any of them.
+    """
+    if len(report.summary["by_configuration"]) > 1:
+        return []
+    found = _described(report.summary)
+    shown: dict[str, Callable[[float | None], str]]
+    shown = {"file_recall": score, "mrr": score, "ndcg@10": score, "ttfr_seconds": duration, "reward": score}
+    return [(title(name), show(found[name]["mean"]), f"of {found[name]['n']:,}") for name, show in shown.items()]
+
+
+def about_task(artifact: Artifact) -> str:
+    """Return in a line what a task came to."""
+    known, metrics = figures(artifact), artifact["file_level_metrics"]
+    parts = [
+        f"{metrics['n_overlap']} of {metrics['n_ground_truth']} gold" if metrics["computable"] else "not measured",
+        *([f"nDCG@10 {score(known['ndcg@10'])}"] if "ndcg@10" in known else []),
+        *([f"reward {score(known['reward'])}"] if "reward" in known else []),
+        *([f"${known['cost']:.2f}"] if "cost" in known else []),
+        *([duration(known["seconds"])] if "seconds" in known else []),
+    ]
+    return ", ".join(parts)
+
+
+def drawn_note(report: TraceReport) -> str:
+    """Return how many of the traces that have events are drawn, and how to have others."""
+    drawn = len(report.timelines)
+    n = sum(bool(each["event_summary"].get("total_events")) for each in report.tasks.values())
+    which = "Those on which configurations differ most come first, then those whose gold was missed."
+    if drawn == n:
+        return which
+    return f"{drawn:,} of {n:,} traces. {which} For more: timelines={min(n, max(2 * drawn, 100))}, or a narrower path."
+
+
+def title(figure: str) -> str:
+    """Return what a figure is called in a table."""
+    return _TITLES.get(figure, figure.removeprefix("util_").replace("_", " "))
+
+
+def _means(name: str, folded: Json) -> list[Any]:
+    found = _described(folded)
+    measured = f"{folded['computable_tasks']:,} of {folded['total_event_files']:,}"
+    shown = (*_MEASURED, "ttfr_seconds", "reward", "cost", "seconds")
+    return [name, measured, *(found[figure]["mean"] for figure in shown)]
+
+
+def _described(folded: Json) -> dict[str, Described]:
+    """Return every figure of a fold by its name."""
+    parts = ("file_level", "chunk_level", "utilization", "error_taxonomy", "outcome")
+    return {
+        name: found
+        for part in parts
+        for name, found in folded[f"{part}_aggregates"].items()
+        if isinstance(found, Mapping) and "mean" in found
+    }
+
+
+def _task(name: str, artifact: Artifact) -> list[Any]:
+    said, metrics, known = artifact["provenance"], artifact["file_level_metrics"], figures(artifact)
+    step = metrics.get("first_gt_hit_step")
+    return [
+        name.partition("/")[2], said["config_name"], said["benchmark"],
+        *(known.get(figure) for figure in ("n_ground_truth", "n_overlap", "n_retrieved", *_MEASURED[:3])),
+        None if step is None else step + 1,
+        *(known.get(figure) for figure in ("reward", "cost", "seconds")),
+        (metrics["reason"] or "").replace("_", " "),
+    ]  # fmt: skip
+
+
+def _count(value: float | None) -> str:
+    return number(None if value is None else int(value))

@@ -1,0 +1,203 @@
+"""Rules and whether they hold: what got worse is stopped, what may be noise is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from runner.config.objects import ConfigError
+from runner.reports.comparison.compare import Comparison, Statistics, compare
+from runner.reports.comparison.gate import Check, Gate, checked
+from runner.result import Result
+from tests.reports.factory import MEASURES, result
+
+QUICK = Statistics(resamples=20, permutations=500)
+DEFAULT = Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.05}}, max_errors=0)
+
+
+def against(candidate: Result, baseline: Result | None = None, statistics: Statistics = QUICK) -> Comparison:
+    return compare([baseline or result("a"), candidate], statistics)
+
+
+def lower(by: float, of: Result, queries: slice = slice(None)) -> Result:
+    """Return a result whose every measure is lower for some queries."""
+    scores = of.scores.copy()
+    scores[:, queries] -= by
+    counted = ~np.isnan(scores[0])
+    means = {m: float(row[counted].mean()) for m, row in zip(MEASURES, scores, strict=True)}
+    return replace(of, name="b", scores=scores, means=means)
+
+
+def violations(gate: Gate, comparison: Comparison) -> list[Check]:
+    return [check for check in checked(gate, comparison) if check.violated]
+
+
+def test_an_identical_result_passes() -> None:
+    assert violations(DEFAULT, against(result("a"))) == []
+
+
+def test_a_degraded_result_fails_overall_and_by_type() -> None:
+    found = violations(DEFAULT, against(lower(0.2, result("a"))))
+    assert [(check.rule, check.type) for check in found] == [
+        ("drop", ""), ("drop", "precise"), ("drop", "semantic"), ("drop", "wide"),
+    ]  # fmt: skip
+    assert all(check.drop == pytest.approx(0.2) and check.p < 0.05 for check in found)
+    assert "nDCG@10 fell by 0.2000" in found[0].told()
+
+
+def test_a_drop_that_is_allowed_passes_however_sure_it_is() -> None:
+    comparison = against(lower(0.009, result("a")))
+    assert comparison.table["nDCG@10"][1].significant
+    assert violations(DEFAULT, comparison) == []
+
+
+def test_a_drop_that_may_be_noise_passes_unless_alpha_is_null() -> None:
+    comparison = against(lower(0.9, result("a"), slice(0, 1)))  # one query of thirty
+    noise = checked(DEFAULT, comparison)[0]
+    assert noise.drop > 0.01
+    assert noise.told().endswith("which may be noise")
+    assert not noise.violated
+    assert violations(replace(DEFAULT, alpha=None), comparison)
+
+
+@pytest.mark.parametrize("statistics", [QUICK, replace(QUICK, correction="none")])
+@pytest.mark.parametrize("drops", [{"primary": 0.01}, {"primary": 0.01, "mrr": 0.01}])
+def test_a_gate_may_ask_for_more_certainty_than_the_table(statistics: Statistics, drops: dict[str, float]) -> None:
+    comparison = against(lower(0.2, result("a")), statistics=statistics)
+    assert len(violations(Gate(drops=drops, alpha=1e-4), comparison)) == len(drops)
+
+
+def few(by: float, of: Result, kind: str = "rare") -> tuple[Result, Result]:
+    """Return a baseline with three queries of a type, and a candidate that lost them."""
+    types = [kind if i < 3 else "common" for i in range(len(of.queries.ids))]
+    before = replace(of, queries=replace(of.queries, types=types))
+    return before, lower(by, before, slice(0, 3))
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+def test_a_drop_over_too_few_queries_to_be_sure_is_said_to_be_so(test: Any) -> None:
+    before, after = few(0.5, result("a"))
+    rules = Gate(drops_by_type={"*": {"primary": 0.05}})
+    common, rare = checked(rules, against(after, before, replace(QUICK, test=test)))
+    assert (common.violated, common.too_few) == (False, False)
+    assert (rare.violated, rare.too_few) == (False, True)
+    assert rare.told().endswith("with too few queries to tell")
+    _, by_t = checked(rules, against(after, before, replace(QUICK, test="t")))
+    assert by_t.violated
+    assert not by_t.too_few
+
+
+def test_enough_queries_for_one_rule_may_be_too_few_for_many() -> None:
+    before = result("a", types=[f"t{i}" for i in range(5)])  # six queries each, of which none can be below 1/32
+    after = lower(0.3, before, slice(0, 30, 5))
+    one, many = ({kind: {"primary": 0.05}} for kind in ("t0", "*"))
+    assert checked(Gate(drops_by_type=one), against(after, before))[0].violated
+    assert checked(Gate(drops_by_type=many), against(after, before))[0].too_few
+
+
+def test_rules_by_type_make_no_drop_over_all_queries_less_sure() -> None:
+    types = [f"t{i}" for i in range(15)]
+    before = result("a", types=types)
+    after = lower(0.1, before, slice(0, 8))
+    alone = checked(Gate(drops={"primary": 0.01}), against(after, before))
+    among = checked(Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.01}}), against(after, before))
+    assert among[0] == alone[0]
+    assert len(among) == 16
+
+
+def test_a_gain_is_no_drop() -> None:
+    checks = checked(replace(DEFAULT, alpha=None), against(lower(-0.2, result("a"))))
+    assert not any(check.violated for check in checks)
+    assert "did not fall" in checks[0].told()
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality: float) -> None:
+    comparison = against(result("b", quality=quality), statistics=Statistics(resamples=1, permutations=1))
+    (check,) = checked(Gate(floors={"mrr": floor}), comparison)
+    assert check.violated == (comparison.results[1].means["RR"] < floor)
+    assert check.measure == "RR"
+
+
+def test_a_floor_can_be_of_a_type_and_of_no_result_queries() -> None:
+    comparison = against(result("b"))
+    gate = Gate(floors={"tn_rate": 0.6, "recall@10": 0.0}, floors_by_type={"semantic": {"P@1": 1.0}})
+    assert [(c.measure, c.type, c.violated) for c in checked(gate, comparison)] == [
+        ("tn_rate", "", True),
+        ("R@10", "", False),
+        ("P@1", "semantic", True),
+    ]
+
+
+def test_errors_are_counted() -> None:
+    comparison = against(result("b", errors={1: "x", 2: "y"}))
+    assert not violations(Gate(max_errors=2), comparison)
+    (check,) = violations(Gate(max_errors=1), comparison)
+    assert check.told() == f"{comparison.labels[1]}: 2 queries raised an error, 1 may"
+
+
+def test_what_cannot_be_measured_does_not_hold() -> None:
+    broken = result("b", errors=dict.fromkeys(range(30), "down"))
+    found = violations(Gate(floors={"primary": 0.0}, drops={"primary": 1.0}), against(broken))
+    assert [check.rule for check in found] == ["floor", "drop"]
+    assert all("can't be measured" in check.told() for check in found)
+
+
+def test_every_candidate_is_held_to_the_rules() -> None:
+    good, bad = result("good"), replace(lower(0.3, result("a")), name="bad")
+    comparison = compare([result("a"), good, bad], QUICK)
+    assert {check.system for check in violations(DEFAULT, comparison)} == {comparison.labels[2]}
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"floors": {"P@7": 0.5}}, "gate.floors.P@7: not measured"),
+        ({"drops": {"R@7": 0.5}}, "gate.drops.R@7: not measured"),
+        ({"drops": {"grade": 0.5}}, "gate.drops.grade: not measured"),
+        ({"drops_by_type": {"semantik": {"primary": 0.1}}}, "no query is of this type; did you mean semantic?"),
+    ],
+)
+def test_a_rule_that_nothing_fits_is_a_mistake(rules: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        checked(Gate(**rules), against(result("b")))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rules", [{"floors": {"mrrr": 0.5}}, {"drops": {"mrr": -0.1}}, {"alpha": 0}, {"max_errors": -1}, {"flors": {}}]
+)
+def test_a_rule_that_makes_no_sense_is_refused(rules: dict[str, Any]) -> None:
+    with pytest.raises((ValidationError, TypeError)):
+        Gate(**rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"floors": {"mrr": 85}}, "gate.floors.RR=85: it is from 0 to 1; did you mean 0.85?"),
+        ({"floors": {"primary": 1.01}}, "gate.floors.primary=1.01: it is from 0 to 1"),
+        ({"floors": {"tn_rate": -0.1}}, "gate.floors.tn_rate=-0.1: it is from 0 to 1"),
+        ({"floors": {"grade": 0.7}}, "gate.floors.grade=0.7: it is from 1 to 10"),
+        ({"floors_by_type": {"wide": {"mrr": 85}}}, "gate.floors_by_type.wide.RR=85: it is from 0 to 1"),
+        ({"drops": {"mrr": 5}}, "gate.drops.RR=5: a drop of it is from 0 to 1; did you mean 0.05?"),
+    ],
+)
+def test_a_limit_that_a_measure_cannot_reach_is_a_mistake(rules: dict[str, Any], said: str) -> None:
+    """85 was to be 0.85: no result would ever have passed, and with a drop of 5 none would ever have failed."""
+    with pytest.raises(ConfigError) as caught:
+        checked(Gate(**rules), against(result("b")))
+    assert str(caught.value).startswith(said)
+
+
+def test_a_drop_needs_a_measure_that_means_the_same_in_both() -> None:
+    deep, shallow = (replace(result(n), config={"metrics": {"depth": d}}) for n, d in (("a", 100), ("b", 10)))
+    with pytest.raises(ConfigError, match=r"gate\.drops\.RR: not measured, or not alike, in all"):
+        checked(Gate(drops={"mrr": 0.1}), against(shallow, deep))
+    assert checked(Gate(floors={"mrr": 0.1}), against(shallow, deep))

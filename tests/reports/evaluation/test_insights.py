@@ -1,0 +1,221 @@
+"""What the reports say of failures, predictions, thresholds and difficulty: the numbers are those of the analysis."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrievers.analyzer import Analyzer
+from retrievers.base import Corpus
+from retrievers.store import MemoryStore
+from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Lexicon
+from runner.analysis.prediction import PREDICTORS
+from runner.analysis.thresholds import ThresholdSettings
+from runner.reports.evaluation import insights as insight_tables
+from runner.reports.evaluation.insights import insights
+from runner.reports.evaluation.markdown import result_markdown
+from runner.reports.evaluation.page import result_page
+from runner.reports.rendering.tables import Table
+from runner.reports.sweep.leaderboard import leaderboard
+from runner.reports.sweep.markdown import sweep_markdown
+from runner.reports.sweep.page import sweep_page
+from runner.result import Result, save
+from tests.reports.factory import result, sweep
+from tests.reports.reading import Page, rows
+from tests.test_docs import blocks, chapters, documented, page
+
+PRIMARY = "nDCG@10"
+WIDE = 30
+
+
+@pytest.fixture(scope="module")
+def hard() -> Result:
+    """Return a result of which several queries miss their gold, and ten have none."""
+    return result(quality=0.2, queries=WIDE, no_result=10)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    """Return a lexicon of the documents of such a result."""
+    texts = [f"the lamp of lighthouse number {i}" if i % 2 else f"a storm {i}" for i in range(300)]
+    return Lexicon(Corpus([f"d{i}" for i in range(300)], texts), Analyzer(), MemoryStore())
+
+
+def reports(found: Result) -> tuple[str, str]:
+    """Return a result's reports without the texts of its corpus."""
+    told = insights(found)
+    return result_markdown(found, told), result_page(found, told)
+
+
+def test_the_missed_queries_are_those_without_gold_above_the_cutoff(hard: Result) -> None:
+    found = insights(hard)
+    assert hard.found is not None
+    gold = (hard.found.grades[:WIDE, :10] > 0).any(axis=1)
+    assert {failure.query for failure in found.failures} == set(np.flatnonzero(~gold))
+    assert found.failures
+    assert f"{len(found.failures)} queries have no gold in the first 10" in insight_tables.failures_note(found)
+
+
+def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> None:
+    found = insights(hard, lexicon)
+    counted = {row[0]: row[1:3] for row in insight_tables.classes_table(found).rows}
+    for name, (count, share) in counted.items():
+        having = sum(
+            name in failure.classes or (not failure.classes and name == "none of these") for failure in found.failures
+        )
+        assert count == having
+        assert share == pytest.approx(count / len(found.failures))
+
+
+def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(hard: Result, lexicon: Lexicon) -> None:
+    without, with_texts = insights(hard), insights(hard, lexicon)
+    few, more = (insight_tables.failures_table(hard, each, 50) for each in (without, with_texts))
+    assert {"overlap", "IDF"} <= titles(more) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
+    assert not titles(few) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
+    for table in (few, more):
+        said = insight_tables.evidence_note(table)
+        assert {name for name in insight_tables.EVIDENCE if f"{name}: " in said} == titles(
+            table
+        ) & insight_tables.EVIDENCE.keys()
+    assert "texts were not at hand" in insight_tables.failures_note(without)
+    assert "texts were not at hand" not in insight_tables.failures_note(with_texts)
+
+
+def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None:
+    told = Failure(
+        0, ("distractor overlap", "unjudged above gold"), "d1", gold_rank=12, semantic_rank=3, overlap=0.25, rival="d7",
+        rival_grade=0, rival_overlap=0.5, lead=1.5, unjudged=2, lookalike="d9", likeness=0.812,
+    )  # fmt: skip
+    table = insight_tables.failures_table(hard, insight_tables.Insights(failures=[told]), 5)
+    ((query, _, *shown),) = table.texts()
+    assert query == hard.queries.ids[0]
+    assert shown == [
+        "distractor overlap, unjudged above gold", "d1 at 12", "3", "d7 (judged irrelevant)", "1.5", "25.0%", "50.0%",
+        "2", "d9 (0.81)",
+    ]  # fmt: skip
+
+
+def titles(table: Table) -> set[str]:
+    return {column.title for column in table.columns}
+
+
+def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon) -> None:
+    found = insights(hard, lexicon)
+    text = result_markdown(hard, found)
+    assert [row[0] for row in rows(text, "Why gold is missed")]
+    assert len(rows(text, "Missed, with the evidence")) == min(len(found.failures), 10)
+    predictors = rows(text, "Foretold by the scores alone")
+    assert [row[1] for row in predictors] == sorted((row[1] for row in predictors), key=float, reverse=True)
+    chosen = rows(text, "Choosing a threshold")
+    assert [row[1] for row in chosen] == ["unthresholded", *["in fold", "out of fold", "optimism"] * 2]
+    html = Page(result_page(hard, found))
+    for title in ("Why gold is missed", "Missed, with the evidence", "Foretold by the scores alone"):
+        assert title in html.texts
+    assert "Choosing a threshold" in html.texts
+    assert [row[1] for row in html.table("chosen for")] == [row[1] for row in chosen]
+    assert html.tags["svg"] == 4
+
+
+def test_in_fold_less_out_of_fold_is_the_optimism(hard: Result) -> None:
+    _, in_fold, out_of_fold, optimism, *_ = insight_tables.thresholds_table(insights(hard)).rows
+    for within, without, difference in zip(in_fold[3:], out_of_fold[3:], optimism[3:], strict=True):
+        assert difference == pytest.approx(within - without)
+
+
+def test_a_result_without_rankings_leaves_out_what_needs_them(hard: Result) -> None:
+    titles = ("Why gold is missed", "Missed, with the evidence", "Foretold by", "Choosing a threshold")
+    for text in reports(hard.light()):
+        assert not any(title in text for title in titles)
+
+
+def test_a_result_without_no_result_queries_has_no_threshold_to_choose() -> None:
+    for text in reports(result(no_result=0)):
+        assert "Choosing a threshold" not in text
+
+
+def test_where_no_threshold_can_be_chosen_the_report_says_why() -> None:
+    for text in reports(result(no_result=1)):
+        assert "Choosing a threshold" in text
+        assert "No threshold was chosen: there is one no-result query" in text
+
+
+def test_gold_is_said_to_be_absent_only_where_all_ids_are_known(hard: Result) -> None:
+    assert hard.found is not None
+    complete = replace(hard, dataset=replace(hard.dataset, documents=300))
+    moved = replace(complete, queries=replace(hard.queries, expected=[["gone"]] * WIDE + [[]] * 10))
+    assert all(failure.absent == ("gone",) for failure in insights(moved).failures)
+    assert not any(failure.absent for failure in insights(replace(moved, dataset=hard.dataset)).failures)
+
+
+@pytest.mark.parametrize(("primary", "cutoff"), [("nDCG@10", 10), ("P@1", 10), ("RR", 10), ("R@100", 100)])
+def test_a_query_is_missed_by_the_cutoff_of_the_primary_measure(primary: str, cutoff: int) -> None:
+    assert insights(result(primary=primary)).cutoff == cutoff
+
+
+def test_the_hardest_of_all_are_by_the_mean_over_combinations_with_their_spread() -> None:
+    results = sweep(5)
+    table = insight_tables.hardest_of_all(results, PRIMARY, 4)
+    scores = np.stack([r.of(PRIMARY) for r in results])
+    position = int(np.nanargmin(scores.mean(axis=0)))
+    query, _, mean, spread, worst, best, answered, _ = table.rows[0]
+    assert query == results[0].queries.ids[position]
+    assert (mean, spread) == (pytest.approx(scores[:, position].mean()), pytest.approx(scores[:, position].std()))
+    assert (worst, best) == (scores[:, position].min(), scores[:, position].max())
+    assert answered == f"{np.count_nonzero(scores[:, position])} of 5"
+    assert len(table.rows) == 4
+
+
+def test_combinations_disagree_most_where_the_spread_is_largest() -> None:
+    results = sweep(5)
+    spreads = np.stack([r.of(PRIMARY) for r in results]).std(axis=0)
+    query, *_ = insight_tables.divisive(results, PRIMARY, 4).rows[0]
+    assert query == results[0].queries.ids[int(np.nanargmax(spreads))]
+    assert not insight_tables.divisive(results[:1], PRIMARY, 4).rows
+
+
+def test_a_sweep_names_the_queries_that_none_answers() -> None:
+    results = sweep(3)
+    for each in results:
+        each.scores[list(each.measures).index(PRIMARY), [4, 7]] = 0
+    board = leaderboard(results, PRIMARY)
+    best = np.stack([each.of(PRIMARY) for each in results]).max(axis=0)
+    none = [results[0].queries.ids[i] for i in np.flatnonzero(best == 0)]
+    assert {"q004", "q007"} <= set(none)
+    said = f"No combination answers {len(none)} queries: {', '.join(none)}."
+    for text in (sweep_markdown(board, results), sweep_page(board, results)):
+        assert said in text
+        assert "Queries that combinations disagree on" in text
+        assert re.search("standard deviation of their nDCG@10", text)
+
+
+DOCS = chapters(page("docs/insight.md"))
+
+
+@pytest.mark.parametrize(
+    ("heading", "settings"),
+    [("Why gold is missed", FailureSettings()), ("Choosing a threshold", ThresholdSettings())],
+)
+def test_every_setting_is_documented_with_its_default(heading: str, settings: Any) -> None:
+    assert documented(DOCS[heading]) == asdict(settings)
+
+
+def test_every_class_and_predictor_is_documented() -> None:
+    for name in REMEDIES:
+        assert f"| {name} |" in DOCS["Why gold is missed"]
+    for name in PREDICTORS:
+        assert name in DOCS["Foretold by the scores alone"]
+
+
+def test_the_documented_code_runs(
+    hard: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(hard, tmp_path / "RECORD")
+    (code,) = blocks(DOCS["Choosing a threshold"], "python")
+    exec(code, {})
+    assert "Outcome(f1=" in capsys.readouterr().out

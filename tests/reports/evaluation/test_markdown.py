@@ -1,0 +1,78 @@
+"""An evaluation in Markdown: its numbers are those of the result."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from runner.reports.evaluation.insights import insights
+from runner.reports.evaluation.markdown import result_markdown
+from tests.reports.factory import TYPES, result
+from tests.reports.reading import rows
+
+PRIMARY = "nDCG@10"
+
+
+def test_the_measures_of_a_result_are_its_means() -> None:
+    found = result()
+    table = {row[0]: row[1:] for row in rows(result_markdown(found, insights(found)), "Summary measures")}
+    assert table["nDCG"] == [f"{found.means['nDCG@1']:.3f}", f"{found.means['nDCG@10']:.3f}", "–"]
+    assert table["R"] == [f"{found.means[f'R@{k}']:.3f}" for k in (1, 10, 100)]
+    assert f"**RR**: {found.means['RR']:.3f}" in result_markdown(found, insights(found))
+
+
+def test_a_result_has_the_sections_of_a_report() -> None:
+    found = result(errors={3: "timed out"}, retriever="dense")
+    text = result_markdown(found, insights(found))
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert sections == [
+        "Summary measures",
+        "Queries whose right answer is nothing (AUROC 0.875)",
+        "Answered although nothing is right",
+        "Choosing a threshold",
+        "By query type",
+        "Foretold by the scores alone",
+        "Diagnostics",
+        "Queries that raised an error",
+        "Why gold is missed",
+        "Missed, with the evidence",
+        "Hardest queries",
+        "Timings",
+        "Configuration",
+        "Environment",
+    ]
+    assert [row[0] for row in rows(text, "By query type")] == list(TYPES)
+
+
+def test_a_hard_query_shows_what_was_expected_and_what_was_found() -> None:
+    found = result()
+    text = result_markdown(found, insights(found), hardest=29)
+    part = text.partition("### q005: ")[2].partition("###")[0]
+    assert "- **Expected**: d5, d55\n" in part
+    rank = re.search(r"\*\*First gold at rank\*\*: (\d+)", part)
+    assert rank is not None
+    retrieved = re.search(r"gold in bold\): (.*) and 2 more", part)
+    assert retrieved is not None
+    assert retrieved[1].split(", ")[int(rank[1]) - 1] == "**d5** (2)"
+    assert f"{PRIMARY} {found.of(PRIMARY)[5]:.3f}" in part
+    assert "- **Status**: ~ partial\n" in part
+
+
+def test_a_result_without_types_or_no_result_queries_has_no_such_sections() -> None:
+    found = result(types=(), no_result=0, found=False)
+    text = result_markdown(found, insights(found))
+    assert "By query type" not in text
+    assert "nothing is right" not in text
+    assert "Retrieved" not in text
+
+
+def test_a_result_of_which_every_query_failed_is_still_a_report() -> None:
+    found = result(queries=2, no_result=0, errors={0: "down", 1: "down"})
+    text = result_markdown(found, insights(found))
+    assert "| down | 2 | q000, q001 |" in text
+    assert "**nDCG@10**: –, 95% interval –" in text
+
+
+def test_the_confidence_of_the_config_is_that_of_the_interval() -> None:
+    found = replace(result(), config={"metrics": {"confidence": 0.9}})
+    assert "90% interval [" in result_markdown(found, insights(found))

@@ -1,0 +1,89 @@
+"""What the tables and sentences of one evaluation say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runner.reports.evaluation import tables
+from runner.result import Stage
+from tests.reports.factory import TYPES, result
+
+PRIMARY = "nDCG@10"
+
+
+def test_measures_stand_by_cutoff() -> None:
+    found = result()
+    table = tables.measures_table(found)
+    assert [column.title for column in table.columns] == ["measure", "@1", "@10", "@100"]
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["nDCG"] == [found.means["nDCG@1"], found.means["nDCG@10"], None]
+    assert rows["R"] == [found.means["R@1"], found.means["R@10"], found.means["R@100"]]
+    assert tables.whole_measures(found) == ["RR", "AP"]
+
+
+def test_types_stand_with_the_headline_measures() -> None:
+    found = result()
+    table = tables.types_table(found)
+    assert [row[0] for row in table.rows] == list(TYPES)
+    assert [column.title for column in table.columns[2:]] == ["nDCG@10", "P@10", "R@10", "R@100", "RR"]
+    assert table.rows[0][2] == found.by_type[TYPES[0]]["nDCG@10"]
+
+
+@pytest.mark.parametrize("types", [(), ("only",)])
+def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
+    assert not tables.types_table(result(types=types)).rows
+
+
+def test_no_result_queries_make_a_row_for_each_threshold() -> None:
+    found = result(no_result=4)
+    assert tables.abstention_table(found).texts()[0][:3] == ["none", "2 of 4", "50.0%"]
+    assert not tables.abstention_table(result(no_result=0)).rows
+    wrong = tables.no_result_queries(found, 10)
+    assert sorted(row[0] for row in wrong.rows) == ["q031", "q033"]
+    assert wrong.rows[0][3] >= wrong.rows[1][3]
+
+
+def test_the_hardest_queries_are_those_of_the_lowest_value() -> None:
+    found = result(errors={2: "timed out"})
+    hardest = tables.hardest(found)
+    values = [query.values[PRIMARY] for query in hardest]
+    assert values == sorted(values)
+    assert len(hardest) == 29  # neither the no-result queries nor the one that failed
+    assert tables.hardest(found, 3) == hardest[:3]
+
+
+def test_the_first_gold_rank_is_the_same_with_and_without_rankings() -> None:
+    found = result()
+    assert found.found is not None
+    ranks = [query.first_gold for query in tables.hardest(found)]
+    assert ranks == [query.first_gold for query in tables.hardest(found.light())]
+    assert any(rank is not None for rank in ranks)
+
+
+def test_intervals_are_called_by_their_confidence() -> None:
+    found = result()
+    sure = replace(found, config={"metrics": {"confidence": 0.999}})
+    assert tables.intervals_of(found) == tables.whole_table(found).columns[2].title == "95% interval"
+    assert tables.intervals_of(sure) == tables.whole_table(sure).columns[2].title == "99.9% interval"
+
+
+def test_nested_settings_are_shown_in_one_level() -> None:
+    rows = tables.settings_table({"a": {"b": 1, "c": {"d": None}}, "e": [1, 2], "f": {}}).rows
+    assert rows == [["a.b", 1], ["a.c.d", None], ["e", [1, 2]], ["f", {}]]
+
+
+def test_kinds_of_work_are_told_in_plain_words() -> None:
+    """Where the store calls something live, that is nobody's word who reads a report."""
+    made = result()
+    stages = [Stage("live code", 1.0, False), Stage("live postings", 0.1, True), Stage("rankings", 0.2, False)]
+    made = replace(made, timings=replace(made.timings, stages=stages))
+    assert tables.cost(made).endswith("there already: postings in memory")
+    twice = replace(made, timings=replace(made.timings, stages=[*made.timings.stages] * 2))
+    assert tables.cost(twice) == tables.cost(made)
+    assert [row[0] for row in tables.timings_table(made).rows[:3]] == [
+        "compiled code",
+        "postings in memory",
+        "rankings",
+    ]

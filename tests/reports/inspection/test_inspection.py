@@ -1,0 +1,119 @@
+"""The report of a dataset's quality says what was found, as a page that needs nothing else, and as JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pytest
+
+from runner.analysis.inspection import Inspection
+from runner.analysis.inspection_findings import Finding
+from runner.analysis.inspection_rankings import Findability
+from runner.reports import console
+from runner.reports.inspection import plots as inspection_plots
+from runner.reports.inspection import tables as told
+from runner.reports.inspection.page import inspection_page
+from tests.reports.reading import EVIL, Page
+
+N = 40
+
+
+def inspection(findings: Sequence[Finding] = (), names: Sequence[str] = ("bm25", "dense")) -> Inspection:
+    """Return an inspection with seeded numbers."""
+    rng = np.random.default_rng(0)
+    first_gold = rng.integers(0, 12, (len(names), N))
+    return Inspection(
+        name="harbour",
+        split="test",
+        fingerprint="f1" * 16,
+        counts={"documents": 120, "queries": N, "judgments": 80, "queries with gold": 36},
+        grades={0: 30, 1: 40, 3: 10},
+        types={"wide": 10, "narrow": 30},
+        golds=rng.integers(0, 30, N),
+        words={"documents": rng.integers(0, 4000, 120), "queries": rng.integers(3, 12, N)},
+        gold_overlap=np.append(rng.random(N - 1), np.nan),
+        chance_overlap=rng.random(N) / 5,
+        found=Findability(names, 100, 10, np.arange(N) < 36, first_gold, [0.75] * len(names), [0.25] * len(names), []),
+        lacking=["no other splits: leakage can't be told"],
+        findings=findings,
+    )
+
+
+FINDINGS = [
+    Finding("suspicious gold", "wrong", 3, 36, "Three of them.", "Judge.", [{"query": "q1", "text": EVIL}]),
+    Finding("near-duplicate documents", "of note", 2, 120, "Two.", "Keep one.", [{"documents": ["d1", "d2"]}]),
+]
+
+
+def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
+    table = told.findings_table(inspection(FINDINGS))
+    assert table.texts()[0] == ["suspicious gold", "wrong", "8.3%", "Three of them.", "Judge."]
+    assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 wrong, 1 of note."
+    assert told.verdict(inspection()) == "Nothing was found that is the matter."
+
+
+@pytest.mark.parametrize(("columns", "remedy"), [("60", False), ("80", True)])
+def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_is_room(
+    columns: str, remedy: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    text = "Three of the documents that are above gold are as much like it."
+    advice = "Judge these documents, where one is right."
+    finding = Finding("near-duplicate documents", "doubtful", 120, 120, text, advice)
+    console.show_table(told.findings_table(inspection([finding])))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= int(columns)
+    assert "doubtful" in out
+    assert "100.0%" in out
+    assert ("what to do" in out) == remedy
+
+
+def test_the_page_holds_it_all_and_needs_nothing_else() -> None:
+    html = inspection_page(inspection(FINDINGS))
+    page = Page(html)
+    assert all(link.startswith("#") for link in page.links)  # within the plots
+    assert EVIL in page.texts
+    assert "<script>alert" not in html
+    assert page.tags["svg"] == 6  # retrievers, overlap, gold, two lengths, types
+    assert [row[0] for row in page.table("retriever")] == ["bm25", "dense"]
+    assert len(page.ids) == len(set(page.ids))
+    assert "d1; d2" in page.texts
+    assert inspection_page(inspection(FINDINGS)) == html
+
+
+@pytest.mark.parametrize("words", [[0, 0], [7], [1, 90_000], [5, 6, 6]])
+def test_any_lengths_are_drawn(words: list[int]) -> None:
+    of = replace(inspection(), words={"documents": np.array(words)}, golds=np.zeros(1, np.int64))
+    assert Page(inspection_page(of)).tags["svg"] == 5
+
+
+def test_a_dataset_without_retrievers_types_or_overlap_has_a_page_without_them() -> None:
+    of = replace(inspection(names=()), types={}, gold_overlap=np.full(N, np.nan))
+    page = Page(inspection_page(of))
+    assert page.tags["svg"] == 3
+    assert "Query types" not in page.texts
+
+
+def test_the_json_has_the_same_numbers() -> None:
+    of = inspection(FINDINGS)
+    read = orjson.loads(told.as_json(of))
+    assert read["counts"] == of.counts
+    assert read["grades"] == {"0": 30, "1": 40, "3": 10}
+    assert read["findings"][0]["examples"] == [{"query": "q1", "text": EVIL}]
+    assert math.isclose(read["findings"][0]["share"], 3 / 36)
+    assert read["distributions"]["words of documents"]["most"] == int(of.words["documents"].max())
+    missed = (of.found.first_gold[0] == 0)[:36].sum()
+    assert read["retrievers"]["bm25"] == {"success@10": 0.75, "judged@10": 0.25, "without_gold": missed}
+
+
+@pytest.mark.parametrize("most", [4, 9, 20, 37])
+def test_the_axis_of_lengths_names_whole_words_at_even_steps(most: int) -> None:
+    svg = inspection_plots.lengths(np.arange(2, most + 1), "queries")
+    labels = [int(text) for text in re.findall(r"<text[^>]*>(\d+)</text>", svg.partition("words</text>")[0])]
+    assert len({*np.diff(labels).tolist()}) == 1
+    assert len({*labels}) == len(labels) > 1

@@ -1,0 +1,66 @@
+"""How tests read reports: what a page of HTML holds, and the tables of a text in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+EVIL = "<script>alert('x')</script> & $\\frac{1}{2}$ \"quoted\" <img src=x onerror=y> {{ 7 * 7 }}"
+VOID = {"meta", "input", "br", "path", "use", "img"}
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags, texts, ids, references and tables; raises where tags do not nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        values = dict(attributes)
+        self.ids += [i for i in [values.get("id")] if i]
+        self.links += [v or "" for k, v in attributes if k in ("src", "href", "xlink:href", "srcset", "data", "action")]
+        assert not any(name.startswith("on") for name in values)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if {"td", "th"} & set(self._open):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, *head: str) -> list[list[str]]:
+        """Return the rows of the table whose head begins so."""
+        return next(table[1:] for table in self.tables if tuple(table[0][: len(head)]) == head)
+
+
+def rows(text: str, title: str) -> list[list[str]]:
+    """Return the cells of the table in a section, without its head."""
+    section = re.split(r"^#+ ", text.partition(f"# {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]

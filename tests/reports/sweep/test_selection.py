@@ -1,0 +1,172 @@
+"""What is said of a choice and of a search: the figures, the sentences, and where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from runner.reports import console
+from runner.reports.sweep.leaderboard import Leaderboard, leaderboard
+from runner.reports.sweep.markdown import sweep_markdown
+from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.selection import (
+    Figures,
+    FoldWinner,
+    FrontPoint,
+    Objective,
+    Search,
+    Selection,
+    Trial,
+    folds_table,
+    front_table,
+    importances_table,
+    selection_table,
+)
+from runner.reports.sweep.tables import notices
+from tests.reports.factory import sweep
+from tests.reports.reading import Page
+
+PRIMARY = "nDCG@10"
+FIGURES = {PRIMARY: Figures(0.7, 0.64, (0.6, 0.68)), "RR": Figures(0.5, 0.52, (0.4, 0.6))}
+EVIL = "k1=<b>|*x*"
+
+
+def selection(on: str = "dev", reported_on: str = "test", winner: str = "k1=1.2, b=0.75") -> Selection:
+    folds = [FoldWinner("k1=1", 3, 0.7, 0.6), FoldWinner(winner, 2, 0.69, 0.7)] if on == "kfold" else []
+    return Selection("harbour", on, reported_on, winner, {"k1": "1.2"}, PRIMARY, 5, FIGURES, folds)
+
+
+def search(objectives: int = 2) -> Search:
+    values = [(0.5, 2.0), (), (0.6, 4.0), (0.6, 3.0), (0.55, 1.0)]
+    return Search(
+        study="a study.1",
+        sampler="tpe",
+        objectives=[Objective(PRIMARY, True), Objective("mean_ms", False)][:objectives],
+        trials=[Trial(i, f"k1={i % 4}", value[:objectives]) for i, value in enumerate(values)],
+        importances={PRIMARY: {"": {"k1": 0.25, "b": 0.75}}},
+        front=[FrontPoint(1, "k1=3", (0.6, 3.0), (0.58, 3.5)), FrontPoint(3, EVIL, (0.55, 1.0), ())],
+        selected_on="dev",
+        reported_on="test",
+    )
+
+
+def board(**found: Selection | Search) -> Leaderboard:
+    return replace(leaderboard(sweep(6), PRIMARY), **found)
+
+
+def test_both_figures_and_their_difference_are_told() -> None:
+    assert selection().sentence() == (
+        "Chosen on dev: k1=1.2, b=0.75. On test it has nDCG@10 0.6400 [0.600, 0.680], on dev 0.7000, optimism +0.0600."
+    )
+    assert selection_table(selection()).texts() == [
+        [PRIMARY, "0.6400", "[0.600, 0.680]", "0.7000", "+0.0600"],
+        ["RR", "0.5200", "[0.400, 0.600]", "0.5000", "-0.0200"],
+    ]
+    assert [column.title for column in selection_table(selection()).columns[1:4]] == [
+        "on test",
+        "its interval",
+        "on dev",
+    ]
+
+
+def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chose() -> None:
+    told = selection("kfold").sentence()
+    assert told.startswith("Chosen by nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400")
+    assert told.endswith("On all queries the choice is k1=1.2, b=0.75.")
+    assert folds_table(selection("kfold")).texts()[0] == ["1", "k1=1", "3", "0.7000", "0.6000"]
+    assert not folds_table(selection()).rows
+
+
+def test_what_was_selected_on_what_is_reported_is_stamped_optimistic() -> None:
+    chosen = selection("test")
+    assert chosen.is_optimistic
+    assert chosen.sentence().startswith("Selected on the data it is reported on (test): optimistic.")
+    assert chosen.tags()["optimism"] == "unknown"
+    assert [column.title for column in selection_table(chosen).columns] == ["measure", "on test", "its interval"]
+    assert selection_table(chosen).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]"]
+
+
+def test_a_winner_that_failed_where_it_is_reported_has_no_figures() -> None:
+    chosen = replace(selection(), figures={})
+    assert chosen.sentence() == "Chosen on dev: k1=1.2, b=0.75, which failed on test."
+    assert set(chosen.tags()) == {"selected_on", "reported_on", "selected_by"}
+    assert not selection_table(chosen).rows
+
+
+def test_the_tags_and_the_record_have_both_figures() -> None:
+    assert selection().tags() == {
+        "selected_on": "dev",
+        "reported_on": "test",
+        "selected_by": PRIMARY,
+        "selected": "0.7000",
+        "reported": "0.6400",
+        "optimism": "+0.0600",
+    }
+    assert orjson.loads(selection("kfold").to_json())["folds"][0]["held_out"] == 0.6
+
+
+def test_a_search_says_how_it_went() -> None:
+    assert search().sentence() == (
+        "5 trials (tpe) asked for 4 combinations, 1 failed; the best nDCG@10 came with trial 3."
+    )
+    assert search().best_so_far() == [(0, 0.5), (2, 0.6)]
+    smaller = replace(search(), objectives=[Objective("index_s", False)])
+    assert smaller.best_so_far() == [(0, 0.5)]
+    failed = replace(search(), trials=[Trial(0, "k1=0", ())])
+    assert failed.sentence() == "1 trial (tpe) asked for 1 combination, 1 failed."
+
+
+def test_the_front_has_the_figures_of_both_splits() -> None:
+    table = front_table(search())
+    assert [column.title for column in table.columns[2:]] == [
+        "nDCG@10 on dev",
+        "nDCG@10 on test",
+        "mean_ms on dev",
+        "mean_ms on test",
+    ]
+    assert table.texts()[0][2:] == ["0.6000", "0.5800", "3.00", "3.50"]
+    assert table.texts()[1][3] == "\N{EN DASH}"
+    alone = front_table(replace(search(), selected_on="test"))
+    assert [column.title for column in alone.columns[2:]] == [PRIMARY, "mean_ms"]
+
+
+def test_importances_are_told_by_objective_and_product_where_there_are_several() -> None:
+    assert importances_table(search(1)).texts() == [["b", "75.0%"], ["k1", "25.0%"]]
+    groups = {PRIMARY: {"": {"k1": 1.0}, "retriever=bm25": {"b": 1.0}}, "mean_ms": {"": {"k1": 1.0}}}
+    assert importances_table(replace(search(), importances=groups)).texts()[1] == [
+        PRIMARY,
+        "retriever=bm25",
+        "b",
+        "100.0%",
+    ]
+
+
+@pytest.mark.parametrize("on", ["dev", "kfold", "test"])
+def test_the_notice_is_on_the_console_in_markdown_and_on_the_page(on: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = board(selection=selection(on), search=search())
+    console.show_leaderboard(found)
+    texts = [capsys.readouterr().out, sweep_markdown(found, sweep(6)).replace("\\", ""), sweep_page(found, sweep(6))]
+    for text in texts:
+        for notice in notices(found):
+            assert notice in " ".join(text.split())
+        assert "Pareto front" in text
+    assert len(notices(found)) == 2
+
+
+def test_a_page_draws_the_search_and_escapes_what_comes_from_settings() -> None:
+    found = board(selection=selection(winner=EVIL), search=search())
+    page = Page(sweep_page(found, sweep(6)))
+    for title in ("Pareto front", "How the search went", "How much each setting mattered", "What the choice is worth"):
+        assert title in page.texts
+    assert page.tags["b"] == 0
+    assert "\\*x\\*" in sweep_markdown(found, sweep(6))
+    assert sweep_page(found, sweep(6)) == sweep_page(found, sweep(6))
+
+
+def test_a_comparison_says_nothing_of_a_choice() -> None:
+    assert notices(board()) == []
+    for text in (sweep_markdown(board(), sweep(6)), sweep_page(board(), sweep(6))):
+        assert "ptimis" not in text
+        assert "Pareto front" not in text

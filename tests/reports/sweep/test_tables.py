@@ -1,0 +1,140 @@
+"""What the tables and sentences of a sweep say."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from runner.analysis.comparison import compare_pairs
+from runner.metrics.settings import Correction, Test
+from runner.reports.sweep import tables
+from runner.reports.sweep.leaderboard import Failure, leaderboard
+from tests.reports.factory import mixed, result, sweep
+
+PRIMARY = "nDCG@10"
+
+
+def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() -> None:
+    board = leaderboard(sweep(25), PRIMARY)
+    differ = sum(row.differs for row in board.rows)
+    assert 0 < differ < 24
+    said = tables.verdict(board)
+    assert said.startswith(f"{differ} of 25 differ from the best (p < 0.05, Holm); the ")
+    assert said.endswith(f" {25 - differ} can't be told apart on these 30 queries.")
+
+
+def test_the_verdict_covers_the_edges() -> None:
+    assert "nothing to rank" in tables.verdict(leaderboard([], PRIMARY, [Failure("a", "x")]))
+    assert "nothing to compare" in tables.verdict(leaderboard([result()], PRIMARY))
+    assert "None of 2 differs" in tables.verdict(leaderboard([result("a"), result("b")], PRIMARY))
+    two = [result("a", quality=0.8), result("b", quality=0.3)]
+    assert tables.verdict(leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, Holm)."
+
+
+def test_a_dataset_without_gold_is_said_to_be_one() -> None:
+    board = leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
+    assert tables.verdict(board) == "No query has gold: there is nothing to compare by."
+
+
+def test_columns_about_thresholds_name_them() -> None:
+    titles = [column.title for column in tables.leaderboard_table(leaderboard([result()], PRIMARY)).columns]
+    assert titles[8:] == ["R@100", "RR", "TN rate@0.5", "AUROC", "query ms", "p95 ms", "index s"]
+
+
+def test_what_a_query_takes_is_its_median_and_the_mean_is_in_the_csv() -> None:
+    """One slow query of a hundred makes the mean more than a hundred times the median."""
+    found = result()
+    each = [0.1] * 99 + [1000.0]
+    slow = replace(found, timings=replace(found.timings, mean_ms=10.1, each_ms=each))
+    board = leaderboard([slow], PRIMARY)
+    for table in (tables.leaderboard_table(board), tables.pareto_table(board)):
+        (row,) = table.texts()
+        shown = dict(zip((column.title for column in table.columns), row, strict=True))
+        assert shown["query ms"] == "0.10"
+    (read,) = csv.DictReader(io.StringIO(board.to_csv()))
+    assert (float(read["median_ms"]), float(read["mean_ms"])) == (0.1, 10.1)
+
+
+def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    texts = tables.leaderboard_table(board).texts()
+    for row, cells in zip(board.rows, texts, strict=True):
+        assert cells[:3] == [str(row.rank), row.label, f"{row.mean:.4f}"]
+        assert cells[3] == f"[{row.low:.3f}, {row.high:.3f}]"
+
+
+def test_finalists_are_the_best_few_and_the_best_of_each_retriever() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    chosen = tables.finalists(board)
+    assert [row.rank for row in chosen[:3]] == [1, 2, 3]
+    assert {row.retriever for row in chosen} == {"bm25", "dense", "hybrid"}
+    other = tables.rival(board)
+    assert other is not None
+    assert other.retriever != board.rows[0].retriever
+
+
+@pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
+def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: Correction) -> None:
+    results = mixed()
+    board = leaderboard(results, PRIMARY, test=test, correction=correction, seed=3)
+    few = tables.finalists(board)
+    table = tables.letters_table(board)
+    assert [row[:3] for row in table.rows] == [[row.rank, row.label, row.mean] for row in few]
+    scores = np.stack([results[row.position].of(PRIMARY) for row in few])
+    differ = compare_pairs(scores, board.alpha, seed=3, test=test, correction=correction).significant
+    apart = [[not set(a[3]) & set(b[3]) for b in table.rows] for a in table.rows]
+    assert apart == differ.tolist()
+    assert differ.any()
+    assert not differ.all()
+
+
+def test_there_are_no_letters_where_there_is_nothing_to_tell_apart() -> None:
+    for results in ([], [result()], [result(name, queries=0) for name in "ab"]):
+        assert not tables.letters_table(leaderboard(results, PRIMARY)).rows
+
+
+def test_none_is_quicker_and_better_than_one_on_the_front() -> None:
+    board = leaderboard(mixed(), PRIMARY)
+    front = tables.pareto(board)
+    assert board.rows[0] in front
+    for row in front:
+        assert not any(o.means["median_ms"] < row.means["median_ms"] and o.mean >= row.mean for o in board.rows)
+    assert not tables.pareto(leaderboard([result(mean_ms=None)], PRIMARY))
+
+
+def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
+    board = leaderboard(sweep(25), PRIMARY)
+    found = tables.effects(board)
+    assert list(found) == sorted(found, key=lambda key: -tables.reach(found[key]))
+    assert set(found) == {"retriever.k1", "retriever.b"}
+    for key, table in found.items():
+        for value, n, mean, best in table.rows:
+            means = [row.mean for row in board.rows if row.swept[key] == value]
+            assert (n, best) == (len(means), max(means))
+            assert mean == pytest.approx(sum(means) / len(means))
+    assert [row[0] for row in found["retriever.k1"].rows] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
+
+
+def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_were_typed() -> None:
+    swept = [
+        {"k": "2", "depth": 10, "name": "a", "on": True, "same": 1},
+        {"k": "10", "depth": 20, "name": "3", "on": False, "same": 1},
+    ]
+    board = leaderboard([result(str(i), swept=s) for i, s in enumerate(swept)], PRIMARY)
+    assert tables.numeric_settings(board) == ["k", "depth"]
+    assert [row[0] for row in tables.effects(board)["k"].rows] == ["2", "10"]
+
+
+@pytest.mark.parametrize("types", [(), ("only",)])
+def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
+    results = [result("a", types=types), result("b", types=types)]
+    assert not tables.finalists_by_type(leaderboard(results, PRIMARY), results).rows
+
+
+def test_intervals_are_called_by_the_confidence_of_the_leaderboard() -> None:
+    board = leaderboard(sweep(2), PRIMARY, confidence=0.57)
+    assert tables.leaderboard_table(board).columns[3].title == "57% interval"
