@@ -8,6 +8,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable
 
+from runner.agents.truth.paths import ROOTS
+
 _FEWEST = (
     2  # folders that a path shares with the one that git ran in: one alone may be a package named as its repository
 )
@@ -17,7 +19,7 @@ def rooted(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> li
     """Return paths from where the command began, given those from the root, and the folder that git ran in.
 
     Where the root is not sure, it is that folder. It is sure from a file that the command names, or from a path that
-    begins with the last folders down which git ran.
+    begins with the last folders down which git ran: two of them, or one right below where tasks are unpacked.
     """
     found = list(paths)
     roots = (root for path in found for root in (*_by_names(path, named), *_by_folder(path, folder)))
@@ -32,7 +34,8 @@ def _by_names(path: str, named: Iterable[str]) -> list[str]:
 
 def _by_folder(path: str, folder: str) -> list[str]:
     parts = folder.split("/")
-    for n in range(len(parts), _FEWEST - 1, -1):
+    fewest = 1 if "/".join(parts[:-1]) in ROOTS else _FEWEST
+    for n in range(len(parts), fewest - 1, -1):
         if path.startswith(f"{'/'.join(parts[-n:])}/") and parts[-n]:
             return ["/".join(parts[:-n]) or folder[: folder.startswith("/")]]
     return []

@@ -6,7 +6,6 @@ Servers answer in JSON (`blocks[].file`), in Markdown (headers of repository, da
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -47,9 +46,6 @@ _OPENED = re.compile(  # at the start, or within the first texts of JSON that wa
 )
 _ESCAPED = re.compile(r'(?<!\\)\\++(u2013|["n/t])')
 _PLAIN = {"u2013": "–", "n": "\n", "t": "\t"}
-_LONG = re.compile(r"([-dlbcps])[-rwxsStT]{9}[.+@]?\s+\d+\s+\S+\s+\S+\s+[\d,.]+\w?\s+\w+\s+\d+\s+[\d:]+\s(.+)")
-_TREE = re.compile(r"\d{6} (?:blob|commit) [0-9a-f]{40,64}(?:\t|\\++t)([^\n\\\"]+)")
-_COLUMNS = re.compile(r"\s{2,}|\t")
 _FIRST_WORD = re.compile(r"[^\s:]++")
 _NUMBERED = re.compile(r"([^:]++):\d+:")
 _LINE_NUMBER = re.compile(r":\d+[:-]")
@@ -59,7 +55,6 @@ _DIFF = re.compile(
       | \ (?!\.\.\.)([^\s{}]+)\s+\|\s+(?:\d+\ [+-]+|Bin\ .*))$  # of `--stat`, unless cut short or renamed""",
     re.MULTILINE | re.VERBOSE,
 )
-_HEAD = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 _FILES = ("file", "path", "newPath", "filePath")
 _LISTS = ("files", "filenames", "paths")
 
@@ -123,11 +118,6 @@ def opened(text: str) -> File | None:
     return None
 
 
-def in_tree(text: str) -> list[str]:
-    """Return the names in a folder, which a server reads as git lists it."""
-    return list(dict.fromkeys(_TREE.findall(text))) if _TREE.search(text[:300]) else []
-
-
 def found(text: str, lines: Lines) -> list[File]:
     """Return the files that a search's result shows, in its order, each once; folders are left out."""
     files: list[File] = []
@@ -159,43 +149,13 @@ def told(text: str) -> list[File]:
         for each in (_TOLD.finditer(plain) if dashed or "/-/blob/" in plain else ())  # a large text seldom has either
         if not (cut and each.end() == len(plain))  # half a path
     ]
-    if cut and not files:
+    if cut:
         fields = _FIELD.findall(text)
         outer = min((escape for escape, _ in fields), key=len, default="")  # what is within a file's text is deeper
-        files = [File(path) for escape, path in fields if escape == outer and not path.endswith("/")]
+        linked = {file.path for file in files}  # the last result may be cut before its link
+        named = [path for escape, path in fields if escape == outer and path not in linked and not path.endswith("/")]
+        files += [File(path) for path in named if not files or looks_like_file(path)]
     return list(dict.fromkeys(files))
-
-
-def listed(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
-    """Yield the files of a listing: a path a line, columns of names, `ls -l`, `git ls-tree`; not the folders.
-
-    Paths are relative to `cwd`; bare names are inside the folder that a line before them heads, or in `inside`, and
-    left out where that is None.
-    """
-    names: list[str]
-    for line in text.splitlines():
-        if entry := _LONG.fullmatch(line.strip()):
-            names = [entry[2].partition(" -> ")[0]] if entry[1] in "-l" else []
-        elif entry := _TREE.fullmatch(line.strip()):
-            names = [entry[1]]
-        elif line.endswith(":") and " " not in line:
-            inside, names = posixpath.join(cwd, line[:-1]), []
-        elif line.startswith(("/", "./")) and has_spaces(line):
-            names = [line]
-        else:
-            names = [name for name in _COLUMNS.split(line.strip()) if " " not in name and looks_like_file(name)]
-        for name in names:
-            if "/" in name:
-                yield posixpath.join(cwd, name)
-            elif inside is not None:
-                yield posixpath.join(inside, name)
-
-
-def bare(line: str) -> str:
-    """Return the name that a line of a listing has, of a file or a folder; "" where it has none, or a path."""
-    entry = _LONG.fullmatch(line.strip())
-    name = entry[2].partition(" -> ")[0] if entry else line.strip().removesuffix("/")
-    return "" if "/" in name or name.endswith(":") or (" " in name and not entry) else name
 
 
 def matching(text: str) -> Iterator[str]:
@@ -223,11 +183,6 @@ def changed(text: str) -> Iterator[str]:
     """Yield the files of a diff or patch, without the `a/` and `b/` that a diff puts before them."""
     for match in _DIFF.finditer(text):
         yield next(path for path in match.groups() if path)
-
-
-def headed(text: str) -> Iterator[str]:
-    """Yield the files that `head` and `tail` name above what they show of several."""
-    yield from _HEAD.findall(text)
 
 
 def _decoded(text: str) -> Any:  # noqa: ANN401 (any JSON)

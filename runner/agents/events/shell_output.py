@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from runner.agents.events import search_results
+from runner.agents.events import listings, search_results
 from runner.agents.events.git_paths import rooted
-from runner.agents.events.shell import Lists, Use
+from runner.agents.events.shell_use import Lists, Use
 from runner.agents.truth.paths import LONGEST, looks_like_file
 
 _UNKNOWN = re.compile(r"(?:\$\{\w+\}|\$\w+|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\$|\{\}|`[^`]*`)+")
@@ -27,8 +27,14 @@ _ORDERS: Sequence[Callable[[str], str]] = (  # of a listing: by bytes, or as lan
 )
 _LINES: Mapping[Lists, search_results.Lines] = {
     "matches": search_results.matching,
-    "heads": search_results.headed,
+    "counts": listings.counted,
+    "status": listings.status,
+    "heads": listings.headed,
 }
+
+
+_Row = Sequence[str]
+"""The names in a line of a listing, as an order has them: one, or a column each."""
 
 
 class _Part(NamedTuple):
@@ -47,9 +53,15 @@ def shown(uses: Sequence[Use], text: str | None) -> list[str]:
     """
     if text is None:
         return [path for use in uses for path in use.files]
-    missing = search_results.missing(text)
-    found = (path for part in _parts(uses, text) if part.text.strip() for path in _files(part, missing))
+    missing = search_results.missing(text) | _unanswered(uses, text)
+    found = (path for part in _parts(held(uses, text), text) if part.text.strip() for path in _files(part, missing))
     return list(dict.fromkeys(found))
+
+
+def held(uses: Sequence[Use], text: str | None) -> list[Use]:
+    """Return the uses of which the output does not have the line that is printed when they fail."""
+    lines = {*(text or "").splitlines()}
+    return [use for use in uses if not (use.otherwise and use.otherwise in lines)]
 
 
 def _parts(uses: Sequence[Use], text: str) -> Iterator[_Part]:
@@ -93,33 +105,75 @@ def _hits(pattern: re.Pattern[str], lines: Sequence[str], start: int) -> dict[in
 
 
 def _files(part: _Part, missing: Iterable[str]) -> Iterator[str]:
+    words = _words(part.uses, part.text)
     for use, text in _apart(part, missing):
         absent = _absent(use, missing)
         listed = list(_listed(use, text))
         if use.category == "code_search" and use.lists and (listed or len(use.files) > 1):
             files = listed  # of several files that were searched, it shows those that have something
         elif use.category == "file_search" and use.lists == "listing":
-            last = (line.split()[-1] for line in text.splitlines() if line.strip())
-            printed = {posixpath.join(use.cwd, word) for word in last}
-            files = [*(path for path in use.files if path in printed), *listed]
+            files = [*_printed(use, words), *listed]
         else:
             files = [*use.files, *listed, *(part.named if use.shows or use.category == "code_search" else ())]
         yield from (path for path in files if path not in absent)
+
+
+def _unanswered(uses: Sequence[Use], text: str) -> set[str]:
+    """Return the files that a listing was asked for and does not have: what would be done with them then fails."""
+    words = _words(uses, text)
+    return {path for use in uses if use.answers for path in {*use.files} - {*_printed(use, words)}}
+
+
+def _words(uses: Sequence[Use], text: str) -> set[str]:
+    """Return the words and the lines of what listings print that are asked for files."""
+    if not any(use.files and use.lists == "listing" for use in uses):
+        return set()
+    return {word.strip("'*@") for word in (*text.split(), *text.splitlines())}
+
+
+def _printed(use: Use, words: Collection[str]) -> list[str]:
+    """Return which of the files that a listing was asked for it has."""
+    begin = posixpath.join(use.cwd, "")
+    return [path for path in use.files if path in words or path.removeprefix(begin) in words]
 
 
 def _apart(part: _Part, missing: Iterable[str]) -> Iterator[tuple[Use, str]]:
     """Yield the uses that share an output, each with what can be told to be its own of that, or all of it."""
     showing = any(use.shows for use in part.uses)
     several = sum(use.lists == "listing" for use in part.uses) > 1
-    listings = [use for use in part.uses if use.names and use.lists and use.inside not in _absent(use, missing)]
-    texts = iter(_listings(part.text, len(listings)) if several and not showing else ())
+    bare = [use for use in part.uses if use.names and use.lists and use.inside not in _absent(use, missing)]
+    lacking = _lacking(bare, part.text)
+    bare = [use for use in bare if use not in lacking]
+    texts = iter(_listings(part.text, len(bare)) if several and not showing else ())
     for use in part.uses:
-        own = next(texts, None) if use in listings else None
+        own = next(texts, None) if use in bare else None
         if own is not None:
             yield use, own
-            continue
-        hidden = showing and use.category in ("code_search", "file_search")  # what a file holds may look like a list
-        yield replace(use, lists=None if hidden else use.lists, inside=None if several else use.inside), part.text
+        elif showing and use.category in ("code_search", "file_search"):  # what a file holds may look like a list
+            sure = "\n".join(line for line in part.text.splitlines() if _is_of(use, line))
+            yield replace(use, lists=use.lists if sure else None, inside=None), sure or part.text
+        else:
+            yield replace(use, inside=None if several else use.inside), part.text
+
+
+def _lacking(listed: Sequence[Use], text: str) -> list[Use]:
+    """Return the listings of folders that are not there, as a whole listing of the folder above shows."""
+    whole = {posixpath.normpath(use.inside or "") for use in listed if use.answers}
+    below = [(use, *posixpath.split(posixpath.normpath(use.inside or ""))) for use in listed]
+    asked = [(use, name) for use, parent, name in below if (parent or ".") in whole and name and name[0] != "."]
+    names = {name for line in text.splitlines() for name in listings.bare(line)} if asked else set()
+    return [use for use, name in asked if name not in names]
+
+
+def _is_of(use: Use, line: str) -> bool:
+    """Tell whether a line is hardly another program's: it begins with a path where this one looked for files."""
+    if not use.within or not line.startswith(use.within) or use.lists not in ("listing", "matches"):
+        return False
+    path = re.split(r"[\s:]", line)[0]
+    rest = line[len(path) :]
+    numbered = use.lists == "matches" and re.match(r":\d+[:-]", rest)
+    whole = all(begin.startswith(("/", "./", "../")) for begin in use.within)
+    return bool(numbered) or (whole and (not rest or (use.lists == "matches" and rest[0] == ":")))
 
 
 def _absent(use: Use, missing: Iterable[str]) -> set[str]:
@@ -128,29 +182,56 @@ def _absent(use: Use, missing: Iterable[str]) -> set[str]:
 
 def _listings(text: str, n: int) -> list[str]:
     """Return the text of each of n listings of bare names, nothing if their order does not tell where each begins."""
-    found = [_sorted_blocks(text, order) for order in _ORDERS]
-    fewest = min(map(len, found))  # in the order that they have
-    first, *others = [blocks for blocks in found if len(blocks) == fewest]
-    return first if fewest == n and all(blocks == first for blocks in others) else []
+    lines = text.splitlines()
+    tables = [[[*map(order, listings.bare(line))] for line in lines] for order in _ORDERS]
+    listed = [any(_on(row, row) for row in rows) for rows in zip(*tables, strict=True)]
+    kept = [[row if is_one else [] for row, is_one in zip(table, listed, strict=True)] for table in tables]
+    found = [_blocks(rows) for rows in kept if all(_on(row, row) for row in rows)]
+    fewest = min(map(len, found), default=0)  # in the order that they have
+    first, *others = [blocks for blocks in found if len(blocks) == fewest] or [[]]
+    told = fewest == n and all(blocks == first for blocks in others)
+    return ["\n".join(lines[block.start : block.stop]) for block in first] if told else []
 
 
-def _sorted_blocks(text: str, order: Callable[[str], str]) -> list[str]:
-    blocks: list[list[str]] = [[]]
-    before = ""
-    for line in text.splitlines():
-        name = search_results.bare(line)
-        if blocks[-1] and (not name or order(name) < order(before)):
-            blocks.append([])
-        if name:
-            blocks[-1].append(line)
-            before = name
-    return ["\n".join(block) for block in blocks if block]
+def _blocks(rows: Sequence[Sequence[str]]) -> list[range]:
+    """Return the fewest runs of rows that are each sorted, down each column and on with the next; none if it is unsure.
+
+    Rows without a name lie between runs.
+    """
+    forward = _runs(rows, lambda first, last, row: _down(last, row) and _on(first, row))
+    backward = _runs(rows[::-1], lambda first, last, row: _down(row, last) and _on(row, first))
+    mirrored = [range(len(rows) - run.stop, len(rows) - run.start) for run in reversed(backward)]
+    return forward if forward == mirrored else []
+
+
+def _runs(rows: Sequence[Sequence[str]], fits: Callable[[_Row, _Row, _Row], bool]) -> list[range]:
+    """Return the runs that each take what rows they can, of which `fits` tells by the first and last row of a run."""
+    runs: list[range] = []
+    for at, row in enumerate(rows):
+        last = runs[-1] if runs and runs[-1].stop == at else None
+        if row and last and fits(rows[last.start], rows[last.stop - 1], row):
+            runs[-1] = range(last.start, at + 1)
+        elif row:
+            runs.append(range(at, at + 1))
+    return runs
+
+
+def _down(above: _Row, below: _Row) -> bool:
+    return len(below) <= len(above) and all(one <= other for one, other in zip(above, below, strict=False))
+
+
+def _on(first: _Row, last: _Row) -> bool:
+    return all(one <= other for one, other in zip(last, first[1:], strict=False))
 
 
 def _listed(use: Use, text: str) -> Iterator[str]:
     if use.lists == "listing":
-        yield from search_results.listed(text, use.inside, use.cwd)
-    elif use.lists == "diff":
-        yield from rooted(search_results.changed(text), use.cwd, use.files)
+        yield from listings.listed(text, use.inside, use.cwd)
+    elif use.lists == "tree":
+        yield from listings.drawn(text, use.inside)
+    elif use.lists in ("diff", "changes"):
+        lines = search_results.changed if use.lists == "diff" else listings.renamed
+        yield from rooted(lines(text), use.cwd, use.files)
     elif use.lists:
-        yield from (posixpath.join(use.cwd, path) for path in _LINES[use.lists](text))
+        paths = _LINES[use.lists](text)
+        yield from (posixpath.join(use.cwd, path) for path in paths if path.startswith(use.within or ""))

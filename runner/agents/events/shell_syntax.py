@@ -1,7 +1,7 @@
 """What simple commands a shell command is made of: their words, the files they are redirected to, what joins them.
 
-Quotes, here-documents, keywords, variables that are set to plain words and loops over these are understood. It knows
-nothing of what programs do.
+Quotes, braces, here-documents, keywords, variables that are set to plain words and loops over these are understood. It
+knows nothing of what programs do.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
 
 _TOKEN = re.compile(
     r"""(?P<gap>[ \t\r]++)
@@ -25,6 +27,8 @@ _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # what a shell makes something else of
+_BRACES = re.compile(r"\{([^{},'\"$]*(?:,[^{},'\"$]*)+)\}")
+_NOT_BRACED = re.compile(r"""[{}'"\\$`]""")
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"))
 _WRAPPERS = frozenset(("sudo", "command", "exec", "env", "nice", "nohup", "timeout", "stdbuf", "builtin"))
 _MOST_TURNS = 100  # of a loop; of one within another fewer, and at last none
@@ -34,7 +38,8 @@ _MOST_TURNS = 100  # of a loop; of one within another fewer, and at last none
 class Simple:
     """One simple command: the operator before it, its words, the files that it reads and writes, what it is given.
 
-    `given` is a here-document, and `piped` tells that another command reads what it prints.
+    `given` is a here-document, `piped` tells that another command reads what it prints, and `level` counts the
+    parentheses around it.
     """
 
     operator: str
@@ -43,6 +48,7 @@ class Simple:
     writes: list[str] = field(default_factory=list)
     given: str = ""
     piped: bool = False
+    level: int = 0
 
 
 def commands(command: str) -> Iterator[Simple]:
@@ -100,18 +106,19 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 
 def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
-    current, redirect = Simple(""), ""
+    current, redirect, level = Simple(""), "", 0
     for token in _TOKEN.finditer(command):
         text = token[0]
         if token.lastgroup == "operator":
             yield current
-            current, redirect = Simple(text), ""
+            level = max(0, level + (text == "(") - (text == ")"))
+            current, redirect = Simple(text, level=level), ""
         elif token.lastgroup == "redirect":
             redirect = text
         elif token.lastgroup in ("word", "rest"):
             word = _PIECE.sub(lambda piece: piece[1] or _escaped(piece[2]) or piece[3] or "", text)
             if not redirect:
-                current.words.append(word)
+                current.words.extend(_braced(text) or [word])
             elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):  # where errors go is no file that is written
                 current.writes.append(word)
             elif redirect == "<":
@@ -120,6 +127,15 @@ def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
                 current = replace(current, given=given.pop(0)[1])
             redirect = ""
     yield current
+
+
+def _braced(word: str) -> list[str]:
+    """Return the words that a shell makes of one with braces (`src/{a,b}.py`); none of any other, or of very many."""
+    parts = _BRACES.split(word)
+    choices = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
+    if len(parts) == 1 or prod(map(len, choices)) > _MOST_TURNS or _NOT_BRACED.search("".join(parts)):
+        return []
+    return ["".join(chosen) for chosen in product(*choices)]
 
 
 def _escaped(text: str | None) -> str:

@@ -14,22 +14,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from runner.agents.events import search_results
+from runner.agents.events import listings, search_results
 from runner.agents.events.shell import uses
-from runner.agents.events.shell_output import shown
+from runner.agents.events.shell_output import held, shown
 from runner.agents.events.tools import Category, Kind, Tools, tools
 from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import LONGEST, File, looks_like_file
 
 _PATHS = (
     *("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file", "file", "filename"),
-    *("paths", "files"),
+    *("AbsolutePath", "TargetFile", "file_name", "relative_path", "uri"),
+    *("paths", "files", "args", "operations"),
 )
+"""Arguments that name files, of agents' tools as these document them; lists may hold objects that have such a field."""
+_READ_PATHS = (*_PATHS, "include")  # which limits a search
 _REPOS = ("repo", "repository")
-_QUERIES = ("query", "pattern", "symbol", "question")
-_COMMANDS = ("command", "cmd", "keystrokes")
-_PATCHES = ("patch", "diff", "input")
+_QUERIES = ("query", "pattern", "symbol", "question", "Query", "Pattern", "regex", "search_term")
+_COMMANDS = ("command", "cmd", "keystrokes", "CommandLine", "commandLine", "script")
+_FOLDERS = ("workdir", "cwd", "Cwd", "working_directory", "workingDirectory", "directory", "dir_path")
+_PATCHES = ("patch", "diff", "input", "patchText", "patch_text")
 _PATCH = "*** Begin Patch"  # what a shell's `apply_patch` is given
+_REPO = re.compile(r"(?<![\w./:-])[a-z][\w-]*(?:\.[a-z][\w-]*)+/[\w.-]+/[\w.-]+(?![\w./-])")
 _REPO_FILTER = re.compile(r"\brepo:\^?([\w./\\-]+)\$?")
 _LONGEST_QUERY = 200
 _SEEN: tuple[Category, ...] = ("file_read", "code_search", "commit_search", "file_search")
@@ -88,7 +93,7 @@ def sighting(call: ToolCall, table: Tools, shell: bool = True) -> Sighting:
     views: tuple[View, ...]
     if kind.role == "shell":
         output = None if text is None else search_results.printed(text)
-        views = _shell_views(_command(call.arguments), output) if shell else ()
+        views = _shell_views(_command(call.arguments), output, _folder(call.arguments)) if shell else ()
     else:
         category = _category(kind, call.arguments, text)
         views = (View(category, () if failed else _files(category, call.arguments, text)),)
@@ -109,14 +114,15 @@ def _category(kind: Kind, arguments: Mapping[str, Any], text: str | None) -> Cat
         return "other"
     if kind.role != "editor":
         return kind.role
-    if arguments.get("command") not in ("create", "str_replace", "insert", "undo_edit", "write"):
+    if arguments.get("command") not in ("create", "str_replace", "insert", "undo_edit", "write", "append"):
         return "file_search" if text and text.startswith("Here's the files and directories") else "file_read"
     return "file_write"
 
 
 def _files(category: Category, arguments: Mapping[str, Any], text: str | None) -> tuple[File, ...]:
     repo = next((text for key in _REPOS for text in _texts(arguments.get(key))), None) or _filtered(arguments)
-    named = [File(path, repo) for key in _PATHS for path in _texts(arguments.get(key)) if len(path) <= LONGEST]
+    keys = _READ_PATHS if category == "file_read" else _PATHS
+    named = [File(path, repo) for key in keys for path in _texts(arguments.get(key)) if len(path) <= LONGEST]
     files: Iterable[File] = ()
     if category == "file_read":
         files = _read(named, text)
@@ -133,7 +139,7 @@ def _read(named: list[File], text: str | None) -> list[File]:
         return named
     opened = search_results.opened(text)
     files = named if opened is None else [opened]
-    if files and (inside := search_results.in_tree(text)):  # it is a folder
+    if files and (inside := listings.in_tree(text)):  # it is a folder
         return [File(posixpath.join(files[0].path, name), files[0].repo) for name in inside]
     return files
 
@@ -145,7 +151,7 @@ def _searched(category: Category, named: list[File], text: str | None) -> list[F
     if search_results.is_nothing(text):
         return files if category == "symbol_navigation" else []
     lines: search_results.Lines = {
-        "file_search": search_results.listed,
+        "file_search": listings.listed,
         "code_search": search_results.matching,
         "commit_search": search_results.changed,
     }.get(category, _no_lines)
@@ -155,19 +161,31 @@ def _searched(category: Category, named: list[File], text: str | None) -> list[F
     return files + found if category == "symbol_navigation" else found or files
 
 
-def _shell_views(command: str, text: str | None) -> tuple[View, ...]:
-    done = [use for use in uses(command) if not (use.otherwise and use.otherwise in (text or "").splitlines())]
+def _shell_views(command: str, text: str | None, folder: str) -> tuple[View, ...]:
+    tried = uses(command, folder)
+    done = held(tried, text)
     written = [File(path) for use in done if use.category == "file_write" for path in use.files]
     if _PATCH in command:
         written += map(File, search_results.changed(command))
     seeing = [use for use in done if use.category != "file_write"]
-    seen = [File(path) for path in shown(seeing, text)]
+    seen = [File(path) for path in shown([use for use in tried if use.category != "file_write"], text)]
     category: Category = next((each for each in _SEEN if any(use.category == each for use in seeing)), "code_search")
     if text and not seeing and not written:  # a program that asks a server
-        seen = search_results.told(text)
-        category = "file_read" if search_results.opened(text) else "code_search"
+        told = search_results.told(text)
+        seen = told or _in_folder(command, text)
+        category = "file_read" if search_results.opened(text) else "code_search" if told else "file_search"
     views = [View(category, tuple(dict.fromkeys(seen)))] if seeing or seen else []
     return (*views, *([View("file_write", tuple(dict.fromkeys(written)))] if written else []))
+
+
+def _in_folder(command: str, text: str) -> list[File]:
+    names = listings.folder(text)
+    repo = _REPO.search(command) if names else None
+    return [File(name, repo and repo[0]) for name in names]
+
+
+def _folder(arguments: Mapping[str, Any]) -> str:
+    return next((text for name in _FOLDERS for text in _texts(arguments.get(name))), "")
 
 
 def _command(arguments: Mapping[str, Any]) -> str:
@@ -188,4 +206,12 @@ def _filtered(arguments: Mapping[str, Any]) -> str | None:
 def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value] if value else []
-    return [text for text in value if isinstance(text, str) and text] if isinstance(value, list) else []
+    parts = value if isinstance(value, list) else []
+    named = (part if isinstance(part, str) else _path(part) for part in parts)
+    return [text for text in named if text]
+
+
+def _path(record: object) -> str:
+    """Return the path that an object names, which is one of several in an argument."""
+    known = record if isinstance(record, Mapping) else {}
+    return next((known[key] for key in _PATHS if isinstance(known.get(key), str)), "")

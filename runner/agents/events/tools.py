@@ -35,6 +35,7 @@ _SHIPPED = Path(__file__).with_name("tools.yaml")
 _SECTIONS = ("local", "mcp")
 _ROLES = {name for part in get_args(Role) for name in get_args(part)}
 _SERVER = re.compile(r"mcp__.+__")  # a server's name may hold the separator, a tool's does not
+_NAMESPACE = re.compile(r"\w+(?:\.|__)")  # as in `functions.read_file`, `developer__shell`
 _NAME = re.compile(r"[\w.:-]*")
 
 
@@ -58,7 +59,8 @@ class Tools:
         bare = whole[0] if whole else ""
         server = _SERVER.match(bare)
         bare = bare[server.end() :] if server else bare
-        for candidate in (bare, *(bare.removeprefix(prefix) for prefix in self.prefixes)):
+        own = _NAMESPACE.sub("", bare)
+        for candidate in (bare, own, *(own.removeprefix(prefix) for prefix in self.prefixes)):
             if candidate in self.kinds:
                 kind = self.kinds[candidate]
                 return Kind(kind.role, True) if server else kind

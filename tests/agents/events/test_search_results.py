@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events import search_results
+from runner.agents.events import listings, search_results
 from runner.agents.truth.paths import File
 
 KAFKA = "github.com/x/kafka--07"
@@ -38,6 +38,13 @@ def test_a_result_that_was_cut_short_shows_what_is_whole_in_it(result: str) -> N
     assert [file.path for file in search_results.found(cut, search_results.matching)] == ["core/A.java"]
 
 
+def test_a_result_that_was_cut_short_before_its_link_shows_the_file_that_it_named() -> None:
+    block = {"chunks": [], "file": "{}", "url": f"https://s.com/{KAFKA}/-/blob/{{}}"}
+    text = json.dumps({"blocks": [json.loads(json.dumps(block).replace("{}", file)) for file in ("a/x.py", "a/y.py")]})
+    cut = text[: text.rindex('"url"') + 20]
+    assert search_results.told(cut) == [File("a/x.py", KAFKA), File("a/y.py")]
+
+
 def test_a_link_names_repository_and_path() -> None:
     text = f"see [A](https://s.com/{KAFKA}@0f0f/-/blob/core/my%20A.java?L1-9) and https://s.com/{KAFKA}/-/blob/b.py#L3."
     assert search_results.told(text) == [File("core/my A.java", KAFKA), File("b.py", KAFKA)]
@@ -45,9 +52,9 @@ def test_a_link_names_repository_and_path() -> None:
 
 def test_a_listing_of_a_server_leaves_folders_out() -> None:
     listing = {"files": [{"path": "core/x.d/", "isDirectory": True}, {"path": "core/AUTHOR", "isDirectory": False}]}
-    assert search_results.found(json.dumps(listing), search_results.listed) == [File("core/AUTHOR")]
+    assert search_results.found(json.dumps(listing), listings.listed) == [File("core/AUTHOR")]
     text = json.dumps({"text": "core/test/\ncore/A.java\n"})
-    assert search_results.found(text, search_results.listed) == [File("core/A.java")]
+    assert search_results.found(text, listings.listed) == [File("core/A.java")]
 
 
 def test_revisions_that_are_compared_show_the_files_that_differ() -> None:
@@ -77,15 +84,9 @@ def test_an_editor_s_view_says_so_too_and_plain_content_does_not() -> None:
     assert search_results.opened("") is None
 
 
-def test_a_folder_that_was_read_shows_the_files_in_it() -> None:
-    tree = f"1: 100644 blob {'0' * 40}\ta.go\n2: 040000 tree {'0' * 40}\tsub\n"
-    assert search_results.in_tree(tree) == search_results.in_tree(wrapped(json.dumps({"content": tree}))) == ["a.go"]
-
-
 def test_folders_may_have_spaces_where_a_line_is_surely_a_path() -> None:
     lines = "/w/my docs/a.py\nsrc/my docs/b.py:3:import c.py\nsee src/c.py:1:x\n/w/d.py /w/e.py\n"
     assert list(search_results.matching(lines)) == ["/w/my docs/a.py", "src/my docs/b.py"]
-    assert list(search_results.listed("./my docs/a.py\nb.py  c.py\n")) == ["./my docs/a.py", "b.py", "c.py"]
 
 
 def test_lines_of_grep_name_files_in_all_their_forms() -> None:
@@ -104,15 +105,6 @@ def test_lines_of_grep_name_files_in_all_their_forms() -> None:
 )
 def test_lines_of_content_name_none(line: str) -> None:
     assert list(search_results.matching(line)) == []
-
-
-def test_listings_in_columns_in_long_form_and_under_heads_are_read() -> None:
-    assert list(search_results.listed("a.py  src  LICENSE\nb.c", "x")) == ["x/a.py", "x/LICENSE", "x/b.c"]
-    long = "total 8\ndrwxr-xr-x 1 me me 4096 Feb  3 03:32 x.d\n-rw-r--r-- 1 me me 75 Mar 22 01:25 notes\n"
-    assert list(search_results.listed(long, "x")) == ["x/notes"]
-    assert list(search_results.listed("lib:\na.py\n\nlib/b:\nc.py\n", None)) == ["lib/a.py", "lib/b/c.py"]
-    assert list(search_results.listed("./a.py\nb.py", None, "x")) == ["x/./a.py"]
-    assert list(search_results.listed("find . -name a.py\nNo such a.py", "")) == []
 
 
 def test_a_diff_names_its_files_without_a_and_b() -> None:
@@ -158,7 +150,7 @@ def test_what_programs_miss_is_known() -> None:
     st.text(max_size=200) | st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=6).map(json.dumps)
 )
 def test_any_text_is_read_as_a_result(text: str) -> None:
-    for lines in (search_results.listed, search_results.matching, search_results.changed, search_results.headed):
+    for lines in (listings.listed, search_results.matching, search_results.changed, listings.headed):
         assert all(isinstance(file, File) for file in search_results.found(text, lines))
     search_results.opened(text)
     assert search_results.is_failure(text) in (True, False)

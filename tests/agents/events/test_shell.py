@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events.shell import Use, uses
+from runner.agents.events.shell import uses
+from runner.agents.events.shell_use import Use
 
 WORDS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh grep -rl {} \; \ > >> 2>&1 git show : cd $x
     # ls || -- - -type d -n"""
@@ -99,6 +100,36 @@ def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
         ("git show --format=%h:%s HEAD", [("commit_search", ())]),
         ("echo $((1<<2))\ncat a.py", [("file_read", ("a.py",))]),
         ("fd -e py foo src", [("file_search", ())]),
+        ("rg --files -g '*.py' src", [("file_search", ())]),
+        ("tree -L 2 src", [("file_search", ())]),
+        ("md5sum a.py", [("file_search", ("a.py",))]),
+        ("bat -r 1:20 a.py | less +10 b.py", [("file_read", ("a.py",)), ("file_read", ("b.py",))]),
+        ("Get-Content -TotalCount 20 a.py", [("file_read", ("a.py",))]),
+        ("cat src/{a,b}.py", [("file_read", ("src/a.py", "src/b.py"))]),
+        ("head {x,y}/{a,b}.py", [("file_read", ("x/a.py", "x/b.py", "y/a.py", "y/b.py"))]),
+        ("cat 'src/{a,b}.py' ${a,b}.py", [("file_read", ())]),  # quoted, or of a variable
+        ("for f in {a,b}.py; do cat $f; done", "cat a.py; cat b.py"),
+        ("(cd src; cat a.py); cat b.py", "cat src/a.py; cat b.py"),
+        ("cd x; (cd y && (cd z; cat a.py)); cat b.py", "cat x/y/z/a.py; cat x/b.py"),
+        ("cd x; (cd y", []),  # cut short
+        ("case $x in a) cat a.py;; esac", "cat a.py"),
+        ("echo a.py b.py | xargs -n 1 cat", [("file_read", ("a.py", "b.py"))]),
+        (
+            "printf 'a.py\\nb.py\\n' | xargs cat; echo c.py; xargs cat",
+            [("file_read", ("a.py", "b.py")), ("file_read", ())],
+        ),
+        ("perl -ne 'print if 1..20' a.py", [("file_read", ("a.py",))]),
+        ("perl -pi -e 's/a/b/' a.py b.py", [("file_write", ("a.py", "b.py"))]),
+        ("ruby -ne 'puts $_' a.rb", [("file_read", ("a.rb",))]),
+        ("perl a.pl b.py; perl -e 'print 1' b.py", []),
+        ("ssh -p 22 me@host 'cd /srv && cat a.py'", [("file_read", ("/srv/a.py",))]),
+        ("ssh host", []),
+        ("docker exec -it -w /app web cat a.py", [("file_read", ("/app/a.py",))]),
+        ("docker compose exec -T web bash -lc 'cd /app && cat a.py'", [("file_read", ("/app/a.py",))]),
+        ("kubectl -n x exec pod -c c -- cat /etc/a.yaml", [("file_read", ("/etc/a.yaml",))]),
+        ("docker exec web; docker ps", []),
+        ("git cat-file -p HEAD:src/a.py", [("file_read", ("src/a.py",))]),
+        ("git status --short", [("file_search", ())]),
         ("", []),
     ],
 )
@@ -109,19 +140,34 @@ def test_a_command_names_the_files_that_its_programs_open_search_and_write(
 
 
 def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
-    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src", names=True)
-    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x", names=True)
+    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src", names=True, answers=True)
+    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x", names=True, answers=True)
     assert not any(use.names for use in uses("ls -t src; ls src/*.py; find src"))
     assert uses("ls a b")[0].inside is None
     assert uses("find /r/src -name x")[0].inside == "/r/src"
     assert uses("find . -type d")[0].lists is None
     assert uses("grep -rn foo src | wc -l")[0].lists is None
+    assert uses("grep -rn foo src > found.txt")[0].lists is None
     assert [use.lists for use in uses("ls; ls src | wc -l")] == ["listing", None]
     assert uses("grep -n foo a.py")[0].lists is None
     assert uses("grep -n foo a.py b.py")[0].lists == "matches"
     assert uses("grep -q foo a.py") == []
     assert uses("cat a.py")[0].shows
     assert uses("find . -exec cat {} +")[0].shows
+
+
+def test_a_listing_answers_for_each_file_where_all_of_it_is_printed() -> None:
+    assert uses("ls a.py && cat a.py")[0].answers
+    for command in ("ls a.py | head -1", "ls a.py > /dev/null", "find a.py"):
+        assert not uses(command)[0].answers
+
+
+def test_what_a_program_lists_begins_with_what_it_was_given() -> None:
+    assert uses("grep -rn foo src /w/*.py | sort | head")[0].within == ("src", "/w/")
+    assert uses("find . /w -name '*.py'")[0].within == (".", "/w")
+    for command in ("grep -rn foo", "grep foo *.py", "grep -rn foo $D", "grep -rl foo src | xargs -n 1 basename"):
+        assert uses(command)[0].within == ()
+    assert uses("find src -printf '%f'")[0].within == ()
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,30 @@ def test_listings_that_follow_each_other_are_told_apart_by_the_order_of_names() 
     ]
 
 
+def test_listings_in_columns_are_told_apart_too() -> None:
+    assert seen("ls a/ && ls b/", "BUILD  a.py  docs\nc.py  src") == ["a/BUILD", "a/a.py", "b/c.py"]
+    assert seen("ls a; ls b", "a.py  c.py\nb.py\nB.md  x.py\nw.py") == [
+        "a/a.py",
+        "a/c.py",
+        "a/b.py",
+        "b/B.md",
+        "b/x.py",
+        "b/w.py",
+    ]
+    assert seen("find b -name '*.py' | head && ls a", "b/x.py\nb/y.py\nc.py  docs") == ["b/x.py", "b/y.py", "a/c.py"]
+    assert seen("ls a; ls b", "a.py  d.py\nb.py  e.py\nc.py") == []  # one
+    assert seen("ls a; ls b", "a.py  z.py\nb.py  y.py\nc.py  x.py") == []  # where does the second begin?
+
+
+def test_a_folder_that_the_one_above_does_not_list_is_not_there() -> None:
+    assert seen("ls a/lib 2>/dev/null; ls a", "src\nx.py\ny.py") == ["a/x.py", "a/y.py"]
+    assert seen("ls lib 2>/dev/null; ls", "src\nx.py") == ["x.py"]
+    assert seen("ls /; ls /lib 2>/dev/null", "src\nx.py") == ["/x.py"]
+    assert seen("ls a/lib; ls a", "lib\nx.py") == []  # it may be there, and empty
+    assert seen("ls a/lib; ls a | head", "src\nx.py") == []  # it may come later
+    assert seen("ls a/.lib; ls a", "src\nx.py") == []  # it may be hidden
+
+
 def test_listings_whose_order_does_not_tell_are_of_no_folder() -> None:
     assert seen("ls a; ls b", "w.py\nx.py\ny.py") == []  # one may be empty, or both sorted as one
     assert seen("ls -t a; ls b", "w.py\nx.py\na.py") == []
@@ -91,6 +115,60 @@ def test_listings_whose_order_does_not_tell_are_of_no_folder() -> None:
 def test_a_listing_shows_of_what_it_was_asked_for_only_what_it_prints() -> None:
     assert seen("ls a.py src/b.py c.py", "a.py\nsrc/b.py") == ["a.py", "src/b.py"]
     assert seen("ls a.py src", "a.py\n\nsrc:\nx.py") == ["a.py", "src/x.py"]
+
+
+def test_what_a_listing_does_not_have_is_not_shown_by_what_follows() -> None:
+    assert seen("ls a.py 2>/dev/null && head a.py; cat b.py", "x = 1") == ["b.py"]
+    assert seen("ls a.py >/dev/null && head a.py", "x = 1") == ["a.py"]
+    assert seen("ls a.py && echo there || echo none; grep -n x a.py", "none") == []
+    assert seen("ls b.py a.py c.py", "a.py  b.py") == ["b.py", "a.py"]
+    assert seen("cd x; ls 'y/my a.py' && cat 'y/my a.py'", "'y/my a.py'\ntext") == ["x/y/my a.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "files"),
+    [
+        ("ls a | head; grep -l x a/*.py", "BUILD\nz.py\na/z.py", ["a/BUILD", "a/z.py"]),
+        ("grep -rn x src | head; cat a.py", "src/b.py:3:x\nsrc/c.py\nd.py:3:y", ["src/b.py", "a.py"]),
+        ("grep -rl x /w/src; cat a.py", "/w/src/b.py\nsee /w/src/c.py", ["/w/src/b.py", "a.py"]),
+        ("find ./src -name '*.py'; cat a.py", "./src/b.py\nsrc/c.py", ["./src/b.py", "a.py"]),
+        ("grep x a.py b.py; cat c.py", "a.py:x", ["a.py", "b.py", "c.py"]),  # or what c.py holds
+    ],
+)
+def test_what_a_search_lists_is_where_it_looked(command: str, output: str, files: list[str]) -> None:
+    assert seen(command, output) == files
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "files"),
+    [
+        ("wc -l src/*.py", "  3 src/a.py\n 14 src/b.py\n 17 total", ["src/a.py", "src/b.py"]),
+        ("find . | xargs wc -l", "  3 ./a.py\n  3 total", ["./a.py"]),
+        ("du -h src", "12K\tsrc/a.py\n16K\tsrc", ["src/a.py"]),
+        ("cat a.py | wc -l", "3", ["a.py"]),
+        ("grep -rn x src | cut -d: -f1 | sort | uniq -c | sort -rn", "  3 src/a.py\n  1 b.py", ["src/a.py", "b.py"]),
+        (
+            "tree src",
+            "src\n├── a.py\n├── lib\n│   └── b.py\n└── LICENSE -> x\n\n1 directory",
+            ["src/a.py", "src/lib/b.py", "src/LICENSE"],
+        ),
+        ("cd x; tree", ".\n|-- lib\n|   |-- d.py\n|   `-- e/\n`-- a.py\n", ["x/lib/d.py", "x/a.py"]),
+        ("tree -fi src", "src\nsrc/a.py", []),
+        ("tree -f src", "src\n├── src/a.py\n└── src/lib\n    └── src/lib/b.py", ["src/a.py", "src/lib/b.py"]),
+        ("tree a b", "a\n└── x.py\nb\n└── y.py", []),
+        (
+            "cd a; git status",
+            'On branch x\nUntracked files:\n  (use "git add")\n\tb.py\n\t../.notes\n\tlib/',
+            ["a/b.py", "a/../.notes"],
+        ),
+        ("git status -s", " M src/a.py\nR  x.py -> y.py\n?? lib/", ["src/a.py", "y.py"]),
+        ("git status", "        modified:   src/a.py\n", ["src/a.py"]),  # a terminal's tabs
+        ("git status", "nothing to commit, working tree clean", []),
+        ("fd -e py", "src/a.py\nb.py", ["src/a.py", "b.py"]),
+    ],
+)
+def test_lists_of_all_kinds_show_files(command: str, output: str, files: list[str]) -> None:
+    assert seen(command, output) == files
 
 
 def test_what_a_script_could_not_open_was_not_seen() -> None:
@@ -105,9 +183,35 @@ def test_two_sorted_listings_are_never_mixed_up(first: list[str], second: list[s
     assert files in ([], [*(f"a/{name}" for name in first), *(f"b/{name}" for name in second)])
 
 
+@given(NAMES, NAMES, st.integers(1, 3), st.integers(1, 3))
+def test_two_listings_in_columns_are_never_mixed_up(
+    first: list[str], second: list[str], rows: int, others: int
+) -> None:
+    files = seen("ls a; ls b", "\n".join([*in_columns(first, rows), *in_columns(second, others)]))
+    assert {*files} in (set(), {*(f"a/{name}" for name in first), *(f"b/{name}" for name in second)})
+
+
+def in_columns(names: list[str], rows: int) -> list[str]:
+    return ["  ".join(names[row::rows]) for row in range(min(rows, len(names)))]
+
+
 @given(
     st.lists(
-        st.sampled_from(["ls a", "ls -l", "echo ---", "cat a.py", "find b", 'echo "- $x -"', "grep -r x", "ls || echo"])
+        st.sampled_from(
+            [
+                "ls a",
+                "ls -l",
+                "echo ---",
+                "cat a.py",
+                "find b",
+                'echo "- $x -"',
+                "grep -r x src",
+                "ls || echo",
+                "tree",
+                "git status",
+                "wc *",
+            ]
+        )
     ),
     st.lists(LINES, max_size=12).map("\n".join),
 )

@@ -53,7 +53,9 @@ def test_an_editor_does_what_its_command_says() -> None:
         return seen("str_replace_editor", result, command=command, path="/workspace/a.py").views[0].category
 
     assert category("view") == "file_read"
-    assert {category(command) for command in ("create", "str_replace", "insert", "undo_edit")} == {"file_write"}
+    assert {category(command) for command in ("create", "str_replace", "insert", "undo_edit", "append")} == {
+        "file_write"
+    }
     listing = "Here's the files and directories up to 2 levels deep in /workspace:\n/workspace/\n/workspace/b.py\n"
     assert category("view", listing) == "file_search"
     assert paths(seen("str_replace_editor", listing, command="view", path="/workspace")) == ["/workspace/b.py"]
@@ -74,6 +76,7 @@ def test_a_search_shows_what_its_result_names_in_its_order() -> None:
     ]
     assert paths(seen("Grep", "Found 1 file\nsrc/a.py", pattern="x")) == ["src/a.py"]
     assert paths(seen("Glob", "/workspace/a.py\n/workspace/b\n", pattern="*")) == ["/workspace/a.py"]
+    assert paths(seen("grep", "src/b.py:1:x", pattern="x", include="*.py")) == ["src/b.py"]
 
 
 def test_the_repository_that_a_search_is_limited_to_is_that_of_what_it_shows() -> None:
@@ -151,6 +154,12 @@ def test_tools_that_retrieve_nothing_are_events_without_files() -> None:
         ("head *.py", "==> a.py <==\nx\n\n==> b.py <==\ny", (View("file_read", (File("a.py"), File("b.py"))),)),
         ("ask 'where'", f"# {KAFKA} – core/A.java\n1: x", (View("code_search", (File("core/A.java", KAFKA),)),)),
         ("npm test", "src/a.py:1: error", ()),
+        (
+            f"ask ls {KAFKA} | head",
+            "core/\nLICENSE\na.py\n",
+            (View("file_search", (File("LICENSE", KAFKA), File("a.py", KAFKA))),),
+        ),
+        ("make", "core/\nbuilt a.py\n", ()),
         ("grep x a.py", "ERROR: Cannot execute multiple commands at once.", (View("code_search"),)),
     ],
 )
@@ -173,6 +182,46 @@ def test_a_terminal_is_given_keys() -> None:
 
 def test_a_command_may_be_a_list_of_words() -> None:
     assert paths(seen("shell", "x", command=["bash", "-lc", "cd s && cat a.py"])) == ["s/a.py"]
+
+
+def test_a_command_runs_in_the_folder_that_its_call_names() -> None:
+    for name in ("workdir", "cwd", "workingDirectory", "directory"):
+        assert paths(seen("shell", "x", command=["bash", "-lc", "cat a.py /b.py"], **{name: "/w/s"})) == [
+            "/w/s/a.py",
+            "/b.py",
+        ]
+    assert paths(seen("exec_command", "b.py", cmd="cd t && ls", workdir="s")) == ["s/t/b.py"]
+    assert paths(seen("shell", "x", command="cat a.py", workdir="", cwd=None)) == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"files": [{"path": "a.py"}, {"path": "b.py", "line_ranges": ["1-2"]}]},
+        {"args": [{"path": "a.py"}, {"path": "b.py"}, {"lines": 3}, 7]},
+        {"paths": ["a.py", "b.py"]},
+        {"include": ["a.py", "b.py"]},
+    ],
+)
+def test_one_call_may_read_several_files(arguments: dict[str, Any]) -> None:
+    assert paths(seen("read_file", "x", **arguments)) == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("view_file", {"AbsolutePath": "/w/a.py"}),
+        ("read_file", {"target_file": "/w/a.py"}),
+        ("functions.read_file", {"absolute_path": "/w/a.py"}),
+        ("developer__text_editor", {"command": "view", "path": "/w/a.py"}),
+        ("run_command", {"CommandLine": "cat a.py", "Cwd": "/w"}),
+        ("write_to_file", {"TargetFile": "/w/a.py", "CodeContent": "x"}),
+        ("patch", {"patchText": "*** Begin Patch\n*** Update File: /w/a.py\n"}),
+        ("replace_in_file", {"path": "/w/a.py", "diff": "x"}),
+    ],
+)
+def test_tools_of_many_agents_name_files_each_in_its_way(name: str, arguments: dict[str, Any]) -> None:
+    assert paths(seen(name, "x = 1", **arguments)) == ["/w/a.py"]
 
 
 def test_the_richer_of_two_sightings_of_a_call_is_kept() -> None:

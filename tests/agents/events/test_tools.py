@@ -41,6 +41,11 @@ from runner.config.objects import ConfigError
         ("mcp__a__b__read_file", Kind("file_read", True)),  # of a server that is called `a__b`
         ("mcp__github__get_file_contents", Kind("file_read", True)),
         ("bash_command", Kind("shell", False)),
+        ("container.exec", Kind("shell", False)),
+        ("functions.exec_command", Kind("shell", False)),
+        ("developer__shell", Kind("shell", False)),
+        ("default_api.sg_read_file", Kind("file_read", True)),
+        ("functions.unheard_of", Kind("other", False)),
     ],
 )
 def test_a_tool_is_known_by_its_name_bare_or_behind_a_server_s(name: str, kind: Kind) -> None:
