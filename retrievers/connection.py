@@ -98,7 +98,8 @@ class Connection:
 
     def _request(self, method: str, path: str, asked: Mapping[str, Any] | None) -> httpx.Request:
         if asked is None or method == "GET":
-            return self._client.build_request(method, self.base_url + path, params=asked)
+            url = httpx.URL(self.base_url + path)  # whose own parameters stay
+            return self._client.build_request(method, url.copy_merge_params(asked) if asked else url)
         headers = {"Content-Type": "application/json"}
         return self._client.build_request(method, self.base_url + path, content=json.dumps(asked), headers=headers)
 

@@ -28,7 +28,10 @@ from retrievers.threads import side_by_side
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
 """What is sent where no other request is set."""
 
-_PLACEHOLDERS = frozenset({"{query}", "{top_k}", "{search_type}"})
+_PLACEHOLDER = re.compile(r"\{(?:query|top_k|search_type)\}")
+
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+:([!-~]([\t -~]*[!-~])?)?", re.ASCII)
+"""What a header may be (RFC 9110, 5.1 and 5.5): no line break, and no space but within."""
 
 _SECRET = re.compile("auth(?!ors?(?![a-z]))|cookie|credential|key(?!word)|passw|secret|token(?!iz)", re.IGNORECASE)
 """What the name of a secret has in it; an author, a keyword and a tokenizer are none."""
@@ -40,8 +43,8 @@ log = logging.getLogger(__name__)
 class Http:
     """Settings of a search API over HTTP. Paths into replies are keys and positions with dots between: `hits.0.id`.
 
-    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET), its values `{query}`, `{top_k}` and
-    `{search_type}` filled in, and what is null then left out. `results` is where a reply has its list, `item_id` and
+    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET), `{query}`, `{top_k}` and `{search_type}`
+    in its values filled in, and what is null then left out. `results` is where a reply has its list, `item_id` and
     `score` where each of that has these; null for `score`, of an API without one, makes it 1 / rank.
 
     The service's order is kept, also among equal scores. Scores only fall: one that is higher than that of the item
@@ -96,11 +99,12 @@ class Http:
                 raise RetrieverError(
                     f"{place}.{name}: would be recorded; name the environment variable that has it in secret_headers"
                 )
+        self._check_request()
         for place in ("search_path", "items_path", "health_path"):
             if not (getattr(self, place) or "/").startswith("/"):
                 raise RetrieverError(f"{place}={getattr(self, place)}: should begin with a /, as in /search")
         for name, value in self.headers.items():
-            if not f"{name}{value}".isascii():
+            if not _HEADER.fullmatch(f"{name}:{value}"):
                 raise RetrieverError(f"headers.{name}: has characters that no header has")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
@@ -109,6 +113,14 @@ class Http:
         if self.expected_items is not None:
             self._check_items(connection, len(corpus) if self.expected_items == "corpus" else self.expected_items)
         return HttpSearcher(self, connection, {name: position for position, name in enumerate(corpus.ids)})
+
+    def _check_request(self) -> None:
+        """Refuse a request that would not say what is searched for, or that no address can hold."""
+        if self.request and "{query}" not in json.dumps(self.request):
+            raise RetrieverError("request: has no {query}, so that every query would be asked alike")
+        for name, value in (self.request or {}).items():
+            if self.method == "GET" and isinstance(value, Mapping):
+                raise RetrieverError(f"request.{name}: has keys of its own, which method=GET cannot send; take POST")
 
     def _recorded(self) -> Iterator[tuple[str, str]]:
         """Yield where a setting has a text under a name of the user's, and the name."""
@@ -242,13 +254,18 @@ class _Answer:
 
 
 def _filled(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a template with its placeholders replaced, without what is null."""
+    """Return a template with its placeholders replaced, without what is null; a text about a null is null too."""
     if isinstance(template, Mapping):
         filled = {name: _filled(value, values) for name, value in template.items()}
         return {name: value for name, value in filled.items() if value is not None}
     if isinstance(template, list):
         return [_filled(value, values) for value in template]
-    return values.get(template, template) if isinstance(template, str) else template
+    if not isinstance(template, str):
+        return template
+    if template in values:  # a number stays one
+        return values[template]
+    unknown = any(values[name] is None for name in _PLACEHOLDER.findall(template))
+    return None if unknown else _PLACEHOLDER.sub(lambda found: str(values[found[0]]), template)
 
 
 def _texts(template: object, name: str = "") -> Iterator[str]:
@@ -259,7 +276,7 @@ def _texts(template: object, name: str = "") -> Iterator[str]:
     elif isinstance(template, list):
         for value in template:
             yield from _texts(value, name)
-    elif isinstance(template, str) and template not in _PLACEHOLDERS:
+    elif isinstance(template, str) and not _PLACEHOLDER.fullmatch(template):
         yield name
 
 

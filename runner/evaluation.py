@@ -128,7 +128,7 @@ def _check_values(retriever: object) -> None:
         raise ConfigError(f"retriever: {type(retriever).__name__} is not a dataclass, whose settings are its identity")
     for parts in (value for each in fields(retriever) if isinstance(value := getattr(retriever, each.name), Mapping)):
         for part in parts.values():
-            if isinstance(part, Retriever):
+            if isinstance(part, Retriever) and not isinstance(part, Sequence):  # text has an `index` too
                 _check_values(part)
 
 

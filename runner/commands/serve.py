@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Retriever
+from retrievers.stages import Base
 from runner.serving.app import Limits
 
 
@@ -18,7 +18,7 @@ class ServeSettings:
     """Where to listen, and what is asked for there: see `conf/serve.yaml`."""
 
     limits: Limits
-    search_types: Mapping[str, Retriever]
+    search_types: Mapping[str, Base]
     host: str = Field(min_length=1)
     port: int = Field(ge=0, le=65535)
     threads: int = Field(ge=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -93,6 +93,24 @@ def test_an_api_may_be_asked_by_its_address_and_answer_with_a_bare_list() -> Non
         (asked,) = api.searches
     assert asked.method == "GET"
     assert asked.parameters == {"q": ["a b&c"], "n": ["3"]}
+
+
+def test_placeholders_are_filled_in_within_a_text_too_and_a_text_about_a_null_is_not_sent() -> None:
+    """What is filled in is not looked through for placeholders again."""
+    request = {"q": ["title:({query})^2 OR body:({query})"], "kind": "is:{search_type}", "size": "{top_k}"}
+    with fake_api(in_turn(ONE)) as api:
+        search(api, "ships {top_k}", request=request)
+        search(api, "ships", request=request, search_type="old")
+        null, named = (asked.body for asked in api.searches)
+    assert null == {"q": ["title:(ships {top_k})^2 OR body:(ships {top_k})"], "size": 3}
+    assert named == {"q": ["title:(ships)^2 OR body:(ships)"], "kind": "is:old", "size": 3}
+
+
+def test_a_request_in_the_address_stands_beside_what_the_path_asks_for() -> None:
+    with fake_api(in_turn(ONE)) as api:
+        search(api, "a b&c", method="GET", search_path="/search?index=golden%20one", request={"q": "{query}"})
+        (asked,) = api.searches
+    assert asked.parameters == {"index": ["golden one"], "q": ["a b&c"]}
 
 
 def test_the_order_of_the_service_is_kept_among_equal_scores_too() -> None:
@@ -206,8 +224,8 @@ def test_a_service_that_stays_busy_is_given_up_on() -> None:
     ],
 )
 def test_a_service_is_left_alone_for_as_long_as_it_says(after: Callable[[], str]) -> None:
+    start = time.monotonic()
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": after()}), ONE)) as api:
-        start = time.monotonic()
         assert found(search(api)) == [("a", 1)]
         assert time.monotonic() - start > 0.9
 
@@ -227,13 +245,15 @@ def test_a_service_that_wants_a_long_rest_is_not_asked_again() -> None:
 
 
 def test_an_answer_that_takes_too_long_is_an_error() -> None:
+    given_up = threading.Event()
+
     def answer(asked: Asked) -> Answer:
-        time.sleep(0.5)
-        return ONE
+        given_up.wait()
+        return Answer({}, CUT)
 
     with fake_api(answer) as api:
-        assert "ReadTimeout" in error_of(api, timeout_s=0.1, retries=1)
-        assert len(api.searches) == 2
+        assert "ReadTimeout: timed out (attempt 2)" in error_of(api, timeout_s=0.2, retries=1, health_path=None)
+        given_up.set()
 
 
 UNREADABLE = {
@@ -263,14 +283,17 @@ def test_a_reply_that_cannot_be_read_is_the_error_of_its_query(content: Any, sai
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_queries_are_under_way_than_the_limit_says(concurrency: int) -> None:
-    under_way, most, lock = 0, 0, threading.Lock()
+    under_way, most, lock, full = 0, 0, threading.Lock(), threading.Event()
 
     def answer(asked: Asked) -> Answer:
         nonlocal under_way, most
         with lock:
             under_way += 1
             most = max(most, under_way)
-        time.sleep(0.05)
+        if most == concurrency:
+            full.set()
+        full.wait(60)
+        time.sleep(0.05)  # for one too many to come
         with lock:
             under_way -= 1
         return hits((asked.body["query"], 1))
@@ -281,16 +304,16 @@ def test_no_more_queries_are_under_way_than_the_limit_says(concurrency: int) -> 
     assert [CORPUS.ids[row[0]] for row in rankings.documents] == list("abcabcabc")
 
 
-def test_an_api_on_another_port_is_found_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_api_on_another_port_is_found_and_said(closed: list[int], caplog: pytest.LogCaptureFixture) -> None:
     with fake_api(in_turn(ONE), health=404) as wrong, fake_api(in_turn(ONE)) as api:
         port = int(api.url.rpartition(":")[2])
-        assert found(search(wrong, ports=[_closed(), port])) == [("a", 1)]
+        assert found(search(wrong, ports=[closed[0], port])) == [("a", 1)]
         assert (len(wrong.searches), len(api.searches)) == (0, 1)
     assert f"there is one at {api.url}" in caplog.text
 
 
-def test_an_api_that_is_down_is_one_error_with_what_was_tried() -> None:
-    first, second = _closed(), _closed()
+def test_an_api_that_is_down_is_one_error_with_what_was_tried(closed: list[int]) -> None:
+    first, second = closed
     with fake_api(in_turn(ONE), health=500) as wrong, pytest.raises(RetrieverError) as raised:
         port = int(wrong.url.rpartition(":")[2])
         Http(f"http://127.0.0.1:{first}", ports=[first, second, port]).index(CORPUS, NoStore())
@@ -311,11 +334,13 @@ def test_without_a_health_path_the_address_is_taken_as_it_is() -> None:
         assert [asked.path for asked in api.asked] == ["/search"]
 
 
-def _closed() -> int:
-    """Return a port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+@pytest.fixture
+def closed() -> Iterator[list[int]]:
+    """Yield two ports that are taken, so that nothing else can begin to listen, and where nothing listens."""
+    with socket.socket() as first, socket.socket() as second:
+        for taken in (first, second):
+            taken.bind(("127.0.0.1", 0))
+        yield [taken.getsockname()[1] for taken in (first, second)]
 
 
 @pytest.mark.parametrize(("expected", "number"), [("corpus", 3), (55, 55)])
@@ -383,11 +408,15 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
         ({"base_url": "http://host:x"}, "is no address"),
         ({"search_path": "search"}, "search_path=search: should begin with a /"),
         ({"headers": {"X-Name": "pass@ü"}}, "headers.X-Name: has characters that no header has"),
+        ({"headers": {"X-Name": "one\nX-Other: two"}}, "headers.X-Name: has characters that no header has"),
+        ({"headers": {"X Name": "one"}}, "headers.X Name: has characters that no header has"),
         ({"headers": {"Authorization": "Bearer x"}}, "headers.Authorization: would be recorded"),
         ({"headers": {"X-Api-Key": "x"}}, "headers.X-Api-Key: would be recorded"),
         ({"search_path": "/search?api_key=pass@"}, "search_path.api_key: would be recorded.* secret_headers"),
         ({"items_path": "/items?limit=1&access%5Ftoken=pass@"}, "items_path.access_token: would be recorded"),
         ({"health_path": "/health?Auth=pass@"}, "health_path.Auth: would be recorded"),
+        ({"request": {"q": "{querry}"}}, "request: has no {query}, so that every query would be asked alike"),
+        ({"request": {"q": {"text": "{query}"}}, "method": "GET"}, "request.q: has keys of its own.* take POST"),
         ({"request": {"q": "{query}", "apiKey": "pass@"}}, "request.apiKey: would be recorded"),
         ({"request": {"user": [{"password": "pass@"}]}}, "request.user.password: would be recorded"),
         ({"request": {"token": {"value": "pass@"}}}, "request.token.value: would be recorded"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +23,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_ctrl_c_ends_it_once_what_is_under_way_is_answered(tmp_path: Path) -> None:
     with serving(["retriever=bm25"], tmp_path) as running, ThreadPoolExecutor(1) as pool:
         assert running.client.get("/health").is_success  # a connection that stays open does not hold it up
-        asked = pool.submit(_slowly, running.url)
+        asked = pool.submit(_slowly, running.url, begun := threading.Event())
+        begun.wait(60)
         time.sleep(0.5)
         assert running.stop() == 0
         assert asked.result().startswith(b"HTTP/1.1 200")
@@ -30,13 +32,14 @@ def test_ctrl_c_ends_it_once_what_is_under_way_is_answered(tmp_path: Path) -> No
         assert "error" not in running.said.read_text()
 
 
-def _slowly(url: str) -> bytes:
+def _slowly(url: str, begun: threading.Event) -> bytes:
     """Ask in two halves, with a pause between them, and return the reply."""
     host, _, port = url.removeprefix("http://").partition(":")
     body = b'{"query": "ferry"}'
     head = f"POST /search HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(head.encode() + body[:5])
+        begun.set()
         time.sleep(1.5)
         connection.sendall(body[5:])
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -62,6 +65,7 @@ def test_a_port_that_is_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture
         (["limits.topk=5"], "error: limits.topk: no such setting; did you mean top_k?"),
         (["host=no.such.host.invalid"], "error: host=no.such.host.invalid: is no address of this machine"),
         (["+retriever@search_types.bm25=dense"], "error: search_types.bm25: is the name of the retriever"),
+        (["+search_types.vector=dense"], "error: search_types.vector=dense: 'dense' is not a retriever"),
         (["dataset=golden_json"], "error: dataset.path: is required"),
         (["-m", "retriever.k1=1,2"], "error: -m: serve does not sweep"),
         (["experiment=tour"], "error: what is served is no sweep"),

@@ -1,0 +1,91 @@
+"""A search API of another make, asked from the command line as the documentation says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import main
+from runner.result import Result, load
+from runner.tracking.settings import Tracking
+from tests.retrievers.fake_api import Answer, Asked, fake_api
+
+EXAMPLE = re.compile(r"^```yaml\n# FOLDER/(retriever/elastic\.yaml).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DATASET = (
+    "dataset=jsonl",
+    "dataset.documents=documents.jsonl",
+    "dataset.queries=queries.jsonl",
+    "tracking.background=false",
+)
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a store of runs, three documents and two questions."""
+    monkeypatch.chdir(tmp_path)
+    documents = [{"id": name, "text": text} for name, text in (("d1", "a ship"), ("d2", "a ferry"), ("d3", "a pier"))]
+    queries = [{"id": "q1", "text": "ships", "gold": ["d1"]}, {"id": "q2", "text": "ferries", "gold": ["d2"]}]
+    for name, rows in (("documents", documents), ("queries", queries)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path
+
+
+def result(folder: Path) -> Result:
+    (record,) = folder.rglob("artifacts/**/result.json")
+    return load(record.parent)
+
+
+def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_AUTHORIZATION", "Bearer s3cr3t-token")
+    page = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+    ((name, content),) = EXAMPLE.findall(page)
+    (here / "own" / "retriever").mkdir(parents=True)
+    (here / "own" / name).write_text(content)
+
+    def elastic(asked: Asked) -> Answer:
+        first = {"ships": "d1", "ferries": "d3"}
+        if asked.path != "/articles/_search":
+            return Answer({"count": 3} if asked.path == "/articles/_count" else {})
+        hits = [first[asked.body["query"]["match"]["text"]], "d2"]
+        return Answer({"hits": {"hits": [{"_id": id_, "_score": 2 - i} for i, id_ in enumerate(hits)]}})
+
+    words = (
+        "+retriever.headers={X-Tenant: golden}",
+        "+retriever.secret_headers={Authorization: SEARCH_AUTHORIZATION}",
+    )
+    with fake_api(elastic) as api:
+        url = f"retriever.base_url={api.url}"
+        assert main(["--config-dir=own", "retriever=elastic", url, *words, *DATASET]) == 0
+        searches = [asked for asked in api.asked if asked.path == "/articles/_search"]
+    assert sorted(asked.body["query"]["match"]["text"] for asked in searches) == ["ferries", "ships"]
+    assert all(asked.body["size"] == 3 for asked in searches)
+    assert {(asked.headers["X-Tenant"], asked.headers["Authorization"]) for asked in searches} == {
+        ("golden", "Bearer s3cr3t-token")
+    }
+    found = result(here)
+    assert found.of("RR").tolist() == [1, 0.5]
+    kept = [file for file in here.rglob("*") if file.is_file()]
+    assert not [file for file in kept if b"s3cr3t" in file.read_bytes()]
+
+
+def test_a_query_that_the_api_refuses_is_an_error_and_one_that_refuses_all_fails_the_run(here: Path) -> None:
+    no = Answer({"detail": "no"}, 400)
+    words = (
+        "retriever=http",
+        "retriever.method=GET",
+        "retriever.request={q: 'text:({query})'}",
+        "retriever.score=null",
+    )
+    answers = {"text:(ships)": Answer({"results": [{"item_id": "d1"}]})}
+    with fake_api(lambda asked: answers.get(asked.parameters["q"][0], no)) as api:
+        assert main([*words, f"retriever.base_url={api.url}", *DATASET]) == 0
+    found = result(here)
+    assert found.queries.statuses == ["pass", "error"]
+    assert "HTTP 400" in found.queries.errors[1]
+    with fake_api(lambda _: no) as api:
+        assert main([*words, f"retriever.base_url={api.url}", *DATASET]) == 1
