@@ -15,9 +15,10 @@ from runner.config.objects import ConfigError
 from runner.lookup import Named, as_typed
 from runner.result import Result, load, save
 from runner.tracking.fetching import Runs
+from runner.tracking.logged import Sweep, this_time
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import Sweep, Tracker, this_time
+from runner.tracking.tracker import Tracker
 from tests.reports.factory import result
 from tests.test_golden_report import query, report
 
@@ -67,6 +68,19 @@ def test_a_degraded_result_fails_the_gate_and_an_identical_one_passes(run: Run) 
     assert "gate passed: 5 of 5 rules hold" in out
 
 
+def test_a_drop_that_may_be_noise_is_told_though_no_rule_is_violated(run: Run, here: Path) -> None:
+    """One query of thirty loses all that it had."""
+    good = result("good")
+    scores = good.scores.copy()
+    scores[:, 0] = 0
+    save(replace(good, name="unlucky", scores=scores), here / "unlucky")
+    out, _ = run("compare", "baseline=good", "candidate=unlucky")
+    assert "gate passed: 5 of 5 rules hold" in out
+    told = " ".join(out.partition("gate passed")[2].split())
+    assert "unlucky: nDCG@10 fell by 0.0" in told
+    assert "more than 0.01 (p = 1.000), which may be noise" in told
+
+
 @pytest.mark.parametrize("columns", [60, 100])
 def test_no_line_is_longer_than_there_is_room_for_and_no_word_is_broken(
     run: Run, columns: int, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +126,14 @@ def test_reports_are_compared_by_search_type(run: Run, here: Path) -> None:
     assert "choose one: baseline=several.json@bm25, baseline=several.json@vector" in err
     _, err = run("compare", "baseline=several.json@bm52", "candidate=single.json", code=2)
     assert "no such search type; did you mean bm25?" in err
+
+
+def test_a_report_of_nothing_passes_no_gate(run: Run, here: Path) -> None:
+    reports(here)
+    (here / "nothing.json").write_text('{"run_id": "r", "config": {"top_k_values": [1]}, "results_by_search_type": {}}')
+    for one, other in (("single", "nothing"), ("nothing", "single")):
+        _, err = run("compare", f"baseline={one}.json", f"candidate={other}.json", code=2)
+        assert "nothing.json: has no results of any search type" in err
 
 
 def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -> None:

@@ -218,6 +218,10 @@ def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
         (report(query("q1", {"a": "high"}, ["a"], retrieved_scores=[1.0, 2.0])), "1 items with 2 scores"),
         (report(query("q1", {"a": "high"}, ["a"]), top_k_values=[]), "top_k_values"),
         (report({"query_id": "q1"}), "query_text"),
+        (
+            {"run_id": "r", "config": {"top_k_values": [1]}, "results_by_search_type": {}},
+            "no results of any search type",
+        ),
     ],
 )
 def test_a_malformed_report_is_refused_in_a_line_that_names_the_place(

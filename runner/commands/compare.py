@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettin
         console.show_table(tables.gate_table([check for check in checks if check.violated]), "Violations")
         console.line(f"\n{tables.gate_verdict(checks)}")
         for check in checks:
-            if check.violated or check.too_few:
+            if check.violated or not math.isnan(check.p):  # a drop that was tested is a larger one than is allowed
                 console.paragraph(check.told(), indent=2)
 
 
