@@ -6,6 +6,7 @@ It knows nothing of what was graded, or by whom.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ def spread(grades: Sequence[Sequence[float]]) -> float | None:
 def earlier_grades(path: str) -> dict[str, float]:
     """Read grades by question from a file with `query_id` and `grade`: JSONL, CSV, or an earlier `grades.parquet`.
 
-    Of several grades of a question it is the mean; null ones are left out. Raises `ValueError`.
+    Of several grades of a question it is the mean; null ones are left out. Raises `ValueError`, also for a file without
+    any grade.
     """
     file, grades = Path(path).expanduser(), dict[str, list[float]]()
     try:
@@ -83,6 +85,8 @@ def earlier_grades(path: str) -> dict[str, float]:
                 grades.setdefault(str(row["query_id"]), []).append(float(str(row["grade"])))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: cannot be read as grades ({error})") from None
+    if not grades:
+        raise ValueError(f"{path}: has no grade to compare with; it is read as JSONL, CSV or Parquet, by its ending")
     return {query: float(np.mean(values)) for query, values in grades.items()}
 
 
@@ -94,8 +98,8 @@ def _rows(file: Path) -> Sequence[Mapping[str, object]]:
         return rows
     text = file.read_text(encoding="utf-8-sig")
     if file.suffix in (".jsonl", ".ndjson"):
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]  # a text may have other line breaks
         if not all(isinstance(row, dict) for row in rows):
             raise ValueError("a line is not a JSON object")
         return rows
-    return list(csv.DictReader(text.splitlines()))
+    return list(csv.DictReader(io.StringIO(text, newline="")))

@@ -62,6 +62,31 @@ def test_earlier_grades_are_read(tmp_path: Path, name: str, content: str) -> Non
     assert earlier_grades(str(tmp_path / name)) == {"q1": 8, "2": 4}
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "g.jsonl",
+            '{"query_id": "q1", "grade": 8, "reasoning": "one\u2028two\x85three"}\r\n{"query_id": 2, "grade": 4}',
+        ),
+        ("g.csv", 'query_id,grade,reasoning\nq1,8,"one\u2028two\nthree"\n2,4,\n'),
+    ],
+)
+def test_the_words_beside_earlier_grades_may_have_any_line_break(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    assert earlier_grades(str(tmp_path / name)) == {"q1": 8, "2": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("g.json", '[{"query_id": "q1", "grade": 8}]'), ("g.csv", ""), ("g.csv", "query_id,grade\nq1,\n")],
+)
+def test_a_file_without_a_grade_is_no_reference(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match="has no grade to compare with"):
+        earlier_grades(str(tmp_path / name))
+
+
 def test_several_earlier_grades_of_a_question_are_averaged(tmp_path: Path) -> None:
     (tmp_path / "g.csv").write_text("query_id,grade\nq1,8\nq1,5\n")
     assert earlier_grades(str(tmp_path / "g.csv")) == {"q1": 6.5}
