@@ -18,8 +18,8 @@ from retrievers.store import Store
 from runner.analysis.failures import Lexicon
 from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings
 from runner.analysis.inspection_rankings import Findability, findability, golds_of
-from runner.analysis.inspection_texts import word_counts
 from runner.datasets.base import Dataset, Queries
+from runner.datasets.duplicates import Shingled, word_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,12 @@ def inspect(
 ) -> Inspection:
     """Inspect a dataset, given what retrievers found in it by name, and the queries of its other splits by theirs."""
     lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
-    found = findability(dataset, texts, rankings, settings.cutoff, settings.near_duplicate, settings.like_gold, lexicon)
+    shingled = Shingled.of(texts)
+    found = findability(
+        dataset, shingled, rankings, settings.cutoff, settings.near_duplicate, settings.like_gold, lexicon
+    )
     gold_overlap, chance_overlap = _overlaps(dataset, lexicon, settings)
-    words = {"documents": word_counts(texts), "queries": word_counts(dataset.queries.texts)}
+    words = {"documents": shingled.words, "queries": word_counts(dataset.queries.texts)}
     if dataset.whole is not None:
         words["chunks"] = word_counts(dataset.corpus.contents())
     golds = dataset.judgments.golds(len(dataset.queries))
@@ -76,7 +79,7 @@ def inspect(
         chance_overlap=chance_overlap,
         found=found,
         lacking=list(_lacking(dataset, others)),
-        findings=findings(dataset, texts, others, words, gold_overlap, found, settings),
+        findings=findings(dataset, texts, shingled, others, words, gold_overlap, found, settings),
     )
 
 

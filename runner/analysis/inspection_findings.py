@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.analysis.inspection_rankings import Findability, golds_of
 from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
-from runner.datasets.duplicates import groups
+from runner.datasets.duplicates import Shingled, groups
 
 WRONG, DOUBTFUL, OF_NOTE = "wrong", "doubtful", "of note"
 GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
@@ -73,6 +73,7 @@ class Finding:
 def findings(
     dataset: Dataset,
     texts: Sequence[str],
+    shingled: Shingled,
     others: Mapping[str, Queries],
     words: Mapping[str, NDArray[np.int64]],
     overlap: NDArray[np.float64],
@@ -81,12 +82,12 @@ def findings(
 ) -> list[Finding]:
     """Return what is the matter, worst first; of what is as grave, what affects the larger share.
 
-    `texts` are those of the documents, with their titles.
+    `texts` are those of the documents, with their titles, and `shingled` the same.
     """
     told = [
         *_of_judgments(dataset, settings),
         *_of_queries(dataset, others, words["queries"], settings),
-        *_of_documents(dataset, texts, words, settings),
+        *_of_documents(dataset, texts, shingled, words, settings),
         *_of_overlap(dataset, texts, overlap, settings),
         *_of_rankings(dataset, texts, found, settings),
     ]
@@ -171,7 +172,11 @@ def _of_queries(
 
 
 def _of_documents(
-    dataset: Dataset, texts: Sequence[str], words: Mapping[str, NDArray[np.int64]], settings: InspectionSettings
+    dataset: Dataset,
+    texts: Sequence[str],
+    shingled: Shingled,
+    words: Mapping[str, NDArray[np.int64]],
+    settings: InspectionSettings,
 ) -> Iterator[Finding]:
     documents, n = dataset.documents, len(texts)
     blank = np.flatnonzero(words["documents"] == 0).tolist()
@@ -181,7 +186,7 @@ def _of_documents(
             "Take them out, or look at how they were read.",
             [{"document": documents.ids[i]} for i in blank[: settings.examples]],
         )  # fmt: skip
-    alike = [group for group in groups(texts, settings.near_duplicate) if words["documents"][group[0]]]
+    alike = [group for group in shingled.groups(settings.near_duplicate) if words["documents"][group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
         yield Finding(

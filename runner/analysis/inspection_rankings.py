@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from retrievers.base import Rankings
 from runner.analysis.failures import Lexicon
-from runner.analysis.inspection_texts import plain
 from runner.datasets.base import Dataset
 from runner.datasets.duplicates import Shingled
 from runner.metrics.measures import parse
@@ -99,14 +98,14 @@ def golds_of(dataset: Dataset, query: int) -> list[int]:
 
 def findability(
     dataset: Dataset,
-    texts: Sequence[str],
+    shingled: Shingled,
     rankings: Mapping[str, Rankings],
     cutoff: int,
     near_duplicate: float,
     like_gold: float,
     lexicon: Lexicon,
 ) -> Findability:
-    """Read off rankings what they tell of a dataset, whose documents are `texts`, with their titles."""
+    """Read off rankings what they tell of a dataset, whose documents are `shingled`, with their titles."""
     n = len(dataset.queries)
     grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
@@ -114,7 +113,7 @@ def findability(
     first = [grader.grade(each).first for each in rankings.values()]
     first_gold = np.where(np.isinf(first), 0, first).astype(np.int64).reshape(len(rankings), n)
     success, judged = ([mean[str(measure)] for mean in means] for measure in measures)
-    suspicious = _suspicious(dataset, texts, rankings, first_gold, near_duplicate, like_gold, lexicon)
+    suspicious = _suspicious(dataset, shingled, rankings, first_gold, near_duplicate, like_gold, lexicon)
     return Findability(
         names=list(rankings),
         depth=max((each.depth for each in rankings.values()), default=0),
@@ -129,7 +128,7 @@ def findability(
 
 def _suspicious(
     dataset: Dataset,
-    texts: Sequence[str],
+    shingled: Shingled,
     rankings: Mapping[str, Rankings],
     first_gold: NDArray[np.int64],
     near_duplicate: float,
@@ -149,11 +148,10 @@ def _suspicious(
             continue
         judged, golds = judged_of(dataset, query), golds_of(dataset, query)
         likeness = lexicon.meaning.likeness([ids[d] for d in agreed], [ids[d] for d in golds])
-        shingled = Shingled.of([texts[d] for d in (*agreed, *golds)])
         for i, document in enumerate(agreed):
-            similar = [shingled.similarity(i, len(agreed) + j) for j in range(len(golds))]
+            similar = [shingled.similarity(document, gold) for gold in golds]
             nearest = int(np.argmax(similar))
-            copied = similar[nearest] >= near_duplicate and bool(plain(texts[document]))  # no copy where no words are
+            copied = similar[nearest] >= near_duplicate and shingled.words[document] > 0  # no copy where no words are
             if copied or likeness[i] >= like_gold:
                 yield Suspicion(
                     query, document, golds[nearest], votes[document], len(rankings), similar[nearest],

@@ -1,4 +1,4 @@
-"""What can be told of texts alone: how long they are, which are copies of one another, or within one another.
+"""What can be told of texts alone: which are copies of one another, or within one another.
 
 Knows nothing of judgments or retrievers.
 """
@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from runner.datasets.duplicates import WORDS, Shingled
 
 LEAST_WORDS = 4
 """How many words a query has at least that is called copied: fewer stand in many a text by chance."""
-
-
-def word_counts(texts: Iterable[str]) -> NDArray[np.int64]:
-    """Return how many words each text has (n)."""
-    return np.array([len(WORDS.tokens(text)) for text in texts], dtype=np.int64)
 
 
 def plain(text: str) -> str:

@@ -7,10 +7,9 @@ containment of documents): the Jaccard index, always exact. It knows nothing of 
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, pairwise
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
+from retrievers.words import numbered
 
 SIZE = 3
 """How many words a shingle has."""
@@ -51,27 +51,24 @@ class Shingled:
     """Texts as sets of shingles: numbers, each text's in rising order, from `starts[i]` to `starts[i + 1]`.
 
     The rarer a shingle is among the texts, the lower its number. A text of fewer words than a shingle has is one, and
-    so is a text without words, which is the copy of any other.
+    so is a text without words, which is the copy of any other. `words` (n) is how many words each text has.
     """
 
     shingles: NDArray[np.int64]
     starts: NDArray[np.int64]
+    words: NDArray[np.int64]
 
     @staticmethod
     def of(texts: Iterable[str], size: int = SIZE) -> Shingled:
         """Cut texts into shingles of `size` words, whatever their case and punctuation."""
         known: defaultdict[str, int] = defaultdict(count(_PADDING + 1).__next__)
-        words = array("q")
-        lengths: list[int] = []
-        for text in texts:
-            numbers = [*map(known.__getitem__, WORDS.tokens(text))]
-            numbers += [_PADDING] * (size - len(numbers))
-            words.extend(numbers)
-            lengths.append(len(numbers))
-        windows = _windows(np.array(words, dtype=np.int64), len(known) + 1, size)
-        of_text = np.repeat(np.arange(len(lengths)), lengths)
+        words, n_words = _counted(texts, known.__getitem__)
+        missing = np.maximum(size - n_words, 0)
+        words = np.insert(words, np.repeat(np.cumsum(n_words), missing), _PADDING)
+        windows = _windows(words, len(known) + 1, size)
+        of_text = np.repeat(np.arange(len(n_words)), n_words + missing)
         inside = of_text[: len(windows)] == of_text[size - 1 :] if len(windows) else np.zeros(0, dtype=np.bool_)
-        return _sets(of_text[: len(windows)][inside], windows[inside], len(lengths))
+        return Shingled(*_sets(of_text[: len(windows)][inside], windows[inside], len(n_words)), n_words)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -147,6 +144,18 @@ def most_alike(shingled: Shingled, text: int, others: Sequence[int]) -> float:
     return max((shingled.similarity(text, other) for other in others), default=0.0)
 
 
+def word_counts(texts: Iterable[str]) -> NDArray[np.int64]:
+    """Return how many words each text has (n)."""
+    return _counted(texts, lambda _: _PADDING)[1]
+
+
+def _counted(texts: Iterable[str], number: Callable[[str], int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the words of all texts, one text after the other, and how many each text has."""
+    chunks = [(chunk.terms, chunk.lengths) for chunk in numbered(texts, WORDS, number)]
+    nothing = np.zeros(0, dtype=np.int64)
+    return np.concatenate([nothing, *(c[0] for c in chunks)]), np.concatenate([nothing, *(c[1] for c in chunks)])
+
+
 def _windows(words: NDArray[np.int64], n_words: int, size: int) -> NDArray[np.int64]:
     """Return a number for each run of `size` words, the same for the same words."""
     windows, n_windows = words, n_words
@@ -159,8 +168,10 @@ def _windows(words: NDArray[np.int64], n_words: int, size: int) -> NDArray[np.in
     return windows
 
 
-def _sets(of_text: NDArray[np.int64], windows: NDArray[np.int64], n_texts: int) -> Shingled:
-    """Return each text's windows once, numbered by how many texts have them."""
+def _sets(
+    of_text: NDArray[np.int64], windows: NDArray[np.int64], n_texts: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each text's windows once, numbered by how many texts have them, and where each text's begin (n + 1)."""
     known, numbers = np.unique(windows, return_inverse=True)
     pairs = np.sort(of_text * max(len(known), 1) + numbers)
     new = np.ones(len(pairs), dtype=np.bool_)
@@ -173,4 +184,4 @@ def _sets(of_text: NDArray[np.int64], windows: NDArray[np.int64], n_texts: int) 
     starts = np.searchsorted(of_text, np.arange(n_texts + 1))
     for begin, end in pairwise(starts.tolist()):
         shingles[begin:end].sort()
-    return Shingled(shingles, starts)
+    return shingles, starts

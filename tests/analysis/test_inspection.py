@@ -19,9 +19,10 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings
-from runner.analysis.inspection_texts import contained, copied_queries, plain, word_counts
+from runner.analysis.inspection_texts import contained, copied_queries, plain
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw, Source, assemble
 from runner.datasets.chunking import Chunking, Tokens, Whole
+from runner.datasets.duplicates import word_counts
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 from tests.test_docs import chapters, documented, page
