@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import orjson
 import pytest
 
 from runner.__main__ import main
-from tests.test_docs import DIR, write
+from tests.test_docs import DIR, FILE, blocks, chapters, page, write
 
 CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")
 
@@ -53,6 +54,30 @@ def test_the_other_splits_of_a_folder_are_looked_at(here: Path) -> None:
     assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 0
     findings = {f["name"]: f for f in orjson.loads((here / "out/inspection.json").read_bytes())["findings"]}
     assert findings["leakage from train"]["count"] == 1
+
+
+def test_other_splits_are_in_files_of_other_formats_as_documented(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chapter = chapters(page("docs/datasets.md"))["Splits"]
+    (files,), (recipe,) = blocks(chapter, "text"), blocks(chapter, "sh")
+    write(here, dict(FILE.findall(files)))
+    command = recipe.replace("\\\n", " ").splitlines()[0].removeprefix("python -m runner ")
+    assert main([*shlex.split(command), *CHEAP]) == 0
+    read = orjson.loads((here / "inspected/inspection.json").read_bytes())
+    assert {f["name"]: f["count"] for f in read["findings"]}["leakage from train"] == 1
+    assert "no other splits" not in capsys.readouterr().err
+
+
+def test_a_split_that_cannot_be_read_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here, {**DIR, "DIR/qrels/train.tsv": "gone\td1\t1\n"})
+    assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 2
+    assert "error: the split train, which is looked at for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
+
+
+def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
+    assert main(["inspect", "dataset=golden", "output=2024", *CHEAP]) == 0
+    assert (here / "2024/inspection.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from runner.datasets.base import Dataset
 
 
-@settings(frozen=True, config={"extra": "forbid"})
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
 class ExportSettings:
     """What is written where: see `conf/export.yaml`."""
 
     format: Format
-    output: str = Field(min_length=1)
+    output: str = Field(min_length=1)  # a name may be a number
     overwrite: bool = False
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from runner.datasets.base import Queries, Source
 
 
-@settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
+@settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
 class InspectSettings:
     """What is inspected by what, and where that is written: see `conf/inspect.yaml`."""
 
     analyzer: Analyzer
     retrievers: Mapping[str, Retriever]
     inspection: InspectionSettings
-    output: str = Field(min_length=1)
+    output: str = Field(min_length=1)  # a name may be a number
 
 
 def main(cfg: DictConfig) -> int:
@@ -103,7 +103,13 @@ def _other_splits(source: Source) -> dict[str, Queries]:
     """Return the queries of the splits that are not inspected."""
     from dataclasses import replace
 
+    from runner.datasets.base import DatasetError
     from runner.datasets.chunking import Whole
 
-    others = [split for split in source.splits() if split != source.split]
-    return {split: replace(source, split=split, max_queries=None, chunking=Whole()).load().queries for split in others}
+    found = {}
+    for split in (split for split in source.splits() if split != source.split):
+        try:
+            found[split] = replace(source, split=split, max_queries=None, chunking=Whole()).load().queries
+        except DatasetError as error:
+            raise DatasetError(f"the split {split}, which is looked at for leakage: {error}") from None
+    return found

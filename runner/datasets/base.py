@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus, RetrieverError
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking, Whole
+from runner.datasets.splits import SPLIT, splits_of
 
 
 class DatasetError(ValueError):
@@ -157,8 +158,8 @@ class Source(ABC):
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
     `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
     (they can never be found), or drop them, and with them the queries that are left with no gold document. `chunking`
-    is how documents are cut into what is searched. Where `golden` is true, the documents' metadata are for reading, and
-    evaluations leave a golden report.
+    is how documents are cut into what is searched. Any path may have `{split}` in it, in the place of which `split` is
+    read. Where `golden` is true, the documents' metadata are for reading, and evaluations leave a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -176,8 +177,18 @@ class Source(ABC):
         """Read the files."""
 
     def splits(self) -> Sequence[str]:
-        """Return the splits that there are to choose from; none where `split` is but a name."""
-        return ()
+        """Return the splits that there are to choose from; none where `split` is but a name.
+
+        They are those of which all is there that paths with `{split}` in them name, and which no other setting does.
+        """
+        if not self._of_splits:
+            return ()
+        others = {Path(path) for path in self._texts.values()}
+        found = (
+            {name for name in splits_of(path) if Path(path.replace(SPLIT, name)) not in others}
+            for path in self._of_splits.values()
+        )
+        return sorted(set.intersection(*found))
 
     @property
     def origin(self) -> str:
@@ -186,10 +197,31 @@ class Source(ABC):
 
     def load(self) -> Dataset:
         """Read the files, check them, and return a dataset; raises `DatasetError`."""
+        source = self._of_its_split()
         try:
-            return assemble(self, self.read()).chunked(self.chunking)
+            return assemble(source, source.read()).chunked(self.chunking)
         except RetrieverError as error:
-            raise DatasetError(f"{self.origin}: {error}") from None
+            raise DatasetError(f"{source.origin}: {error}") from None
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """Return the settings of the format that are text, by name."""
+        common = {each.name for each in fields(Source)}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in common}
+        return {name: value for name, value in own.items() if isinstance(value, str)}
+
+    @property
+    def _of_splits(self) -> dict[str, str]:
+        """Return those of them that are different ones for each split."""
+        return {name: path for name, path in self._texts.items() if SPLIT in path}
+
+    def _of_its_split(self) -> Self:
+        """Return the same settings with paths to the files of the split; raises `DatasetError` where there are none."""
+        if self._of_splits and self.split not in (there := self.splits()):
+            path, has = next(iter(self._of_splits.values())), ", ".join(there) or "none"
+            raise DatasetError(f"dataset.split: there is no split {self.split!r} for {path}; there are {has}")
+        paths: dict[str, Any] = {name: path.replace(SPLIT, self.split) for name, path in self._of_splits.items()}
+        return replace(self, **paths) if paths else self
 
 
 Table = TypeVar("Table", Corpus, Queries)

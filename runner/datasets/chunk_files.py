@@ -6,7 +6,7 @@ It knows nothing of how chunks are cut or of what is made of them.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -94,15 +94,21 @@ def check_chunks(path: Path) -> None:
 
 
 def _check_fields(record: Record) -> None:
-    absent = next((name for name in ("doc_id", "chunk_id") if name not in record.fields), None)
-    if absent is None and not any(name in record.fields for name in TEXT_FIELDS):
+    if missing := _missing(record.fields):
+        raise record.fault(missing)
+
+
+def _missing(there: Collection[str]) -> str:
+    """Say which of the fields of a chunk is missing, "" for none."""
+    absent = next((name for name in ("doc_id", "chunk_id") if name not in there), None)
+    if absent is None and not any(name in there for name in TEXT_FIELDS):
         absent = TEXT_FIELDS[0]
-    if absent is not None:
-        has = ", ".join(record.fields) or "no fields"
-        raise record.fault(
-            f"{absent!r} is missing; there are {has}: a chunk has doc_id, chunk_id, and its text as "
-            f"{' or '.join(TEXT_FIELDS)}; whole documents are taken from a folder of Markdown or text"
-        )
+    if absent is None:
+        return ""
+    return (
+        f"{absent!r} is missing; there are {', '.join(there) or 'no fields'}: a chunk has doc_id, chunk_id, and its "
+        f"text as {' or '.join(TEXT_FIELDS)}; whole documents are taken from a folder of Markdown or text"
+    )
 
 
 def _vector(record: Record) -> NDArray[np.float32]:
@@ -169,6 +175,8 @@ def _parquet_rows(path: Path) -> Iterator[Record]:
 
     try:
         table = parquet.ParquetFile(path)
+        if missing := _missing(table.schema_arrow.names):
+            raise DatasetError(f"{path}: {missing}")
         wanted = {"doc_id", "chunk_id", "title", *TEXT_FIELDS, *VECTOR_FIELDS}
         columns = [name for name in table.schema_arrow.names if name in wanted]
         rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(_ROWS, columns=columns))

@@ -47,6 +47,9 @@ class Mined(Source):
         if not rows:
             raise DatasetError(f"dataset.path: {path} has no rows: nothing that was mined was worth keeping")
         metadata = [_object(row, "metadata") for row in rows]
+        for row, about in zip(rows, metadata, strict=True):
+            if about.get("verdict") == "rejected" and not any(positive for _, positive in _contexts(row)):
+                raise row.fault("it was rejected and has no gold, which makes nothing no right answer: leave it out")
         kinds = [str(about.get(self.type_field or _TYPE) or "") for about in metadata]
         if self.type_field and not any(kinds):
             raise DatasetError(f"dataset.type_field: no row of {path} has {self.type_field!r} in its metadata")
@@ -88,9 +91,9 @@ def _qrels(identifier: str, row: Record) -> Iterator[Qrel]:
 
 
 def _contexts(row: Record) -> Iterator[tuple[Record, bool]]:
-    """Yield the contexts of a row, and whether they are positive."""
+    """Yield the contexts of a row, and whether they are positive: a row without these is none, not one for nothing."""
     for name, positive in (("positive_ctxs", True), ("negative_ctxs", False)):
-        listed = row.fields.get(name) or []
+        listed = row.value(name) if positive else row.fields.get(name) or []
         if not isinstance(listed, list) or not all(isinstance(context, dict) for context in listed):
             raise row.fault(f"{name!r} is not a list of contexts, each with its 'fqn' and 'text'")
         for number, context in enumerate(listed, start=1):

@@ -1,7 +1,8 @@
 """Markdown to sections: where its headings are, and which text is under each.
 
 Headings are those of CommonMark that documents are made of: `#` to `######`, and one line underlined with `=` or `-`.
-What stands in front matter, in a fenced block or in a comment is text. It knows nothing of chunks.
+What stands in front matter, in a fenced block, in a comment or in <pre> and the like is text. It knows nothing of
+chunks.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)??(\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"(---|\+\+\+)[ \t]*\r?\n"
+    r"(?![ \t]*\r?\n(?!\s*[\"']?[\w-]+[\"']?[ \t]*[:=]))"  # a blank line and no key: that was a rule
+    r"(.*?\n)??(\1|\.\.\.)[ \t]*(?:\r?\n|\Z)",
+    re.DOTALL,
+)
 _TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(?P<quote>[\"']?)(.+?)(?P=quote)[ \t]*\r?$", re.MULTILINE)
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_COMMENT, _COMMENT_END = re.compile(r" {0,3}<!--"), "-->"
+_RAW = re.compile(r" {0,3}<(!--|(?:pre|script|style|textarea)(?=[\s>]|\Z))", re.IGNORECASE)
+_COMMENT_END, _RAW_END = re.compile("-->"), re.compile(r"</(?:pre|script|style|textarea)>", re.IGNORECASE)
 _NUMBERED = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _PARAGRAPH = re.compile(r" {0,3}(?![ >|<#]|[-*+][ \t]|\d+[.)][ \t]|[-*_ ]+$)\S")
@@ -62,7 +69,8 @@ def title_of(text: str) -> str:
 
 def _headings(text: str) -> Iterator[_Heading]:
     front = _FRONT_MATTER.match(text)
-    fence, in_comment, paragraph = "", False, list[re.Match[str]]()
+    fence, paragraph = "", list[re.Match[str]]()
+    raw_end: re.Pattern[str] | None = None
     for line in _LINE.finditer(text, front.end() if front else 0):
         said = line[0].rstrip("\r\n")
         mark = _FENCE.match(said)
@@ -70,8 +78,10 @@ def _headings(text: str) -> Iterator[_Heading]:
             ends = mark and mark[1].startswith(fence) and not said[mark.end() :].strip()
             fence = "" if ends else fence
             continue
-        if in_comment or _COMMENT.match(said):
-            in_comment, paragraph = _COMMENT_END not in said, []
+        if not raw_end and (raw := _RAW.match(said)):
+            raw_end = _COMMENT_END if raw[1] == "!--" else _RAW_END
+        if raw_end:
+            raw_end, paragraph = None if raw_end.search(said) else raw_end, []
             continue
         numbered, underline = _NUMBERED.match(said), _UNDERLINE.match(said)
         if numbered:

@@ -176,6 +176,14 @@ def test_sections_make_up_all_of_a_text() -> None:
         ("<!-- was -->\n# Is", "Is"),
         ("```\n<!--\n```\n# Is", "Is"),
         ("<!--\n# Was", ""),
+        ("<pre>\n# a comment of a shell\n</pre>\n# Is", "Is"),
+        ("<SCRIPT src=x></script>\n# Is", "Is"),
+        ("<style>\n# no --> end\n</style>\n# Is", "Is"),
+        ("<prelude>\n# Is", "Is"),
+        ("---\n\n# A slide\n\n---\nmore", "A slide"),
+        ("---\n\ntitle: T\n---\n# No", "T"),
+        ("# Old\r\r## Mac\rtext", "Old"),
+        ("Over\r====\rtext", "Over"),
     ],
 )
 def test_the_title_is_what_front_matter_says_or_the_first_heading(text: str, title: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from runner.datasets.beir import Beir
 from runner.datasets.chunking import DOCUMENT, Tokens
 from runner.datasets.exporting import Exported, Format, export
 from runner.datasets.golden_json import GoldenJson
-from tests.test_docs import FILE, blocks, chapters, page, write
 
 QRELS: list[Format] = ["beir", "trec", "jsonl"]
 FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]
@@ -313,18 +311,13 @@ def test_what_is_told_can_be_typed_whatever_the_folder_is_called(
     assert main(["export", *shlex.split(told), "format=beir", "output=again"]) == 0
 
 
-def test_splits_are_joined_as_documented(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chapter = chapters(page("docs/datasets.md"))["Splits"]
-    (files,), (recipe,) = blocks(chapter, "text"), blocks(chapter, "shell")
-    write(here, dict(FILE.findall(files)))
-    for line in recipe.replace("\\\n", " ").splitlines():
-        if line.startswith("python -m runner "):
-            assert main(shlex.split(line.removeprefix("python -m runner "))) == 0
-        else:
-            subprocess.run(["/bin/sh", "-c", line], check=True)
-    assert "1 of 1 queries are copies or" in capsys.readouterr().out
-    splits = [Beir(path="joined", split=split).load() for split in ("test", "train")]
-    assert [list(dataset.queries.ids) for dataset in splits] == [["q1"], ["t1", "t2"]]
+def test_a_folder_may_be_called_by_a_number_and_is_told_so_that_it_is_read_again(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "dataset=golden", "format=jsonl", "output=2024"]) == 0
+    told = capsys.readouterr().out.partition("read it with: ")[2]
+    assert main(["export", *shlex.split(told), "format=beir", "output=20250101"]) == 0
+    assert {path.name for path in here.iterdir()} >= {"2024", "20250101"}
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_even_to_be_overwritten(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_rows_of_no_suite_have_no_type(path: Path) -> None:
     ("change", "message"),
     [
         ({"metadata": 1}, "mined.jsonl:1: 'metadata' is not a JSON object"),
+        ({"positive_ctxs": None}, "mined.jsonl:1: 'positive_ctxs' is not a list of contexts"),
         ({"positive_ctxs": {"fqn": "x"}}, "mined.jsonl:1: 'positive_ctxs' is not a list of contexts"),
         ({"positive_ctxs": [{"text": "x"}]}, "mined.jsonl:1, positive_ctxs 1: 'fqn' is missing"),
         (
@@ -87,6 +88,28 @@ def test_a_fault_is_named_with_its_place(path: Path, change: dict[str, Any], mes
     write(path, [ROW | change])
     with pytest.raises(DatasetError, match=re.escape(message)):
         Mined(path=str(path)).load()
+
+
+def test_a_row_has_nothing_as_its_right_answer_only_where_it_says_so(path: Path) -> None:
+    write(path, [ROW | {"positive_ctxs": []}])
+    assert Mined(path=str(path)).load().judgments.golds(1).tolist() == [0]
+    write(path, [{name: value for name, value in ROW.items() if name != "positive_ctxs"}])
+    with pytest.raises(DatasetError, match=r"mined.jsonl:1: 'positive_ctxs' is missing; there are id, .*, metadata"):
+        Mined(path=str(path)).load()
+
+
+def test_a_question_that_was_rejected_for_want_of_gold_is_none_without_an_answer(path: Path) -> None:
+    rejected = {"metadata": {"verdict": "rejected"}}
+    write(path, [ROW | rejected])
+    assert Mined(path=str(path)).load().judgments.golds(1).tolist() == [2]
+    write(path, [ROW, ROW | rejected | {"id": "two", "positive_ctxs": []}])
+    with pytest.raises(DatasetError, match=r"mined.jsonl:2: it was rejected and has no gold"):
+        Mined(path=str(path)).load()
+
+
+def test_negatives_may_be_left_out(path: Path) -> None:
+    write(path, [{name: value for name, value in ROW.items() if name != "negative_ctxs"}])
+    assert Mined(path=str(path)).load().judgments.grades.tolist() == [2, 1]
 
 
 def test_a_missing_corpus_is_not_silently_another(path: Path, tmp_path: Path) -> None:

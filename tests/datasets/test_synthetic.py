@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from runner.datasets.base import DatasetError
 from runner.datasets.chunking import Tokens
@@ -111,6 +113,13 @@ def test_a_line_that_is_wrong_is_named(path: Path, change: dict[str, Any], messa
     write(path, [{**QUERIES[0], **change}])
     with pytest.raises(DatasetError, match=message):
         Synthetic(path=str(path)).load()
+
+
+def test_a_table_that_has_no_chunks_says_which_columns_it_has(path: Path, tmp_path: Path) -> None:
+    table = tmp_path / "documents.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist([{"id": "ferry", "text": "It leaves at noon."}]), table)
+    with pytest.raises(DatasetError, match=r"documents.parquet: 'doc_id' is missing; there are id, text: a chunk has"):
+        Synthetic(path=str(path), corpus=str(table)).load()
 
 
 def test_documents_that_are_expected_are_a_list(path: Path) -> None:

@@ -1,0 +1,20 @@
+"""Paths that are of one split: `{split}` stands in them for its name. It knows nothing of what the files hold."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+
+SPLIT = "{split}"
+"""What stands in a path for the name of a split, which has no dot and no slash."""
+
+
+def splits_of(path: str) -> set[str]:
+    """Return the splits for which a path names a file or a folder that is there, packed or not."""
+    whole = Path(path).expanduser()
+    begin, *others = map(re.escape, str(whole).split(SPLIT))
+    named = re.compile(begin + "([^/.]+)" + r"\1".join(others) + r"(?:\.gz)?")
+    pattern = "*".join(map(glob.escape, str(whole.relative_to(whole.anchor)).split(SPLIT)))
+    there = map(str, Path(whole.anchor).glob(f"{pattern}*"))
+    return {found[1] for place in there if (found := named.fullmatch(place))}
