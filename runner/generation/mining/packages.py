@@ -144,13 +144,10 @@ class _Walk:
 
     def _member(self, module: ModuleType, name: str, exported: bool) -> Any:  # noqa: ANN401 (any object)
         """Return what a public name of a module is, if it is of this package, else None."""
-        try:
-            thing = getattr(module, name)
-        except Exception:
-            return None  # exported, and not there
+        thing = _read(module, name)
         if inspect.ismodule(thing) or not callable(thing):
-            return None
-        home = getattr(thing, "__module__", None)
+            return None  # or it is exported, and not there
+        home = _read(thing, "__module__")
         if isinstance(home, str):
             of_it = home == self.package or home.startswith(f"{self.package}.")
             return thing if of_it and (exported or inspect.isclass(thing) or inspect.isroutine(thing)) else None
@@ -163,20 +160,28 @@ def _imported(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
+def _read(thing: object, name: str, default: object = None) -> Any:  # noqa: ANN401 (any object)
+    """Return an attribute, or a default where there is none: to look for it may run code that fails in its own way."""
+    try:
+        return getattr(thing, name, default)
+    except Exception:
+        return default
+
+
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
 
 
 def _called(thing: object, names: Sequence[str]) -> str:
     """Return the name under which an object was defined, if that is one of its names, else the shortest."""
-    defined = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
+    defined = f"{_read(thing, '__module__')}.{_read(thing, '__qualname__')}"
     return defined if defined in names else min(names, key=lambda name: (name.count("."), name))
 
 
 def _methods(owner: str, thing: type, known: set[int]) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield the public methods that a class has of its own, each object once."""
     for name, member in sorted(vars(thing).items()):
-        method = getattr(member, "__func__", member)
+        method = _read(member, "__func__", member)
         if not name.startswith("_") and inspect.isroutine(method) and id(method) not in known:
             known.add(id(method))
             yield f"{owner}.{name}", method, [f"{owner}.{name}"]
@@ -184,7 +189,7 @@ def _methods(owner: str, thing: type, known: set[int]) -> Iterator[tuple[str, An
 
 def _target(called: str, thing: Any, names: Sequence[str]) -> Target:  # noqa: ANN401 (any object)
     kind = "MODULE" if inspect.ismodule(thing) else "CLASS" if inspect.isclass(thing) else "METHOD"
-    docstring = getattr(thing, "__doc__", None)
+    docstring = _read(thing, "__doc__")
     if not isinstance(docstring, str) or docstring == type(thing).__doc__:  # an instance has its class's
         docstring = ""
     aliases = tuple(sorted(set(names) - {called}))
@@ -196,7 +201,27 @@ def _signature(called: str, thing: Any) -> str:  # noqa: ANN401 (any object)
     if inspect.ismodule(thing):
         return ""
     try:
-        parameters = re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(thing)))
+        signature = inspect.signature(thing)
+        ordered = [p.replace(default=_in_order(p.default)) for p in signature.parameters.values()]
+        parameters = re.sub(r" at 0x[0-9a-f]+", "", str(signature.replace(parameters=ordered)))
     except Exception:  # written in C, or by someone who redefined what a signature is
         return ""
     return f"{'class' if inspect.isclass(thing) else 'def'} {called.rpartition('.')[2]}{parameters}"
+
+
+def _in_order(default: object) -> object:
+    """Return what is written as a default value is, but with the elements of a set in order."""
+    if not isinstance(default, (set, frozenset)) or not default:
+        return default
+    elements = f"{{{', '.join(sorted(map(repr, default)))}}}"
+    return _Written(elements if isinstance(default, set) else f"frozenset({elements})")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A value as it is written."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text

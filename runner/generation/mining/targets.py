@@ -173,17 +173,22 @@ def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
 def _target(record: files.Record) -> Target:
     fields = record.fields
     signatures = (_text(fields, name) for name in ("signature", "constructor_signature"))
-    aliases = fields.get("aliases") or []
-    if not isinstance(aliases, list):
-        raise record.fault(f"'aliases' is {aliases!r}, not a list")
+    members = (member for name in ("properties", "methods") for member in _listed(record, name))
     return Target(
         id=record.identifier("id", "fqn"),
         kind=_text(fields, "type"),
         signature="\n".join(filter(None, signatures)),
         docstring=_text(fields, "docstring"),
-        members="\n".join(_member(member) for name in ("properties", "methods") for member in fields.get(name) or []),
-        aliases=tuple(str(alias) for alias in aliases),
+        members="\n".join(map(_member, members)),
+        aliases=tuple(map(str, _listed(record, "aliases"))),
     )
+
+
+def _listed(record: files.Record, name: str) -> list[Any]:
+    listed = record.fields.get(name) or []
+    if not isinstance(listed, list):
+        raise record.fault(f"{name!r} is {listed!r:.60}, not a list")
+    return listed
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

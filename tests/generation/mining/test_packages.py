@@ -84,10 +84,38 @@ def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
     ]
 
 
+def test_what_fails_in_its_own_way_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pretendkit/lazy.py").write_text(
+        "class Lazy:\n"
+        "    def __getattr__(self, name):\n"
+        "        raise RuntimeError('no driver')\n"
+        "    def __call__(self): ...\n"
+        "class Card:\n"
+        '    """A card. It has a driver that is not there, and a method all the same."""\n'
+        "    driver = Lazy()\n"
+        "    def play(self): ...\n"
+        "card = Lazy()\n"
+        "__all__ = ['Card', 'card']\n"
+    )
+    targets = targets_of("pretendkit", ["tests"], methods=True)
+    assert {"pretendkit.lazy.Card", "pretendkit.lazy.Card.play"} <= {target.id for target in targets.all}
+    assert "pretendkit.lazy.Card.driver" not in {target.id for target in targets.all}
+
+
 def test_signatures_are_the_same_in_every_process() -> None:
     texts = {target.id: target.signature for target in targets_of("pretendkit", ["tests"], methods=True).all}
     assert texts["pretendkit.area"] == "def area(side: int = 1) -> int"
     assert texts["pretendkit.shapes.Square.grow"] == "def grow(self, by: object = <object object>) -> None"
+
+
+def test_sets_of_a_signature_are_written_in_order(tmp_path: Path) -> None:
+    (tmp_path / "pretendkit/sets.py").write_text(
+        "def one(some: set = {'f', 'e', 'd', 'c', 'b', 'a'}, rest=frozenset('321'), no=set(), last: int = 1): ...\n"
+    )
+    texts = {target.id: target.signature for target in targets_of("pretendkit", ["tests"], methods=True).all}
+    assert texts["pretendkit.sets.one"] == (
+        "def one(some: set = {'a', 'b', 'c', 'd', 'e', 'f'}, rest=frozenset({'1', '2', '3'}), no=set(), last: int = 1)"
+    )
 
 
 def test_methods_are_targets_only_if_wanted() -> None:

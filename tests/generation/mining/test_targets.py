@@ -80,6 +80,8 @@ def test_twins_are_one_document_under_the_first_id(tmp_path: Path) -> None:
         ("other: 1", "targets.yaml: there is no list of targets"),
         ("- id: a\n- name: b", "targets.yaml, target 2: 'id' or 'fqn' is missing; there are name"),
         ("- id: a\n  aliases: b", "targets.yaml, target 1: 'aliases' is 'b', not a list"),
+        ("- id: a\n  methods: 5", "targets.yaml, target 1: 'methods' is 5, not a list"),
+        ("- id: a\n  properties: one", "targets.yaml, target 1: 'properties' is 'one', not a list"),
         ("- id: a\n  - b", "targets.yaml:2: not valid YAML"),
         ("- one", "targets.yaml, target 1: 'one' is not a JSON object"),
     ],
