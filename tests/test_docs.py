@@ -153,6 +153,36 @@ def test_the_documented_place_of_the_contract_exists() -> None:
     assert hasattr(contract, found[1])
 
 
+FORMAT = chapters(page("docs/datasets.md"))["A format of your own"]
+
+
+@pytest.fixture
+def formatted(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a working directory with the page's format, as a module and its YAML, and a file to read."""
+    (code,), (config,), (files,) = (blocks(FORMAT, language) for language in ("python", "yaml", "text"))
+    write(here, {"your_format.py": code, "FOLDER/dataset/faq.yaml": config, **dict(FILE.findall(files))})
+    monkeypatch.syspath_prepend(here)
+    yield here
+    sys.modules.pop("your_format", None)
+
+
+@pytest.mark.usefixtures("formatted")
+@pytest.mark.parametrize(
+    ("setting", "code", "told"),
+    [
+        ("", 0, "faq (test): 2 documents, 2 queries"),
+        ("chunking=tokens chunking.size=4", 0, "2 documents in 4 chunks"),
+        ("dataset.path=faqs.txt", 2, "dataset.path: faqs.txt"),
+    ],
+)
+def test_the_documented_format_is_read_from_outside(
+    setting: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (command,) = blocks(FORMAT, "console")
+    assert run(command.removeprefix("python -m runner"), setting) == code
+    assert told in "".join(capsys.readouterr())
+
+
 def documented(chapter: str) -> dict[str, Any]:
     """Return the settings in a chapter's table, each with its default."""
     return {
