@@ -18,6 +18,7 @@ from mlflow.tracking import MlflowClient
 from runner.__main__ import INTERRUPTED, USER_MISTAKE, main
 from runner.agents import evaluation, formats
 from runner.agents.events.document import load_events
+from runner.agents.kept import Kept, keeping
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import trajectory, world, write_run
 
@@ -87,7 +88,14 @@ def test_runs_become_artifacts_a_summary_and_reports(first: tuple[Path, str]) ->
     expected = {
         f"{c}/{t}.retrieval_{what}.json" for c in ("baseline", "mcp") for t in tasks for what in ("events", "metrics")
     }
-    whole = {"artifacts.jsonl", "report.html", "report.json", "report.md", "run_retrieval_summary.json"}
+    whole = {
+        "artifacts.jsonl",
+        "artifacts.lock",
+        "report.html",
+        "report.json",
+        "report.md",
+        "run_retrieval_summary.json",
+    }
     assert set(content(out)) == expected | whole
     metrics = read(out / "mcp" / "task-000.retrieval_metrics.json")
     assert metrics["file_level_metrics"]["file_recall"] == 1.0
@@ -129,6 +137,38 @@ def test_what_is_there_is_not_made_again_unless_its_files_changed(again: Path, e
     evaluated.clear()
     assert main([*SILENT, "shell=false", "resume=false"]) == 0
     assert len(evaluated) == 8
+
+
+def test_a_kill_between_a_run_s_files_and_its_artifact_does_not_mix_two_settings(
+    again: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(again / "out")
+
+    def killed(self: Kept, name: str, inputs: str, made: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "add", killed)
+        assert main([word for word in SILENT if word != "tasks=tasks"]) == INTERRUPTED
+    (changed,) = [name for name, now in content(again / "out").items() if now != before[name] and "events" in name]
+    assert main(SILENT) == 0
+    assert content(again / "out")[changed] == before[changed]
+
+
+def test_two_commands_do_not_write_into_one_folder_at_once(again: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(again / "out")
+    with keeping(again / "out"):
+        assert main([*SILENT, "resume=false"]) == USER_MISTAKE
+    assert "output=out: another command is writing there; wait until it has ended" in capsys.readouterr().err
+    assert content(again / "out") == before
+    assert main(SILENT) == 0
+
+
+def test_a_report_that_cannot_be_written_is_one_line(again: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (again / "out" / "report.md").unlink()
+    (again / "out" / "report.md").mkdir()
+    assert main(SILENT) == USER_MISTAKE
+    assert "error: output=out: cannot be written (Is a directory)" in capsys.readouterr().err
 
 
 def test_after_an_interrupt_the_same_command_goes_on(
@@ -211,8 +251,34 @@ def test_a_configuration_is_logged_again_only_where_something_is_new(
     shutil.rmtree(here / "mlruns" / "artifacts" / first["baseline"])  # as of a run that was deleted
     assert main(LOGGED) == 0
     assert sorted(run.info.run_name for run in runs(here)) == ["baseline", "baseline", "mcp", "mcp"]
-    assert main([*LOGGED, "metrics.test=t"]) == 0  # which the report that goes with a run tells
-    assert len(runs(here)) == 6
+    for asked in ("metrics.test=t", "baseline=mcp", "timelines=1"):  # which the report that goes with a run tells
+        before = len(runs(here))
+        assert main([*LOGGED, asked]) == 0
+        assert len(runs(here)) == before + 2
+
+
+def test_a_run_that_was_deleted_is_logged_again(tracking: Tracking, here: Path) -> None:
+    assert main(LOGGED) == 0
+    (mcp,) = [run for run in runs(here) if run.info.run_name == "mcp"]
+    MlflowClient(f"sqlite:///{here}/mlruns/mlflow.db").delete_run(mcp.info.run_id)
+    assert main(LOGGED) == 0
+    (again,) = [run for run in runs(here) if run.info.run_name == "mcp"]
+    assert again.info.run_id != mcp.info.run_id
+    assert len(runs(here)) == 2
+
+
+@pytest.mark.parametrize(
+    "record", ["[]", '{"mcp": 1, "baseline": {"run": 1, "of": 2}}', '{"mcp": {"ru', "\xff", "null"]
+)
+def test_a_record_of_what_was_logged_that_is_damaged_is_told_and_made_anew(
+    tracking: Tracking, here: Path, record: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(LOGGED) == 0
+    (here / "out" / "logged.json").write_text(record, encoding="latin-1")
+    assert main(LOGGED) == 0
+    assert "out/logged.json: is damaged, and does not tell what was logged" in " ".join(capsys.readouterr().err.split())
+    assert len(runs(here)) == 4
+    assert read(here / "out" / "logged.json").keys() == {"baseline", "mcp"}
 
 
 def test_without_ground_truth_there_is_a_report_and_nothing_to_log(

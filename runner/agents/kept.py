@@ -7,34 +7,38 @@ how one is made.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
+from filelock import FileLock, Timeout
 
 from retrievers.store import fingerprint
 from runner.agents.measures.stages import Artifact
+from runner.config.objects import ConfigError
 
-FILE = "artifacts.jsonl"
+FILE, LOCK = "artifacts.jsonl", "artifacts.lock"
 
 
 class Kept(Mapping[str, dict[str, Any]]):
     """The artifacts in a folder by their names, each with a hash of what it was made from.
 
     They are in the order in which they were added; one is read whenever it is asked for. A file that is there is taken
-    up again, without the lines that a kill left torn. Raises `OSError` where it cannot be written.
+    up again, without the lines that a kill left torn. Raises `ConfigError` where it cannot be written; see `keeping`.
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / FILE
+        self._folder, self._file = folder, folder / FILE
         self._places: dict[str, tuple[str, int]] = {}
         self._end = 0
-        with self._file.open("a+b") as file:
+        with writing(folder), self._file.open("a+b") as file:
             file.seek(0)
             for line in file:
-                if head := _head(line):
-                    self._places[head[0]] = head[1], self._end
+                name, inputs = _head(line)
+                self._places.pop(name, None)
+                if inputs is not None:
+                    self._places[name] = inputs, self._end
                 self._end += len(line)
             self._torn = self._end > 0 and not line.endswith(b"\n")
 
@@ -48,25 +52,36 @@ class Kept(Mapping[str, dict[str, Any]]):
 
     def add(self, name: str, inputs: str, made: Artifact) -> None:
         """Keep an artifact; one that had its name is forgotten."""
-        line = b"\n" * self._torn + orjson.dumps({"name": name, "inputs": inputs, "made": made}) + b"\n"
-        with self._file.open("ab") as file:
-            file.write(line)
-        self._places[name] = inputs, self._end + self._torn
-        self._end, self._torn = self._end + len(line), False
+        self._places[name] = inputs, self._append({"name": name, "inputs": inputs, "made": made})
+
+    def forget(self, name: str) -> None:
+        """Keep an artifact no more, as what it goes with is about to be made anew."""
+        if self._places.pop(name, None):
+            self._append({"name": name, "inputs": None, "made": {}})
 
     def settle(self, names: Collection[str]) -> None:
         """Leave only the artifacts of these names, in their order, and in the file nothing else."""
         new = self._file.with_suffix(".new")
         places: dict[str, tuple[str, int]] = {}
         end = 0
-        with self._file.open("rb") as old, new.open("wb") as file:
-            for name in names:
-                inputs, place = self._places[name]
-                old.seek(place)
-                places[name] = inputs, end
-                end += file.write(old.readline().rstrip(b"\n") + b"\n")
-        new.replace(self._file)
+        with writing(self._folder):
+            with self._file.open("rb") as old, new.open("wb") as file:
+                for name in names:
+                    inputs, place = self._places[name]
+                    old.seek(place)
+                    places[name] = inputs, end
+                    end += file.write(old.readline().rstrip(b"\n") + b"\n")
+            new.replace(self._file)
         self._places, self._end, self._torn = places, end, False
+
+    def _append(self, content: Mapping[str, Any]) -> int:
+        """Write a line, and return where it begins."""
+        place = self._end + self._torn
+        line = b"\n" * self._torn + orjson.dumps(content) + b"\n"
+        with writing(self._folder), self._file.open("ab") as file:
+            file.write(line)
+        self._end, self._torn = self._end + len(line), False
+        return place
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         """Read an artifact."""
@@ -85,11 +100,38 @@ class Kept(Mapping[str, dict[str, Any]]):
         return len(self._places)
 
 
-def _head(line: bytes) -> tuple[str, str] | None:
-    """Return name and inputs of a whole line."""
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise `ConfigError` for what cannot be written into a folder, or is written there by another process."""
+    try:
+        yield
+    except Timeout as error:
+        way_out = "wait until it has ended, or name another folder"
+        raise ConfigError(f"output={folder}: another command is writing there; {way_out}") from error
+    except OSError as error:
+        raise ConfigError(f"output={folder}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def keeping(folder: Path) -> Iterator[Kept]:
+    """Open what is kept in a folder, which is made, for this process alone.
+
+    Raises `ConfigError` where another process has it open, and where it cannot be written.
+    """
+    with ExitStack() as stack:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(folder / LOCK).acquire(timeout=0))
+        yield Kept(folder)
+
+
+def _head(line: bytes) -> tuple[str, str | None]:
+    """Return name and inputs of a line; inputs are None of an artifact that is forgotten, and of what is no line."""
     try:
         content = orjson.loads(line)
     except ValueError:
-        return None
-    whole = isinstance(content, Mapping) and isinstance(content.get("made"), Mapping)
-    return (content["name"], content["inputs"]) if whole and {"name", "inputs"} <= content.keys() else None
+        return "", None
+    match content:
+        case {"name": str(name), "inputs": str() | None as inputs, "made": {}}:
+            return name, inputs
+    return "", None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,23 +13,18 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from runner.agents.evaluation import Evaluation, Job, Reading
     from runner.agents.kept import Kept
-    from runner.agents.runs.layout import RunFolder
     from runner.agents.runs.tasks import Tasks
     from runner.metrics.settings import MetricSettings
     from runner.reports.traces.report import TraceReport
-    from runner.tracking.background import BackgroundTracker
 
 FAILED = 1
 """The exit code where something went wrong with a run, whatever it recorded; the others are reported."""
 
 _MOST_NAMED = 3  # of tasks that are not defined
-SUMMARY = "run_retrieval_summary.json"
-LOGGED = "logged.json"
-"""What was logged of each configuration: the run in MLflow, and a hash of all that it is of."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -47,14 +42,6 @@ class TraceSettings:
     workers: int | None = Field(default=None, ge=1)
     resume: bool = True
     log: bool = True
-
-
-@dataclass
-class Done:
-    """What came of runs: the artifacts, and what went wrong by the names of those of which there is none."""
-
-    kept: Kept
-    failures: dict[str, str]
 
 
 def main(cfg: DictConfig) -> int:
@@ -92,8 +79,9 @@ def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
 
 
 def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks) -> int:
-    from runner.agents.evaluation import Evaluation, jobs_of
+    from runner.agents.evaluation import Evaluation
     from runner.agents.events.document import load_events
+    from runner.agents.kept import keeping
     from runner.config.objects import ConfigError, build
     from runner.reports import console
     from runner.reports.traces.comparisons import verdicts
@@ -107,20 +95,22 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
     if not wanted.output:
         raise ConfigError("output: is required; name a folder for events, metrics and reports with output=FOLDER")
     output = Path(wanted.output)
-    with console.Working("looking for runs"):
-        runs = _runs(Path(str(wanted.path)), output, tasks)
-        jobs = list(jobs_of(runs, reading))
-    baseline = _baseline(wanted.baseline, runs)
-    evaluation, kept = Evaluation(reading, output), _kept(output)
-    _note_undefined(runs, wanted.tasks)
-    with BackgroundTracker(build(config["tracking"], "tracking")) if wanted.log else nullcontext() as tracker:
+    jobs = _jobs(Path(str(wanted.path)), output, tasks, reading)
+    baseline = _baseline(wanted.baseline, {job.run.provenance.config_name for job in jobs})
+    evaluation = Evaluation(reading, output)
+    with (
+        keeping(output) as kept,
+        BackgroundTracker(build(config["tracking"], "tracking")) if wanted.log else nullcontext() as tracker,
+    ):
+        _note_undefined(jobs, wanted.tasks)
         if tracker:
             tracker.start()
-        done = _work(jobs, evaluation, kept, wanted)
+        failures = _work(jobs, evaluation, kept, wanted)
+        del jobs  # of ten thousand runs they take more memory than all that is told of them
         with console.Working("report"):
             report = trace_report(
-                done.kept,
-                done.failures,
+                kept,
+                failures,
                 baseline,
                 lambda name: load_events(evaluation.files(name)[0]),
                 wanted.timelines,
@@ -135,9 +125,11 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
             console.paragraph(note)
         console.show_table(failures_table(report), "Failed")
         if tracker:
-            _log(tracker, done.kept, report, metrics, files, wanted, output / LOGGED)
+            from runner.agent_tracking import log
+
+            log(tracker, report, kept, metrics, _asked(wanted, baseline), files, output, wanted.resume)
     console.line(f"report: {output / 'report.html'}")
-    return FAILED if done.failures else 0
+    return FAILED if failures else 0
 
 
 def _settings(config: Mapping[str, Any]) -> TraceSettings:
@@ -151,57 +143,59 @@ def _settings(config: Mapping[str, Any]) -> TraceSettings:
     return made
 
 
-def _kept(output: Path) -> Kept:
-    """Return what is there already; raises `ConfigError` where nothing can be written."""
-    from runner.agents.kept import Kept
-    from runner.config.objects import ConfigError
-
-    try:
-        return Kept(output)
-    except OSError as error:
-        raise ConfigError(f"output={output}: cannot be written ({error.strerror or error})") from error
+def _asked(wanted: TraceSettings, baseline: str) -> dict[str, str]:
+    """Return the settings that decide what is told of a run, but for the metrics."""
+    said = {"path": wanted.path, "tasks": wanted.tasks, "tools": wanted.tools, "shell": str(wanted.shell).lower()}
+    said |= {"baseline": baseline, "timelines": str(wanted.timelines)}
+    return {key: value for key, value in said.items() if value is not None}
 
 
-def _runs(path: Path, output: Path, tasks: Tasks) -> list[RunFolder]:
+def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]:
+    """Return the runs in a folder, but for what lies in the output."""
+    from runner.agents.evaluation import jobs_of
     from runner.agents.runs.layout import runs_in
     from runner.config.objects import ConfigError
+    from runner.reports import console
 
     own = output.resolve()
-    found = [*runs_in(path, tasks)]
-    runs = [run for run in found if not run.folder.resolve().is_relative_to(own)]
-    if found and not runs:
+    with console.Working("looking for runs"):
+        found = [*runs_in(path, tasks)]
+        jobs = [*jobs_of((run for run in found if not run.folder.resolve().is_relative_to(own)), reading)]
+    if found and not jobs:
         raise ConfigError(f"output={output}: holds the runs of path={path}; name another folder")
-    if not runs:
+    if not jobs:
         raise ConfigError(f"path={path}: holds no run of an agent, such as a folder with agent/trajectory.json")
-    return runs
+    return jobs
 
 
-def _note_undefined(runs: Sequence[RunFolder], where: str | None) -> None:
+def _note_undefined(jobs: Sequence[Job], where: str | None) -> None:
     """Say which tasks have no definition, without which nothing tells what should be found."""
     from runner.reports import console
 
-    undefined = sorted({run.provenance.task_name for run in runs if not run.tasks})
+    undefined = sorted({job.run.provenance.task_name for job in jobs if not job.run.tasks})
     if not undefined:
         return
-    n = len({run.provenance.task_name for run in runs})
+    n = len({job.run.provenance.task_name for job in jobs})
     some = ", ".join(undefined[:_MOST_NAMED]) + ", ..." * (len(undefined) > _MOST_NAMED)
     by = "without tasks=FOLDER" if where is None else f"in tasks={where}, where a task's folder has its name"
     console.note(f"not measured: {len(undefined):,} of {n:,} tasks are not defined {by}: {some}")
 
 
-def _baseline(named: str | None, runs: Sequence[RunFolder]) -> str:
+def _baseline(named: str | None, configurations: Collection[str]) -> str:
     """Return the configuration that others are compared with; raises `ConfigError` for one that there is not."""
     from runner.config.objects import ConfigError, suggestion
     from runner.reports.traces.report import baseline_among
 
-    configurations = {run.provenance.config_name for run in runs}
     if named is not None and named not in configurations:
         raise ConfigError(f"baseline={named}: no such configuration; {suggestion(named, configurations)}")
     return baseline_among(configurations) if named is None else named
 
 
-def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: TraceSettings) -> Done:
-    """Evaluate the runs that are not evaluated yet; whatever goes wrong with one costs no other."""
+def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: TraceSettings) -> dict[str, str]:
+    """Evaluate the runs that are not evaluated yet; whatever goes wrong with one costs no other.
+
+    Return by the names of runs of which there is no artifact what went wrong.
+    """
     from runner.agents.workers import each
     from runner.processes import processors
     from runner.reports import console
@@ -209,7 +203,13 @@ def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: Trace
     todo = [job for job in jobs if not (wanted.resume and _is_done(job, evaluation, kept))]
     failures: dict[str, str] = {}
     workers = min(wanted.workers or processors(), max(1, len(todo)))
-    results = each(evaluation, todo, workers)
+
+    def taken() -> Iterator[Job]:
+        for job in todo:
+            kept.forget(job.run.artifact)  # a kill may leave files of this time beside what was made last time
+            yield job
+
+    results = each(evaluation, taken(), workers)
     try:
         with console.Working("starting"):  # which takes its time, and says nothing of how long the rest will take
             first = list(islice(results, 1))
@@ -224,7 +224,7 @@ def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: Trace
         console.note("what is done is kept: the same command goes on")
         raise
     kept.settle([job.run.artifact for job in jobs if job.run.artifact not in failures])
-    return Done(kept, failures)
+    return failures
 
 
 def _is_done(job: Job, evaluation: Evaluation, kept: Kept) -> bool:
@@ -234,76 +234,17 @@ def _is_done(job: Job, evaluation: Evaluation, kept: Kept) -> bool:
 
 def _write(output: Path, report: TraceReport) -> dict[str, str]:
     """Write the reports, and return those that go with each configuration in MLflow."""
+    from runner.agents.kept import writing
+    from runner.agents.measures import summary
     from runner.reports.traces.markdown import trace_markdown
     from runner.reports.traces.page import trace_page
     from runner.reports.traces.report import report_json, summary_json
 
     files = {"report.md": trace_markdown(report), "report.html": trace_page(report)}
-    (output / SUMMARY).write_bytes(summary_json(report))
-    with (output / "report.json").open("wb") as file:
-        file.writelines(report_json(report))
-    for name, text in files.items():
-        (output / name).write_text(text, encoding="utf-8")
+    with writing(output):
+        (output / summary.FILE).write_bytes(summary_json(report))
+        with (output / "report.json").open("wb") as file:
+            file.writelines(report_json(report))
+        for name, text in files.items():
+            (output / name).write_text(text, encoding="utf-8")
     return files
-
-
-def _log(
-    tracker: BackgroundTracker,
-    kept: Kept,
-    report: TraceReport,
-    metrics: MetricSettings,
-    files: Mapping[str, str],
-    wanted: TraceSettings,
-    record: Path,
-) -> None:
-    """Log each configuration that has ground truth as an evaluation of its tasks, once: as long as it is the same."""
-    import json
-
-    from retrievers.store import fingerprint
-    from runner.agent_results import result_of
-    from runner.reports import console
-    from runner.reports.traces.report import configuration_json
-    from runner.result import ResultError
-    from runner.tracking.record import Finished
-
-    read = {"path": wanted.path, "tasks": wanted.tasks, "tools": wanted.tools, "shell": str(wanted.shell).lower()}
-    names: dict[str, list[str]] = {}
-    for name in sorted(report.tasks):
-        names.setdefault(report.tasks[name]["provenance"]["config_name"], []).append(name)
-    before = _read_record(record) if wanted.resume else {}
-    logged: dict[str, dict[str, str]] = {}
-    for name in report.summary["by_configuration"]:
-        same = fingerprint(kept.fingerprint(names[name]), repr(asdict(metrics)), repr(tracker.tracking), repr(read))
-        if before.get(name, {}).get("of") == same and Path(before[name]["folder"]).exists():
-            logged[name] = before[name]
-            console.line(f"run: {logged[name]['run']} ({name}; nothing is new)")
-            continue
-        try:
-            result = result_of(name, (kept[each] for each in names[name]), metrics)
-        except ResultError as error:
-            console.note(f"not logged: {error}")
-            continue
-        parameters = {
-            "retriever": name,
-            **{f"agent.{key}": str(value) for key, value in result.config["agent"].items()},
-            **{f"traces.{key}": value for key, value in read.items() if value is not None},
-        }
-        own = {**files, SUMMARY: configuration_json(report, name).decode()}
-        (run,) = tracker.ask("log", [Finished(result, parameters, own)])
-        logged[name] = {"run": run.id, "folder": str(run.folder or ""), "of": same}
-        record.write_text(json.dumps({**before, **logged}, indent=2), encoding="utf-8")  # Ctrl-C logs none again
-        console.line(f"run: {run.id} ({name})")
-    record.write_text(json.dumps(logged, indent=2), encoding="utf-8")
-    pairs = [(logged.get(each["baseline_config"]), logged.get(each["other_config"])) for each in report.comparisons]
-    for first, other in [(first, other) for first, other in pairs if first and other][:1]:
-        console.line(f"compare: python -m runner compare baseline={first['run']} candidate={other['run']}")
-
-
-def _read_record(file: Path) -> dict[str, dict[str, str]]:
-    import json
-
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # nothing was logged, or nobody knows what
-        return {}
-    return {name: each for name, each in content.items() if {"run", "folder", "of"} <= each.keys()}

@@ -18,8 +18,9 @@ from runner.agents.measures.figures import MEASURES, OUTCOMES, PROBES, SIZES, Fl
 from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION, Artifact
 from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
 
-Described = Mapping[str, float | int | None]
+FILE = "run_retrieval_summary.json"
 
+Described = Mapping[str, float | int | None]
 
 _OF_A_RUN = ("file_recall", "mrr", "map_score", "ndcg@10", "context_efficiency", "reward", "cost", "seconds")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from runner.agents.runs.outcomes import Records, agent_of, model_of
@@ -19,10 +19,11 @@ _STAGES = ("staging", "official")
 _SHELVES = ("archive", "_raw")  # within a stage, above the runs
 _CONTAINERS = {"runs", "trials", "studies", "results", "benchmarks", "tasks", *_STAGES, *_SHELVES}
 _BATCH = re.compile(r"\d{4}-\d{2}-\d{2}_+\d{2}-\d{2}-\d{2}")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _REPEAT = re.compile(r"(?:rep|repeat|attempt|trial|seed)[-_]?\d+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Whose run a trace is of: the fields of the event schema's section of this name."""
 
@@ -72,13 +73,19 @@ def provenance_of(folder: Path, records: Records, tasks: Tasks) -> tuple[Provena
         trial_name=None if trial == task_name else trial,
         model=model_of(records),
     )
-    return provenance, folders
+    return _printable(provenance), folders
 
 
 def is_task_place(folder: Path) -> bool:
     """Say whether a folder lies where `runs/{staging,official}/<run>/<config>/` has those of tasks."""
     below = _below_stage(folder.absolute().parts)
     return len(below) == 3 and not _BATCH.fullmatch(below[2])
+
+
+def _printable(said: Provenance) -> Provenance:
+    """Return it without what a folder's name may have and a table's line may not: ends of lines, bytes of no text."""
+    names = {key: _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", name) for key, name in asdict(said).items() if name}
+    return replace(said, **names)
 
 
 def _position(folder: Path) -> _Position:

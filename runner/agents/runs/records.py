@@ -5,7 +5,6 @@ It knows nothing of what they mean.
 
 from __future__ import annotations
 
-import math
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,9 @@ import orjson
 
 LARGEST_BYTES = 16 * 2**20
 """What describes a task or a run takes kilobytes; a file larger than this is something else."""
+
+LARGEST_NUMBER = 2**53
+"""Beyond it counts are not exact, and what is computed with other figures ends as infinity."""
 
 
 class Unusable(ValueError):
@@ -67,8 +69,8 @@ def text_within(value: object, *path: str) -> str | None:
 
 
 def number_within(value: object, *path: str) -> float | None:
-    """Return a finite number that lies in objects within objects, None where there is none."""
+    """Return a number that lies in objects within objects, None where there is none, or one that measures nothing."""
     found = within(value, *path)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
-    return float(found) if math.isfinite(found) else None
+    return float(found) if abs(found) <= LARGEST_NUMBER else None

@@ -72,6 +72,14 @@ def test_a_result_of_harbor_tells_task_suite_and_model(tmp_path: Path) -> None:
     )
 
 
+def test_names_that_would_break_a_line_are_told_without_that(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "official" / "a\nb" / "mcp\t\u2028x" / os.fsdecode(b"t\xff \xf0\x9f\x98\x80")
+    (told,) = found(run(folder, "agent/trajectory.json"))
+    said = told.provenance
+    assert (said.run_id, said.config_name, said.task_name) == ("a\ufffdb", "mcp\ufffd\ufffdx", "t\ufffd \U0001f600")
+    assert told.folder == folder
+
+
 def test_the_shelves_of_a_stage_are_no_runs(tmp_path: Path) -> None:
     run(tmp_path / "runs/official/archive/run_a/mcp/t-1", "trajectory.json")
     assert found(tmp_path)[0].provenance == Provenance("run_a", "t-1", "mcp", "unknown")

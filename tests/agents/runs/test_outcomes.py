@@ -57,6 +57,13 @@ def test_a_harness_that_counted_nothing_says_nothing_of_cost_and_tokens(tmp_path
     assert (told.cost, told.tokens, told.reward) == (None, None, 0.0)
 
 
+def test_a_number_that_measures_nothing_is_none(tmp_path: Path) -> None:
+    told = outcome_in(written(tmp_path, result={"input_tokens": 1e300}, task_metrics={"input_tokens": 7}))
+    assert told.tokens == 7
+    beyond = {"input_tokens": 2**63, "reward": 1e308, "cost_usd": 1e308, "duration_seconds": -1e308}
+    assert outcome_in(written(tmp_path / "alone", result=beyond)) == Outcome()
+
+
 def test_tokens_that_cost_nothing_cost_zero(tmp_path: Path) -> None:
     usage = {"total_input_tokens": 5, "total_output_tokens": 1, "cost_usd": 0.0}
     told = outcome_in(written(tmp_path, results={"tool_usage": usage}))
