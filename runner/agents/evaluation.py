@@ -57,7 +57,7 @@ class Reading:
         return fingerprint(_code(), str(self.shell), *own)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What something is made from, by a hash of its files' names, sizes and times, and the newest of these times."""
 
@@ -65,7 +65,7 @@ class Inputs:
     newest_ns: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """A run to evaluate, and from what; `definition` is what of that defines its task."""
 

@@ -7,6 +7,7 @@ nothing differs, and where fewer than two queries count. Knows nothing of measur
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,6 +77,14 @@ def p_values(differences: Floats, test: Test, permutations: int = 10000, seed: i
     return resampling(differences, permutations, seed)
 
 
+def fewest_queries(test: Test, alpha: float) -> int:
+    """Return how many queries it takes for a test to find any difference significant, however large that is.
+
+    A test of flipped signs, which the one of signed ranks is too, has no p-value below 2 in 2 ** queries.
+    """
+    return math.floor(1 - math.log2(alpha)) + 1 if test in ("permutation", "wilcoxon") else 2
+
+
 def permutation_test(differences: Floats, resamples: int = 10000, seed: int = 0) -> Floats:
     """Return the p-values of paired differences (m x queries) under random flips of their signs (m).
 
@@ -131,7 +140,7 @@ def _resampled_means(rows: Floats, resamples: int, seed: int) -> Iterator[tuple[
     present = (~np.isnan(rows)).astype(np.float64)
     filled, means = np.nan_to_num(rows), moments(rows)[1]
     for start, size in _blocks(resamples, n):
-        times = _times_drawn(n, size, seed, start)
+        times = _times_drawn(n, size, seed, start).astype(np.float64)
         with _single_threaded():
             sums, counts = filled @ times, np.float64(n) if present.all() else present @ times
         block = np.repeat(means[:, None], size, axis=1)
@@ -155,12 +164,15 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@lru_cache(maxsize=8)  # a sweep asks for the same ones again and again
-def _times_drawn(n: int, resamples: int, seed: int, start: int) -> Floats:
-    """Return how often each of n queries is in each of a block of resamples (n x resamples)."""
+@lru_cache(maxsize=16)  # of a megabyte at most; a sweep asks for the same ones again and again
+def _times_drawn(n: int, resamples: int, seed: int, start: int) -> NDArray[np.uint8]:
+    """Return how often each of n queries is in each of a block of resamples (n x resamples).
+
+    A count beyond 255 takes that many draws of one query among more than 255, which has a chance of 1 in 256!.
+    """
     drawn = np.random.default_rng([seed, start]).integers(0, max(n, 1), size=(n, resamples))
     cells = (drawn * resamples + np.arange(resamples)).ravel()
-    return np.bincount(cells, minlength=n * resamples).reshape(n, resamples).astype(np.float64)
+    return np.bincount(cells, minlength=n * resamples).reshape(n, resamples).astype(np.uint8)
 
 
 def _extreme(flips: NDArray[np.integer], differences: Floats, least: Floats) -> NDArray[np.int64]:

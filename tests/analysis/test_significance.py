@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 from runner.analysis.significance import (
     bootstrap_interval,
     bootstrap_test,
+    fewest_queries,
     moments,
     p_values,
     paired,
@@ -131,6 +132,14 @@ def test_no_test_finds_a_difference_where_there_is_none_or_too_little_is_known(t
     single = np.where(np.arange(30) == 7, 0.5, np.nan)[None]
     for rows in (nothing, unknown, single, nothing[:, :3], np.empty((1, 0))):
         assert p_values(rows, test, 200).tolist() == [1]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.25, 0.05, 0.01])
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+def test_fewer_queries_than_a_test_of_signs_takes_are_never_significant(test: Test, alpha: float) -> None:
+    n = fewest_queries(test, alpha)
+    assert p_values(np.ones((1, n)), test)[0] < alpha
+    assert p_values(np.ones((1, n - 1)), test)[0] >= alpha
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -7,12 +7,13 @@ proof of what caused them. Knows nothing of how tasks are matched, or of how a f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from runner.agents.long_json import Lazy
 from runner.agents.measures.figures import FIGURES, OUTCOMES, columns
 from runner.agents.measures.matched import Trial, match, trial
 from runner.agents.measures.stages import Artifact
@@ -20,7 +21,7 @@ from runner.agents.measures.summary import described
 from runner.analysis.comparison import compare
 from runner.analysis.corrections import correct
 from runner.analysis.effects import queries_needed
-from runner.analysis.significance import Floats, paired
+from runner.analysis.significance import Floats, fewest_queries, paired
 from runner.metrics.settings import MetricSettings
 
 _COUNTABLE = 2**53  # of pairs: beyond it, JSON has no integers
@@ -95,7 +96,7 @@ def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: Metri
         "reason": None,
         **head,
         "deltas": {name: of for family in families for name, of in family.items()},
-        "per_task": [_pair(*pair) for pair in zip(matched.baseline, matched.other, strict=True)],
+        "per_task": _pairs(matched.baseline, matched.other),
     }
 
 
@@ -116,6 +117,7 @@ def _deltas(
         resamples=settings.resamples,
     )
     needed = queries_needed(found.differences, found.deviations, settings.alpha)
+    needed = np.maximum(needed, fewest_queries(settings.test, settings.alpha))
     deltas: dict[str, dict[str, Any]] = {
         name: {"computable": False, "reason": _too_few(n)} for name, n in zip(names, counts.tolist(), strict=True)
     }
@@ -150,10 +152,18 @@ def _sure(p_value: float, tests: int, settings: MetricSettings) -> dict[str, Any
     }
 
 
-def _pair(baseline: Trial, other: Trial) -> dict[str, Any]:
-    pairs = np.stack([baseline.figures, other.figures, other.figures - baseline.figures], axis=1)[_PLACES]
-    values = (None if math.isnan(value) else value for value in pairs.ravel().tolist())
-    return {"task_name": baseline.task, **dict(zip(_PAIRED, values, strict=True))}
+def _pairs(baseline: Sequence[Trial], other: Sequence[Trial]) -> Lazy:
+    """Return what each task came to on both sides, kept as a row of numbers: there may be ten thousand."""
+    first, second = (np.stack([each.figures[_PLACES] for each in side]) for side in (baseline, other))
+    rows = np.stack([first, second, second - first], axis=2).reshape(len(baseline), -1)
+    tasks = [each.task for each in baseline]
+
+    def made() -> Iterator[dict[str, Any]]:
+        for task, row in zip(tasks, rows, strict=True):
+            values = (None if math.isnan(value) else value for value in row.tolist())
+            yield {"task_name": task, **dict(zip(_PAIRED, values, strict=True))}
+
+    return Lazy(made)
 
 
 def _config(trials: Iterable[Trial]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from runner.agents.long_json import Lazy
 from runner.agents.measures.rankings import ranked
 from runner.agents.measures.taxonomy import labels, slices
 from runner.agents.measures.trail import Trail, trail_of
@@ -154,4 +155,6 @@ def rounded(value: Any) -> Any:  # noqa: ANN401 (any JSON)
         return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(each) for each in value]
+    if isinstance(value, Lazy):
+        return Lazy(lambda: map(rounded, value))
     return value

@@ -38,7 +38,7 @@ _NOT_ENTERED = {"verifier", "retrieval_events"}  # what judged a run, what was m
 _LONGEST_NAME = 200  # leaves room for what is added, within the 255 bytes of a file's name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunFolder:
     """One run of an agent: where its trace is and whose it is.
 

@@ -74,8 +74,8 @@ def test_differences_are_other_less_baseline_with_their_spread_and_an_exact_test
     assert delta["p_value"] == pytest.approx(exact(differences))
     assert (delta["higher"], delta["same"], delta["lower"]) == (3, 1, 1)
     assert found["deltas"]["file_recall"]["mean_delta"] == 0.5
-    assert found["per_task"][0]["task_name"] == "t"
-    assert found["per_task"][0]["reward_delta"] == 1
+    first = next(iter(found["per_task"]))
+    assert (first["task_name"], first["reward_delta"]) == ("t", 1)
     assert (found["baseline_config"], found["other_config"], found["n_matched_tasks"]) == ("baseline", "mcp", 5)
 
 
@@ -163,6 +163,14 @@ def test_it_is_said_how_many_pairs_it_takes_to_see_such_a_difference() -> None:
     assert wanted[2] is None
 
 
+def test_no_fewer_pairs_are_needed_than_the_test_takes_to_find_anything() -> None:
+    before, after = dict.fromkeys("tuv", 0.0), dict.fromkeys("tuv", 1.0)
+    sides = side("baseline", before, "a.py"), [side("mcp", after, "b.py")]
+    (by_flips,) = comparisons(*sides)
+    (by_t,) = comparisons(*sides, test="t")
+    assert [each["deltas"]["reward"]["pairs_needed"] for each in (by_flips, by_t)] == [6, 2]
+
+
 def test_tasks_without_gold_are_matched_and_not_measured() -> None:
     rewards = {"t": 0.0, "u": 0.5, "v": 1.0}
     unmeasured = [done(task, gold=(), config_name="mcp", reward=1.0, model="m") for task in rewards]
@@ -177,7 +185,7 @@ def test_a_figure_that_too_few_pairs_have_is_not_computable_and_no_0() -> None:
     (found,) = comparisons(side("baseline", rewards, "a.py"), [side("mcp", rewards, "a.py")])
     assert found["deltas"]["cost"] == {"computable": False, "reason": "insufficient_matched_tasks (n=0, need >= 3)"}
     assert found["deltas"].keys() == {*COMPARED}
-    assert found["per_task"][0]["cost_delta"] is None
+    assert [pair["cost_delta"] for pair in found["per_task"]] == [None] * 3
 
 
 SIDES = st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=9)
@@ -191,7 +199,7 @@ def test_another_order_of_tasks_gives_the_same_bytes(
     few = {"resamples": 50, "permutations": 50}
     (found,) = comparisons(baseline, [other], **few)
     (shuffled,) = comparisons(chance.sample(baseline, len(baseline)), [chance.sample(other, len(other))], **few)
-    assert json.dumps(shuffled, allow_nan=False) == json.dumps(found, allow_nan=False)
+    assert json.dumps(shuffled, allow_nan=False, default=list) == json.dumps(found, allow_nan=False, default=list)
     paired = [*found["excluded"].values(), ["-"] * found["n_matched_tasks"]]
     names = {each["provenance"]["task_name"] for each in baseline}
     assert sum(map(len, paired)) + found["n_baseline_only"] == len(names)
