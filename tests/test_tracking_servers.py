@@ -27,15 +27,16 @@ from runner.__main__ import main
 from runner.config.objects import ConfigError
 from runner.result import Result, load
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import Sweep, sqlite_state
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import Sweep, Tracker, sqlite_state
+from runner.tracking.tracker import Tracker
 from tests.reports.factory import result as make_result
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
 SWEPT = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2)
 PASSWORD = "s3cr@t"
-PATIENCE = 180
+PATIENCE = 600
 STAMP = re.compile(r"eval_\d{8}_\d{6}")
 
 
@@ -111,7 +112,8 @@ def postgresql() -> Iterator[str]:
         folder, port = Path(name), _free_port()
         (folder / "password").write_text(PASSWORD)
         if root:
-            shutil.chown(folder, "postgres")
+            for place in (folder, folder / "password"):
+                shutil.chown(place, "postgres")
 
         def run(program: str, *arguments: str) -> None:
             command = [program, "--pgdata", f"{folder}/data", *arguments]

@@ -38,8 +38,8 @@ def test_the_time_to_wait_is_read_in_all_its_forms(headers: dict[str, str], seco
 
 
 def test_a_date_to_wait_for_is_read_against_the_clock() -> None:
-    after_s = fault_of(StatusError(503, None, {"retry-after": formatdate(time.time() + 30, usegmt=True)})).after_s
-    assert after_s is not None and 27 < after_s <= 30
+    after_s = fault_of(StatusError(503, None, {"retry-after": formatdate(time.time() + 600, usegmt=True)})).after_s
+    assert after_s is not None and 300 < after_s <= 600
 
 
 @pytest.mark.parametrize(

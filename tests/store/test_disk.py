@@ -35,6 +35,19 @@ SPAWN.set_forkserver_preload([__name__])  # so that a process begins at once
 KEY = Key.of("things", ["retrievers.base"], name="ünïcode / key")
 
 
+class Clock:
+    """The time that work is measured by, where it passes only when a test says so."""
+
+    now = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
+    return clock
+
+
 def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
     def build() -> Arrays:
         calls.append(name)
@@ -58,6 +71,7 @@ def test_what_one_process_built_another_finds_read_or_mapped(
     assert not any(array.flags.writeable for array in second.values())
 
 
+@pytest.mark.usefixtures("clock")
 def test_what_is_quick_to_build_is_not_written(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     value = store.arrays(KEY, lambda: {"a": np.ones(3)})
@@ -186,21 +200,21 @@ def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path: Path) 
     assert calls == ["built"]
 
 
-def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path) -> None:
-    inner, long = Key.of("inner", ["retrievers.base"], n=1), 0.6
+def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: Clock) -> None:
+    inner = Key.of("inner", ["retrievers.base"], n=1)
     outer = [Key.of("outer", ["retrievers.base"], n=n) for n in (1, 2)]
     store = DiskStore(tmp_path)
 
     def build(key: Key) -> Callable[[], Arrays]:
         def work() -> Arrays:
             store.arrays(inner, very_slowly)
-            time.sleep(WORTH_KEEPING_S * 1.2)
+            clock.now += WORTH_KEEPING_S * 1.5
             return {"a": np.ones(1)}
 
         return work
 
     def very_slowly() -> Arrays:
-        time.sleep(long)
+        clock.now += 60
         return {"a": np.ones(1)}
 
     for reused, place in ((False, store), (True, store), (True, DiskStore(tmp_path))):
@@ -211,7 +225,7 @@ def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path) -> None:
         assert sorted(cost.kind for cost in costs.values()) == ["inner", "outer", "outer"]
         assert all(cost.reused == reused for cost in costs.values())
         outers = [cost.seconds for cost in costs.values() if cost.kind == "outer"]
-        assert all(WORTH_KEEPING_S < seconds < long for seconds in outers)
+        assert outers == pytest.approx([WORTH_KEEPING_S * 1.5] * 2)
 
 
 def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None:
@@ -233,6 +247,7 @@ def numbered(n: int) -> Key:
     return Key.of("things", ["retrievers.base"], n=n)
 
 
+@pytest.mark.usefixtures("clock")
 def test_arrays_in_memory_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MEMORY_BYTES", 10_000)
     store = DiskStore(tmp_path)
@@ -294,6 +309,7 @@ def test_no_lock_is_left_behind(tmp_path: Path, build: Callable[[], Arrays]) -> 
     assert not list(tmp_path.rglob("*.lock"))
 
 
+@pytest.mark.usefixtures("clock")
 def test_one_builds_at_a_time_though_locks_come_and_go(tmp_path: Path) -> None:
     spans: list[tuple[float, float]] = []
 
@@ -315,13 +331,14 @@ def test_one_builds_at_a_time_though_locks_come_and_go(tmp_path: Path) -> None:
 def test_who_waits_for_another_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lock, "TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(lock, "TOLD_EVERY_S", 2 * WORTH_KEEPING_S)
     caplog.set_level(logging.INFO, "runner.store")
-    begun = threading.Event()
+    begun, end = threading.Event(), time.monotonic() + 60
 
     def build() -> Arrays:
         begun.set()
-        time.sleep(0.5)
+        while not caplog.messages and time.monotonic() < end:
+            time.sleep(0.01)
         return {"a": np.ones(1)}
 
     first = threading.Thread(target=lambda: DiskStore(tmp_path).arrays(KEY, build))
@@ -499,16 +516,20 @@ def test_a_store_goes_to_another_process_as_its_folder(tmp_path: Path) -> None:
     assert other.share(KEY, object) is not thing
 
 
-def test_uses_are_noted_once_a_dataset(tmp_path: Path) -> None:
+def test_uses_are_noted_once_a_dataset(tmp_path: Path, clock: Clock) -> None:
+    def long() -> Arrays:
+        clock.now += 2 * WORTH_KEEPING_S
+        return {"a": np.ones(1)}
+
     store = DiskStore(tmp_path)
     for dataset, run in (("scifact", "k1=1"), ("scifact", "k1=2"), ("medquad", "k1=3")):
         with store.account() as costs:
-            store.arrays(KEY, slowly([]))
+            store.arrays(KEY, long)
             store.arrays(numbered(1), lambda: {"a": np.ones(1)})  # not kept on disk
         store.note_use(costs, dataset, f"fingerprint of {dataset}", run)
     again = DiskStore(tmp_path)
     with again.account() as costs:
-        again.arrays(KEY, slowly([]))
+        again.arrays(KEY, long)
     again.note_use(costs, "scifact", "fingerprint of scifact", "k1=4")
     (entry,) = entries.listed(tmp_path)
     assert [(use.dataset, use.run) for use in sorted(entry.uses, key=lambda use: use.at)] == [

@@ -265,9 +265,10 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
         while process.poll() is None and killed < kills:
             time.sleep(chance.uniform(0.2, 3.0))
             killed += _kill_one(process, chance)
+        family = _family(process)
         process.kill()
         process.wait()
-        _leave_nobody(process.pid)
+        _leave_nobody(family)
     done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert _means(here) == _means(undisturbed)
@@ -278,18 +279,32 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
 def _kill_one(process: subprocess.Popen[bytes], chance: random.Random) -> int:
     """Kill the parent or one of its processes; return how many died."""
     try:
-        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        chance.choice(family).send_signal(signal.SIGKILL)
-    except psutil.NoSuchProcess:
+        chance.choice(_family(process)).send_signal(signal.SIGKILL)
+    except (psutil.NoSuchProcess, IndexError):
         return 0
     return 1
 
 
-def _leave_nobody(parent: int) -> None:
-    """Wait until the processes of a parent that was killed have noticed."""
+def _leave_nobody(family: list[psutil.Process]) -> None:
+    """Wait until processes whose parent was killed have noticed."""
     end = time.monotonic() + 20
-    while time.monotonic() < end and any(p.ppid() == parent for p in psutil.process_iter(["pid"])):
+    while time.monotonic() < end and any(map(_lives, family)):
         time.sleep(0.1)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Return a process and those that it began, none if it has ended."""
+    try:
+        return [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _means(folder: Path) -> dict[str, dict[str, float]]:

@@ -78,9 +78,9 @@ def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source
 
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, source: GoldenJson) -> None:
     wanted = {"sleeps": Unruly(1, "sleep"), "fine": Unruly(2), "raises": Unruly(3, "raise"), "also fine": Unruly(4)}
-    found = _answers(tmp_path, source, wanted, timeout_s=5, workers=1)
+    found = _answers(tmp_path, source, wanted, timeout_s=10, workers=1)
     failures = {name: answer.error for name, answer in found.items() if isinstance(answer, Failure)}
-    assert failures == {"sleeps": "sleeps took more than sweep.timeout_s=5", "raises": "RuntimeError: no luck"}
+    assert failures == {"sleeps": "sleeps took more than sweep.timeout_s=10", "raises": "RuntimeError: no luck"}
 
 
 def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson) -> None:
@@ -146,7 +146,10 @@ def test_ray_workers_outlive_one_another(tmp_path: Path, source: GoldenJson, dea
 
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJson) -> None:
     pytest.importorskip("distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'")
-    with pytest.raises(ConfigError, match=r"sweep\.address=tcp://127\.0\.0\.1:1: "):
+    import dask
+
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    with patience, pytest.raises(ConfigError, match=r"sweep\.address=tcp://127\.0\.0\.1:1: "):
         _answers(tmp_path, source, {}, backend="dask", workers=None, address="tcp://127.0.0.1:1")
 
 
