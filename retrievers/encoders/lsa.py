@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
+from threadpoolctl import threadpool_limits
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
@@ -76,7 +77,8 @@ def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
     weights = 1.0 + np.log(postings.counts.astype(np.float64))
     matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
     matrix = normalize((matrix @ diags_array(_idf(postings))).tocsr())
-    left, strengths, right = randomized_svd(matrix, min(dimensions, *shape), n_iter=5, random_state=seed)
+    with threadpool_limits(1):  # the last digits would depend on how many threads a worker has
+        left, strengths, right = randomized_svd(matrix, min(dimensions, *shape), n_iter=5, random_state=seed)
     real = strengths > _ROUNDING * strengths[0]  # the others are beyond the corpus's rank
     return {
         "documents": _directions(left[:, real] * strengths[real]),

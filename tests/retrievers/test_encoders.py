@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from threadpoolctl import threadpool_limits
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, RetrieverError
@@ -201,6 +202,16 @@ def test_lsa_is_the_same_bytes_again_and_is_factorised_once() -> None:
     for _ in range(2):
         LSAEncoder(dimensions=2).embed(corpus_of(FABLES), store)
     assert store.kinds == ["postings", "lsa"]
+
+
+def test_lsa_is_the_same_bytes_whatever_threads_a_worker_has() -> None:
+    drawn = np.random.default_rng(0).integers(0, 400, size=(1000, 30))
+    texts = [" ".join(f"w{word}" for word in words) for words in drawn]
+    found = set()
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            found.add(documents(LSAEncoder(), texts).tobytes())
+    assert len(found) == 1
 
 
 # Pre-trained models
