@@ -29,13 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
         return 0
-    from runner.config.launch import launch
-    from runner.config.mistakes import check_flags
-    from runner.config.objects import ConfigError, suggestion
-
     with suppress(ValueError):  # of a thread that is not the main one: what asks us to end is then not for us
         signal.signal(signal.SIGTERM, _interrupt)
     try:
+        from runner.config.launch import launch  # which loads Hydra: long enough to be interrupted
+        from runner.config.mistakes import check_flags
+        from runner.config.objects import ConfigError, suggestion
+
         check_flags(words)
         if verb not in verbs:
             way_out = "it is written --help" if verb == "help" else suggestion(verb, verbs)

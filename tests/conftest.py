@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import hypothesis
 import pytest
 
 from retrievers.base import Corpus
+from runner.reports import console
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 
@@ -20,6 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
+console.EVERY_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
 hypothesis.settings.register_profile(
     "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

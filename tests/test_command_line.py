@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import orjson
 import pytest
@@ -128,6 +129,18 @@ def test_an_interrupted_sweep_keeps_what_was_finished(
     assert main(["-m", "retriever.when=never,interrupt,search", *broken]) == 130
     assert "stopped after 1 of 3: the same command goes on" in capsys.readouterr().out
     assert sorted(run.info.status for run in runs()) == ["FINISHED", "KILLED"]
+
+
+def test_ctrl_c_while_hydra_is_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "runner.config.launch", Interrupted("launch"))
+    assert main(["retriever=bm25"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
 
 
 def test_a_single_run_that_raises_is_logged_as_failed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -37,6 +38,9 @@ from runner.result import Result
 
 PLAIN_WIDTH = 120
 """How wide the output is where there is no terminal to ask."""
+
+EVERY_S = 10.0
+"""How often a plain line says what goes on where there is no terminal."""
 
 RECENT = 20
 """How many combinations the estimate of what remains looks back on."""
@@ -133,7 +137,6 @@ class Progress:
         total: int,
         before: int = 0,
         best: str = "",
-        every: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
         what: str = "",
     ) -> None:
@@ -142,7 +145,7 @@ class Progress:
         self._done = self._failed = 0
         self._best, self._stage = best, ""
         self._finished = deque[float](maxlen=RECENT + 1)
-        self._screen = _Screen(self._draw, self._plain, every, clock)
+        self._screen = _Screen(self._draw, self._plain, clock)
         self._notes = _Notes(self.note, self._screen.say)
 
     def __enter__(self) -> Self:
@@ -215,9 +218,9 @@ class Working:
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager and leaves nothing behind.
     """
 
-    def __init__(self, name: str, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock, self._start, self._stage = name, clock, clock(), ""
-        self._screen = _Screen(self._draw, self._plain, every, clock)
+        self._screen = _Screen(self._draw, self._plain, clock)
         self._notes = _Notes(self.note, self._screen.say)
 
     def __enter__(self) -> Self:
@@ -237,7 +240,8 @@ class Working:
         self._screen.now_and_then()
 
     def _plain(self) -> str:
-        return ": ".join([f"{self._name}, {_roughly(self._clock() - self._start)} passed", self._stage])
+        passed = f"{self._name}, {_roughly(self._clock() - self._start)} passed"
+        return ": ".join([passed, *([self._stage] if self._stage else [])])
 
     def _draw(self) -> RenderableType:
         first = Grid.grid(padding=(0, 1))
@@ -246,14 +250,16 @@ class Working:
 
 
 class _Screen:
-    """Draws on a terminal as long as it is started; elsewhere says a plain line, at most one in a while."""
+    """Draws on a terminal as long as it is started; elsewhere says a plain line now and then, whatever happens."""
 
     def __init__(
-        self, draw: Callable[[], RenderableType], plain: Callable[[], str], every: float, clock: Callable[[], float]
+        self, draw: Callable[[], RenderableType], plain: Callable[[], str], clock: Callable[[], float]
     ) -> None:
-        self._draw, self._plain, self._every, self._clock, self._said = draw, plain, every, clock, clock()
+        self._draw, self._plain, self._clock, self._said = draw, plain, clock, clock()
         self._console = _console(stderr=True)
         self._live: Live | None = None
+        self._ticking = threading.Thread(target=self._tick, daemon=True)
+        self._turn, self._stopped = threading.Lock(), threading.Event()
         self.spinner = Spinner("dots")
 
     def start(self) -> None:
@@ -267,11 +273,16 @@ class _Screen:
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._live.start()
+        else:
+            self._ticking.start()
 
     def stop(self) -> None:
         """Take away what was drawn."""
         if self._live is not None:
             self._live.stop()
+        else:
+            self._stopped.set()
+            self._ticking.join()
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -279,10 +290,17 @@ class _Screen:
 
     def now_and_then(self) -> None:
         """Say the plain line if there is no terminal, and none was said for a while."""
-        now = self._clock()
-        if self._live is None and now - self._said >= self._every:
-            self._said = now
+        with self._turn:
+            now = self._clock()
+            due = self._live is None and now - self._said >= EVERY_S
+            self._said = now if due else self._said
+        if due:
             self.say(self._plain())
+
+    def _tick(self) -> None:
+        """Say it also within a long stage, of which nothing is heard."""
+        while not self._stopped.wait(EVERY_S):
+            self.now_and_then()
 
 
 class _Notes(logging.Handler):

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,8 @@ PRIMARY = "nDCG@10"
 
 @pytest.fixture
 def width(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Forget what the machine says of terminals."""
+    """Forget what the machine says of terminals; what is said now and then is said every ten seconds."""
+    monkeypatch.setattr(console, "EVERY_S", 10.0)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -252,6 +254,17 @@ def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys
     logger.info("embedded 3 of 3")
     assert capsys.readouterr().err == "dense, 12 s passed: embedded 2 of 3\n"
     assert logging.getLogger("retrievers").level == before
+
+
+def test_a_long_stage_of_which_nothing_is_heard_is_said_to_go_on(width: pytest.MonkeyPatch) -> None:
+    stream, clock, end = io.StringIO(), Clock(), time.monotonic() + 60
+    width.setattr(sys, "stderr", stream)
+    width.setattr(console, "EVERY_S", 0.01)
+    with console.Working("planning", clock=clock):
+        clock.now = 12
+        while not stream.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert stream.getvalue() == "planning, 12 s passed\n"
 
 
 def test_work_goes_on_when_the_reader_has_seen_enough(monkeypatch: pytest.MonkeyPatch) -> None:
