@@ -23,9 +23,10 @@ from runner.result import load
 from runner.store.lock import holder
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import State, Sweep, sqlite_state, this_time
 from runner.tracking.record import Failed, Finished, metric_name
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import State, Sweep, Tracker, _of_sweep, sqlite_state, this_time
+from runner.tracking.tracker import Tracker, _of_sweep
 from tests.reports.factory import result as make_result
 
 

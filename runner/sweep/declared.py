@@ -26,9 +26,9 @@ from runner.sweep.grid import combinations
 from runner.sweep.identity import sweep_id
 from runner.sweep.products import Combination, Product, products
 from runner.sweep.settings import settings_of
+from runner.tracking.logged import Sweep
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import traces
-from runner.tracking.tracker import Sweep
 
 
 class Declared:

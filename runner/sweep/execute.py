@@ -34,8 +34,8 @@ from runner.sweep.products import Combination
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import LoggedRun
 from runner.tracking.tracing import traced
-from runner.tracking.tracker import LoggedRun
 
 GOLDEN_REPORT = 100
 """How many combinations a sweep may have for a golden report: their rankings are kept in memory."""

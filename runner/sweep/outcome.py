@@ -12,7 +12,7 @@ from runner.config.objects import ConfigError
 from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result, load
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.tracker import LoggedRun
+from runner.tracking.logged import LoggedRun
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes of a sweep in which a combination failed, or that the user stopped."""

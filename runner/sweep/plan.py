@@ -28,7 +28,7 @@ from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.outcome import record_of
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.tracker import LoggedRun, State, Sweep
+from runner.tracking.logged import LoggedRun, State, Sweep
 
 ORDER = ("count terms", "open model", "embed", "index", "search", "fuse")
 """The works in the order in which a combination needs them. Others come after."""

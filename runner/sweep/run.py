@@ -29,8 +29,8 @@ from runner.sweep.settings import SweepSettings
 from runner.sweep.unlogged import Unlogged
 from runner.sweep.workers import Answer, Crew, answers, crew_of
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import LoggedRun, State, Sweep
 from runner.tracking.record import Failed, Finished, axes_of
-from runner.tracking.tracker import LoggedRun, State, Sweep
 
 UNCOUNTED = frozenset({"latency", "diagnostics", "searcher", "query terms"})
 """Kinds of work that are part of a search, not worth counting by themselves."""

@@ -22,10 +22,11 @@ from typing import Any, Self
 
 from runner.config.objects import ConfigError
 from runner.result import Result
+from runner.tracking.logged import LoggedRun, State, Sweep, sqlite_state, this_time
 from runner.tracking.opening import WRITING, patience, told
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import LoggedRun, State, Sweep, Tracker, sqlite_state, this_time
+from runner.tracking.tracker import Tracker
 
 MOST_WAITING_BYTES = 64 << 20
 """What may wait to be logged, so that it does not pile up in memory; small results are many while MLflow loads."""

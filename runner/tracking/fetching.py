@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from runner.config.objects import ConfigError
 from runner.result import Result, ResultError, load
 from runner.tracking.database import read_sqlite
+from runner.tracking.logged import local_path
 from runner.tracking.opening import opened, told
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import local_path
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

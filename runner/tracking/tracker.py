@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import getpass
 import shutil
-import sqlite3
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
-from runner.config.objects import ConfigError
 from runner.result import Result, load
 from runner.store.lock import holder, is_gone
-from runner.tracking.database import Rows, insert_runs, read_sqlite, read_store, sweep_rows
+from runner.tracking.database import Rows, insert_runs, read_store, sweep_rows
+from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
 from runner.tracking.opening import opened
 from runner.tracking.record import (
     LONGEST_NAME,
@@ -46,42 +44,6 @@ if TYPE_CHECKING:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
-
-
-@dataclass(frozen=True)
-class LoggedRun:
-    """A run that was logged: its id, and the folder of its artifacts where that is on this machine."""
-
-    id: str
-    folder: Path | None
-
-    def where(self, file: str) -> str:
-        """Say where an artifact is."""
-        return str(self.folder / file) if self.folder else f"{file} among the artifacts of run {self.id}"
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A sweep as it is logged: its identity, its name, its axes with their values, and its parent run once it has one.
-
-    `process` is the one that runs it, and which time (see `this_time`).
-    """
-
-    id: str
-    name: str
-    axes: Mapping[str, str]
-    combinations: int
-    process: str = ""
-    run: LoggedRun | None = None
-
-
-@dataclass(frozen=True)
-class State:
-    """How far a sweep is: its parent run, if it has one, how that ended, and its finished combinations by identity."""
-
-    run: LoggedRun | None = None
-    status: str = ""
-    finished: Mapping[str, LoggedRun] = field(default_factory=dict)
 
 
 class Tracker:
@@ -282,29 +244,6 @@ class Tracker:
         return str(self._client.get_experiment(self.experiment).artifact_location)
 
 
-def state_of(parents: Rows, finished: Rows) -> State:
-    """Return how far a sweep is, from what `sweep_rows` returns."""
-    if not parents:
-        return State()
-    run_id, uri, status, _ = parents[-1]
-    done = {identity: LoggedRun(run, local_path(where)) for identity, run, where in finished}
-    return State(LoggedRun(run_id, local_path(uri)), status, done)
-
-
-def sqlite_state(tracking: Tracking, sweep_id: str) -> State:
-    """Return how far a sweep is in a SQLite file, without loading MLflow; raises `ConfigError`."""
-    file = Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
-    try:
-        return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
-    except sqlite3.Error as error:
-        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error}); is this MLflow's file?") from error
-
-
-def this_time() -> str:
-    """Return a name for this process and for one time that it does something."""
-    return f"{holder()} {uuid.uuid4().hex}"
-
-
 def _of_sweep(record: Record, sweep: Sweep | None, parent: LoggedRun | None) -> Record:
     # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
     tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
@@ -341,11 +280,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         return "unknown"
-
-
-def local_path(uri: str) -> Path | None:
-    """Return where artifacts are on this machine, None for those that are elsewhere."""
-    parts = urlsplit(uri)
-    if parts.scheme in ("", "file"):
-        return Path(unquote(parts.path))
-    return None
