@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from runner.reports.comparison.compare import Comparison
-from runner.reports.rendering.plots import BAD, GOOD, INK, MARKERS, MUTED, SERIES, drawn, legend, named_rows
+from runner.reports.rendering.charts import steps
+from runner.reports.rendering.numbers import gist
+from runner.reports.rendering.plots import MARKERS, MUTED, SERIES, drawn, legend, named_rows
 
 
 def differences(comparison: Comparison, measures: Sequence[str]) -> str:
@@ -32,7 +33,7 @@ def differences(comparison: Comparison, measures: Sequence[str]) -> str:
                     label=label if place == 0 else "", linestyle="none",
                 )  # fmt: skip
         named_rows(axes, measures)
-        axes.set_xlabel(f"difference to {comparison.labels[0]}")
+        axes.set_xlabel(f"difference to {gist(comparison.labels[0], 40)}")
         if len(others) > 1:
             legend(axes)
 
@@ -42,19 +43,9 @@ def differences(comparison: Comparison, measures: Sequence[str]) -> str:
 def queries(comparison: Comparison, i: int) -> str:
     """Draw the differences of a system to the first, query by query, in order of size."""
     scores = comparison.scores[comparison.primary]
-    values = scores[i] - scores[0]
-    ordered = np.sort(values[~np.isnan(values)])[::-1]
-    places = np.arange(len(ordered) + 1)
 
     def draw(axes: Axes) -> None:
-        for color, part in ((GOOD, np.maximum(ordered, 0)), (BAD, np.minimum(ordered, 0))):
-            axes.fill_between(places, np.append(part, part[-1]), step="post", color=color, linewidth=0)
-        axes.axhline(0, color=MUTED, linewidth=0.8)
-        axes.axhline(float(ordered.mean()), color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        reach = max(float(np.abs(ordered).max()), 0.01) * 1.1
-        axes.set_ylim(-reach, reach)
-        axes.set_xlim(0, len(ordered))
+        steps(axes, scores[i] - scores[0], comparison.primary)
         axes.set_xlabel("queries, in order of the difference; the dashed line is its mean")
-        axes.set_ylabel(f"difference in {comparison.primary}")
 
     return drawn(f"queries-{i}", draw, 3.0)

@@ -14,6 +14,7 @@ import numpy as np
 from runner.reports.comparison.comparability import OTHERS
 from runner.reports.comparison.compare import NO_DIFFERENCE, Change, Comparison, Times, Versus, mean, times
 from runner.reports.comparison.gate import Check
+from runner.reports.comparison.significance import in_words
 from runner.reports.evaluation.tables import recall_at_most
 from runner.reports.rendering import numbers
 from runner.reports.rendering.numbers import gist, milliseconds, number, p_value, percent, score, score4, signed
@@ -249,20 +250,11 @@ def outcome(check: Check) -> str:
     return "noise" if not math.isnan(check.p) else "holds"
 
 
-TESTS = {
-    "permutation": "random flips of their signs",
-    "t": "Student's t-test",
-    "wilcoxon": "Wilcoxon's signed ranks",
-    "bootstrap": "the bootstrap",
-}
-CORRECTIONS = {"holm": "Holm's correction", "bh": "Benjamini and Hochberg's correction", "none": "no correction"}
-
-
 def statistics_told(comparison: Comparison) -> str:
     """Return how the differences were tested."""
     s = comparison.statistics
     return (
-        f"Differences are paired, query by query; p by {TESTS[s.test]}, with {CORRECTIONS[s.correction]} for the "
+        f"Differences are paired, query by query; {in_words(s.test, s.correction)} for the "
         f"{_tests(comparison)} of the table; intervals from {s.resamples:,} resamples; seed {s.seed}."
     )
 

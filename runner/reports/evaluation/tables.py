@@ -221,7 +221,9 @@ def hardest_table(result: Result, limit: int) -> Table:
 
 
 STAGES = {
+    "latency": "queries timed alone",
     "live postings": "postings in memory",
+    "live vector index": "vector index in memory",
     "live code": "compiled code",
     "live model": "loaded model",
     "tokens by tie order": "tokens",
@@ -241,10 +243,14 @@ def cost(result: Result) -> str:
 
 
 def timings_table(result: Result) -> Table:
-    """Return what the work cost: each stage, then the whole."""
+    """Return what the work cost: each kind of stage, all of its pieces together, then the whole."""
     t = result.timings
     there = {True: "was there already", False: ""}
-    rows: list[list[Any]] = [[STAGES.get(s.kind, s.kind), s.seconds, there[s.reused]] for s in t.stages]
+    stages: dict[tuple[str, str], float] = {}
+    for stage in t.stages:
+        kind = STAGES.get(stage.kind, stage.kind), there[stage.reused]
+        stages[kind] = stages.get(kind, 0.0) + stage.seconds
+    rows: list[list[Any]] = [[name, seconds, note] for (name, note), seconds in stages.items()]
     rows += [
         ["index, all told", t.index_s, "as if nothing had been there"],
         ["search, all told", t.search_s, "as if nothing had been there"],

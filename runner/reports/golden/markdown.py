@@ -10,20 +10,12 @@ from pathlib import PurePath
 from typing import Any
 
 from runner.reports.golden.comparison import TIE, winner
-from runner.reports.golden.queries import SHORT, lined, query_by_query, query_markdown
-from runner.reports.rendering.markdown import escaped
+from runner.reports.golden.measures import SHORT, flat, label, measures_table, title, whole
+from runner.reports.golden.queries import query_by_query, query_markdown
+from runner.reports.rendering.markdown import escaped, lined
 from runner.reports.rendering.numbers import DASH, missing, p_value, percent, score
 
 Json = Mapping[str, Any]
-
-_TITLES = {
-    "ndcg": "NDCG",
-    "mrr": "MRR",
-    "rr": "Reciprocal Rank",
-    "map": "MAP",
-    "ap": "Average Precision",
-    "tn_rate": "True negative rate",
-}
 
 
 def golden_markdown(report: Json) -> str:
@@ -73,8 +65,8 @@ def _own_gold(found: Json) -> Iterator[str]:
 def _summary(report: Json, cutoff: int) -> Iterator[str]:
     summary = report["summary"]
     yield "## Summary Metrics"
-    yield _measures_table(summary)
-    yield "  \n".join(f"**{_title(name)}**: {score(value)}" for name, value in _whole(summary).items())
+    yield measures_table(summary)
+    yield "  \n".join(f"**{title(name)}**: {score(value)}" for name, value in whole(summary).items())
     outcomes = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in summary["statuses"].items())
     yield f"**Queries**: {outcomes}"
     yield from _edge_cases(summary["edge_cases"])
@@ -92,8 +84,8 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
         ]
         yield f"### By Query Type\n\n{lined(titles, rows)}"
         for kind, of in types.items():
-            whole = ", ".join(f"{_title(name)} {score(value)}" for name, value in _whole(of).items())
-            yield f"#### {escaped(kind) or '(none)'}\n\n{_measures_table(of)}\n\n{whole}"
+            others = ", ".join(f"{title(name)} {score(value)}" for name, value in whole(of).items())
+            yield f"#### {escaped(kind) or '(none)'}\n\n{measures_table(of)}\n\n{others}"
 
 
 def _edge_cases(said: Json) -> Iterator[str]:
@@ -166,20 +158,20 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     sections: dict[str, list[list[str]]] = {}
     for name, of in found.items():
         family, _, cutoff = name.partition("@")
-        whole = "Mean Reciprocal Rank (MRR)" if name == "mrr" else "Other Measures"
-        row = _row(f"@{cutoff}" if cutoff else _title(name), of, types)
-        sections.setdefault(_title(family) if cutoff else whole, []).append(row)
+        other = "Mean Reciprocal Rank (MRR)" if name == "mrr" else "Other Measures"
+        row = _row(f"@{cutoff}" if cutoff else title(name), of, types)
+        sections.setdefault(title(family) if cutoff else other, []).append(row)
     delta = "\N{GREEK CAPITAL LETTER DELTA}"
     head = ["Metric", *(f"**{escaped(name)}**" for name in types), f"{delta} (abs)", f"{delta} (%)"]
-    for title, rows in sections.items():
-        yield f"### {title}\n\n" + lined([*head, "Interval", "p", "Winner"], rows)
+    for section, rows in sections.items():
+        yield f"### {section}\n\n" + lined([*head, "Interval", "p", "Winner"], rows)
     if len(types) > 2:
         yield f"### All Differences to {escaped(types[0])}"
         yield lined(
             ["Metric", "Search Type", f"{delta} (abs)", f"{delta} (%)", "Interval", "p", "Wins/Ties/Losses"],
             [
                 [
-                    f"**{_label(name)}**",
+                    f"**{label(name)}**",
                     escaped(other),
                     *_change(said),
                     f"{said['wins']}/{said['ties']}/{said['losses']}",
@@ -190,9 +182,9 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _row(label: str, of: Json, types: Sequence[str]) -> list[str]:
+def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:
     best = max(of["others"], key=of.__getitem__)
-    return [f"**{label}**", *(score(of[name]) for name in types), *_change(of["others"][best]), _winner(of, types)]
+    return [f"**{measure}**", *(score(of[name]) for name in types), *_change(of["others"][best]), _winner(of, types)]
 
 
 def _change(said: Json) -> list[str]:
@@ -271,45 +263,13 @@ def _by_query_type(found: Json) -> Iterator[str]:
 
 
 def _of_type(having: Json, types: Sequence[str]) -> Iterator[list[str]]:
-    measured = {name: _flat(of) for name, of in having.items()}
+    measured = {name: flat(of) for name, of in having.items()}
     for measure in next(iter(measured.values())):
         values = {name: of.get(measure) for name, of in measured.items()}
         there = {name: value for name, value in values.items() if value is not None}
         best, leaders = winner(there) if there and not measure.startswith("judged@") else ("", [])
-        row = [_label(measure), *(score(values.get(name)) for name in types)]
+        row = [label(measure), *(score(values.get(name)) for name in types)]
         yield [*row, _winner({"winner": best, "leaders": leaders}, list(there))]
-
-
-def _families(values: Json) -> dict[str, Json]:
-    """Return the measures that have cutoffs."""
-    families = {name: of for name, of in values.items() if isinstance(of, Mapping)}
-    return {name: of for name, of in families.items() if any(at.startswith("@") for at in of)}
-
-
-def _flat(values: Json) -> dict[str, float | None]:
-    """Return measures by name: precision@5, mrr."""
-    return {f"{name}{at}": value for name, of in _families(values).items() for at, value in of.items()} | _whole(values)
-
-
-def _measures_table(values: Json) -> str:
-    families = _families(values)
-    cutoffs = sorted({at for of in families.values() for at in of}, key=lambda at: int(at[1:]))
-    rows = [[_title(name), *(score(of.get(at)) for at in cutoffs)] for name, of in families.items()]
-    return lined(["Metric", *cutoffs], rows)
-
-
-def _whole(values: Json) -> dict[str, float | None]:
-    """Return the measures that have no cutoff."""
-    return {n: v for n, v in values.items() if n != "count" and (v is None or isinstance(v, float))}
-
-
-def _title(name: str) -> str:
-    return _TITLES.get(name, escaped(name).capitalize())
-
-
-def _label(name: str) -> str:
-    family, at, cutoff = name.partition("@")
-    return f"{SHORT.get(family, _title(family))}{at}{cutoff}"
 
 
 def _middle(cutoffs: Sequence[int]) -> int:

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runner.reports.rendering.markdown import escaped
+from runner.reports.golden.measures import SHORT
+from runner.reports.rendering.markdown import escaped, lined
 from runner.reports.rendering.numbers import gist, number, score
 
 Json = Mapping[str, Any]
@@ -29,9 +30,6 @@ STATUSES = {
     "false_positive": "\N{BALLOT X} FALSE POSITIVE",
     "error": "\N{WARNING SIGN} ERROR",
 }
-
-SHORT = {"precision": "P", "recall": "R", "ndcg": "NDCG", "rr": "RR", "ap": "AP"}
-"""What measures are called where there is little room."""
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -84,12 +82,6 @@ def query_by_query(found: Json) -> Iterator[str]:
 def _outcome(query: Json) -> str:
     rank = query["first_relevant_rank"]
     return STATUSES[query["status"]].capitalize() if rank is None else f"{STATUSES[query['status']]} ({rank})"
-
-
-def lined(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of texts that are escaped already."""
-    rule = ["---"] * len(titles)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [titles, rule, *rows])
 
 
 def _retrieved(query: Json) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Plots of plain values: curves by cutoff, how values lie, bars by class. Imports matplotlib, as the other plots do."""
+"""Plots of plain values: curves by cutoff, how values lie, bars by class, steps by query.
+
+Imports matplotlib, as the other plots do.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from runner.reports.rendering.numbers import gist
-from runner.reports.rendering.plots import INK, SERIES, drawn, legend, log_axis, marking, named_rows
+from runner.reports.rendering.plots import BAD, GOOD, INK, MUTED, SERIES, drawn, legend, log_axis, marking, named_rows
 
 
 def curves(series: Mapping[str, Mapping[int, float]], measure: str = "") -> str:
@@ -69,3 +72,18 @@ def bars(classes: Sequence[str], series: Mapping[str, Sequence[float | None]], m
         legend(axes)
 
     return drawn("types", draw, 0.7 + len(classes) * (0.12 + 0.14 * len(series)))
+
+
+def steps(axes: Axes, differences: NDArray[np.float64], measure: str) -> float:
+    """Draw the differences between two systems, query by query (NaN is left out), in order of size; return the mean."""
+    ordered = np.sort(differences[~np.isnan(differences)])[::-1]
+    places, mean = np.arange(len(ordered) + 1), float(ordered.mean())
+    for color, part in ((GOOD, np.maximum(ordered, 0)), (BAD, np.minimum(ordered, 0))):
+        axes.fill_between(places, np.append(part, part[-1]), step="post", color=color, linewidth=0)
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    reach = max(float(np.abs(ordered).max()), 0.01) * 1.1
+    axes.set_ylim(-reach, reach)
+    axes.set_xlim(0, len(ordered))
+    axes.set_ylabel(f"difference in {measure}")
+    return mean

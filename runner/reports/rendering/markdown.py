@@ -6,6 +6,7 @@ Whatever comes from data is escaped. Knows nothing of what is told.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from runner.reports.rendering.tables import Table
 
@@ -20,10 +21,15 @@ def section(title: str, table: Table, text: str = "") -> list[str]:
 
 def markdown_table(table: Table) -> str:
     """Return a table as Markdown, its texts escaped."""
-    head = [escaped(column.title) for column in table.columns]
-    rule = ["---:" if column.numeric else "---" for column in table.columns]
-    body = [[escaped(text) for text in texts] for texts in table.texts()]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+    titles = [escaped(column.title) for column in table.columns]
+    rows = [[escaped(text) for text in texts] for texts in table.texts()]
+    return lined(titles, rows, [column.numeric for column in table.columns])
+
+
+def lined(titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+    """Return a table of texts that are escaped already; a column that is `numeric` stands to the right."""
+    rule = ["---:" if right else "---" for right in numeric or [False] * len(titles)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [titles, rule, *rows])
 
 
 def escaped(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from runner.reports.rendering import numbers
 from runner.reports.rendering.tables import Table
@@ -29,8 +29,9 @@ class Figure:
 
 
 def figure(title: str, text: str, svg: str, table: Table | None = None) -> Figure:
-    """Return a plot as the part of a page, given what matplotlib drew."""
-    return Figure(title, text, Markup(svg), table)  # noqa: S704 (matplotlib escapes what it writes)
+    """Return a plot as the part of a page, given what matplotlib drew; who cannot see it is told its title."""
+    named = svg.replace(' role="img"', f' role="img" aria-label="{escape(title)}"', 1)
+    return Figure(title, text, Markup(named), table)  # noqa: S704 (matplotlib escapes what it writes)
 
 
 @cache

@@ -72,7 +72,7 @@ def _as_svg(name: str, text: str, tips: Mapping[str, str]) -> str:
     text = text[text.index("<svg") :]
     view = re.search(r'viewBox="[^"]*"', text)
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<svg[^>]*>", f'<svg {view[0] if view else ""} role="img" aria-label="{name}">', text, count=1)
+    text = re.sub(r"<svg[^>]*>", f'<svg {view[0] if view else ""} role="img">', text, count=1)
     text = re.sub(r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1", text)
     text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
     text = re.sub(r"#0000[ab][0-9]", lambda color: _VARIABLES.get(color[0], color[0]), text)
@@ -114,8 +114,9 @@ def log_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if len(set(values)) <= 8 and all(isinstance(value, int) for value in values):
         axes.set_xticks(sorted(set(values)))
-    else:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    else:  # of more than two and a half decades, the labels of three ticks each would run into each other
+        few = max(values) > 300 * min(values)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0)))
 
 
 def label_apart(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.reports.comparison.labels import told
-from runner.reports.evaluation import insights
 from runner.reports.rendering import numbers
 from runner.reports.rendering.markdown import escaped, markdown_table, section
-from runner.reports.sweep import selection, tables
+from runner.reports.sweep import difficulty, selection, tables
 from runner.reports.sweep.leaderboard import Leaderboard
 from runner.result import Result
 
@@ -34,12 +33,12 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
         *_effects(board),
         *section(
             "Hardest queries",
-            insights.hardest_of_all(results, board.primary, hardest),
-            escaped(insights.hardest_note(results, board.primary)),
+            difficulty.hardest_of_all(results, board.primary, hardest),
+            escaped(difficulty.hardest_note(results, board.primary)),
         ),
         *section(
             "Queries that combinations disagree on",
-            insights.divisive(results, board.primary, hardest),
+            difficulty.divisive(results, board.primary, hardest),
             f"By the spread, the standard deviation of their {escaped(board.primary)}.",
         ),
         *section("Failures", tables.failures_table(board)),

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from runner.reports.comparison.labels import told
-from runner.reports.evaluation import insights
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
 from runner.reports.rendering.page import Figure, figure, render
-from runner.reports.sweep import selection, tables
+from runner.reports.sweep import difficulty, selection, tables
 from runner.reports.sweep.leaderboard import Leaderboard
 from runner.reports.sweep.selection import Search
 from runner.result import Result
@@ -30,7 +29,7 @@ def sweep_page(board: Leaderboard, results: Sequence[Result]) -> str:
         sweep_tables=tables,
         selection=selection,
         tables=result_tables,
-        insight_tables=insights,
+        difficulty=difficulty,
         figures=list(_sweep_figures(board, results)),
     )
 

@@ -15,9 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from runner.reports.rendering import numbers
+from runner.reports.rendering.charts import steps
 from runner.reports.rendering.plots import (
-    BAD,
-    GOOD,
     INK,
     MUTED,
     SERIES,
@@ -116,24 +115,14 @@ def front(search: Search) -> str:
 
 def differences(values: NDArray[np.float64], measure: str) -> str:
     """Draw the differences between two systems, query by query, in order of size."""
-    ordered = np.sort(values[~np.isnan(values)])[::-1]
-    places = np.arange(len(ordered) + 1)
 
     def draw(axes: Axes) -> None:
-        for color, part in ((GOOD, np.maximum(ordered, 0)), (BAD, np.minimum(ordered, 0))):
-            axes.fill_between(places, np.append(part, part[-1]), step="post", color=color, linewidth=0)
-        axes.axhline(0, color=MUTED, linewidth=0.8)
-        mean = float(ordered.mean())
-        axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        mean = steps(axes, values, measure)
         axes.annotate(
             f"mean {mean:+.4f}", (1, mean), (-2, 3), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right",
         )  # fmt: skip
-        reach = max(float(np.abs(ordered).max()), 0.01) * 1.1
-        axes.set_ylim(-reach, reach)
-        axes.set_xlim(0, len(ordered))
         axes.set_xlabel("queries, in order of the difference")
-        axes.set_ylabel(f"difference in {measure}")
 
     return drawn("differences", draw, 3.0)
 

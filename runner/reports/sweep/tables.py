@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from runner.reports.comparison.labels import told
+from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
     in_seconds,
     interval,
@@ -25,9 +26,6 @@ from runner.reports.rendering.tables import Column, Table, grouped
 from runner.reports.sweep import leaderboard
 from runner.reports.sweep.leaderboard import Leaderboard, Row
 from runner.result import Result
-
-TESTS = {"permutation": "paired permutation", "t": "paired t", "wilcoxon": "Wilcoxon", "bootstrap": "paired bootstrap"}
-CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "tukey": "randomised Tukey HSD", "none": "uncorrected"}
 
 
 def board_heading(board: Leaderboard) -> str:
@@ -55,7 +53,7 @@ def verdict(board: Leaderboard) -> str:
     if not board.queries:
         return "No query has gold: there is nothing to compare by."
     differ = sum(row.differs for row in board.rows)
-    test = f"(p < {board.alpha:g}, {tested(board)})"
+    test = f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)})"
     queries = f"on these {board.queries:,} queries" if board.queries != 1 else "on this one query"
     if differ == n - 1:
         return f"All {differ} others differ from the best {test}." if n > 2 else f"The other differs from it {test}."
@@ -70,15 +68,6 @@ def verdict(board: Leaderboard) -> str:
 def notices(board: Leaderboard) -> list[str]:
     """Return what a leaderboard's reader has to know of how its winner was found, chosen and measured, by sentence."""
     return [*(told.sentence() for told in (board.search, board.selection) if told is not None), *board.notes]
-
-
-def tested(board: Leaderboard) -> str:
-    """Name the correction behind a leaderboard's p-values, and the test unless it is that by permutation.
-
-    Tukey's is both.
-    """
-    other = board.correction != "tukey" and board.test != "permutation"
-    return f"{TESTS[board.test]}, {CORRECTIONS[board.correction]}" if other else CORRECTIONS[board.correction]
 
 
 def alike(board: Leaderboard) -> set[int]:
@@ -171,7 +160,7 @@ def letters_note(board: Leaderboard) -> str:
     """Return how the letters of the finalists are to be read."""
     return (
         "The best few and the best of each retriever, each tested against each: those that have a letter in common "
-        f"can't be told apart (p < {board.alpha:g}, {tested(board)}, over all these pairs)."
+        f"can't be told apart (p < {board.alpha:g}, {in_brief(board.test, board.correction)}, over all these pairs)."
     )
 
 

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from runner.agents.measures.differences import FEWEST, PRIMARY
-from runner.reports.comparison.tables import CORRECTIONS, TESTS
+from runner.reports.comparison.significance import in_words
 from runner.reports.rendering.numbers import duration, interval_title, number, p_value, score
 from runner.reports.rendering.tables import Column, Table
 from runner.reports.traces.report import TraceReport
@@ -104,7 +104,7 @@ def comparison_note(comparison: Json) -> str:
     tests: int = max(of["corrected_for"] for name, of in _deltas(comparison).items() if name != PRIMARY)
     told = f"{title(PRIMARY).capitalize()} decides, by a test of its own; the others are secondary"
     told += f", and corrected for {tests:,} figures" * (tests > 1)
-    told += f". Differences are paired, task by task; p by {TESTS[how['test']]}, with {CORRECTIONS[how['correction']]}."
+    told += f". Differences are paired, task by task; {in_words(how['test'], how['correction'])}."
     if unverified := comparison["n_unverified"]:
         told += f" Of {_counted(unverified, 'task')} it is not known that model and harness were the same."
     return told
@@ -225,7 +225,7 @@ def _differing(comparison: Json) -> tuple[str, str]:
         name for name, of in deltas.items() if name not in sure and of["p_value"] < comparison["statistics"]["alpha"]
     ]
     surely, maybe = (
-        ", ".join(f"{_named(name)} {_difference(deltas[name]['mean_delta'])}" for name in names) or "nothing"
+        "; ".join(f"{_named(name)} {_difference(deltas[name]['mean_delta'])}" for name in names) or "nothing"
         for names in (sure, perhaps)
     )
     return surely, maybe

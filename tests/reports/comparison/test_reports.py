@@ -103,10 +103,18 @@ def test_errors_are_counted_and_measures_are_measured() -> None:
     assert [row[0] for row in shown] == ["violated", "noise"]
 
 
-def test_differences_and_rules_have_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
+def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
+    """As have differences and rules: a label may be long."""
     html = comparison_page(*two)
-    columns, end = html.index('<div class="columns">'), html.index("</div>\n\n<section>\n<h2>Rules</h2>")
-    assert html.index("<h2>Differences</h2>") < columns < end
+    columns, end = html.index('<div class="columns">'), html.index("</div>\n\n<section>\n<h2>Agreement</h2>")
+    assert html.index("<h2>Differences</h2>") < html.index("<h2>Measures</h2>") < columns
+    assert columns < html.index("<h2>Time</h2>") < end
+    assert end < html.index("<h2>By query type</h2>") < html.index("<h2>Rules</h2>")
+
+
+def test_a_plot_names_the_baseline_as_far_as_there_is_room() -> None:
+    html = comparison_page(*of(*(result(name, retriever=name, seed=i) for i, name in enumerate(("a" * 80, "b")))))
+    assert f">difference to {'a' * 39}\N{HORIZONTAL ELLIPSIS}<" in html
 
 
 def test_markdown_has_the_verdict_the_gate_and_every_measure(two: tuple[Comparison, list[Check]]) -> None:

@@ -1,8 +1,7 @@
-"""What the reports say of failures, predictions, thresholds and difficulty: the numbers are those of the analysis."""
+"""What the reports say of failures, predictions and thresholds: the numbers are those of the analysis."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,11 @@ from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
 from runner.reports.rendering.tables import Table
-from runner.reports.sweep.leaderboard import leaderboard
-from runner.reports.sweep.markdown import sweep_markdown
-from runner.reports.sweep.page import sweep_page
 from runner.result import Result, save
-from tests.reports.factory import result, sweep
+from tests.reports.factory import result
 from tests.reports.reading import Page, rows
 from tests.test_docs import blocks, chapters, documented, page
 
-PRIMARY = "nDCG@10"
 WIDE = 30
 
 
@@ -155,42 +150,6 @@ def test_gold_is_said_to_be_absent_only_where_all_ids_are_known(hard: Result) ->
 @pytest.mark.parametrize(("primary", "cutoff"), [("nDCG@10", 10), ("P@1", 10), ("RR", 10), ("R@100", 100)])
 def test_a_query_is_missed_by_the_cutoff_of_the_primary_measure(primary: str, cutoff: int) -> None:
     assert insights(result(primary=primary)).cutoff == cutoff
-
-
-def test_the_hardest_of_all_are_by_the_mean_over_combinations_with_their_spread() -> None:
-    results = sweep(5)
-    table = insight_tables.hardest_of_all(results, PRIMARY, 4)
-    scores = np.stack([r.of(PRIMARY) for r in results])
-    position = int(np.nanargmin(scores.mean(axis=0)))
-    query, _, mean, spread, worst, best, answered, _ = table.rows[0]
-    assert query == results[0].queries.ids[position]
-    assert (mean, spread) == (pytest.approx(scores[:, position].mean()), pytest.approx(scores[:, position].std()))
-    assert (worst, best) == (scores[:, position].min(), scores[:, position].max())
-    assert answered == f"{np.count_nonzero(scores[:, position])} of 5"
-    assert len(table.rows) == 4
-
-
-def test_combinations_disagree_most_where_the_spread_is_largest() -> None:
-    results = sweep(5)
-    spreads = np.stack([r.of(PRIMARY) for r in results]).std(axis=0)
-    query, *_ = insight_tables.divisive(results, PRIMARY, 4).rows[0]
-    assert query == results[0].queries.ids[int(np.nanargmax(spreads))]
-    assert not insight_tables.divisive(results[:1], PRIMARY, 4).rows
-
-
-def test_a_sweep_names_the_queries_that_none_answers() -> None:
-    results = sweep(3)
-    for each in results:
-        each.scores[list(each.measures).index(PRIMARY), [4, 7]] = 0
-    board = leaderboard(results, PRIMARY)
-    best = np.stack([each.of(PRIMARY) for each in results]).max(axis=0)
-    none = [results[0].queries.ids[i] for i in np.flatnonzero(best == 0)]
-    assert {"q004", "q007"} <= set(none)
-    said = f"No combination answers {len(none)} queries: {', '.join(none)}."
-    for text in (sweep_markdown(board, results), sweep_page(board, results)):
-        assert said in text
-        assert "Queries that combinations disagree on" in text
-        assert re.search("standard deviation of their nDCG@10", text)
 
 
 DOCS = chapters(page("docs/insight.md"))

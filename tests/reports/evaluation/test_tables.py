@@ -87,3 +87,14 @@ def test_kinds_of_work_are_told_in_plain_words() -> None:
         "postings in memory",
         "rankings",
     ]
+
+
+def test_the_pieces_of_one_kind_of_work_are_told_together() -> None:
+    """As a hybrid has rankings of its own and of its parts; what was there already stays apart."""
+    stages = [Stage("rankings", 0.25, False), Stage("lsa", 3.0, False), Stage("rankings", 0.5, False)]
+    made = replace(result(), timings=replace(result().timings, stages=[*stages, Stage("rankings", 2.0, True)]))
+    assert tables.timings_table(made).rows[:3] == [
+        ["rankings", 0.75, ""],
+        ["lsa", 3.0, ""],
+        ["rankings", 2.0, "was there already"],
+    ]

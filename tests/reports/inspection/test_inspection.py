@@ -117,3 +117,8 @@ def test_the_axis_of_lengths_names_whole_words_at_even_steps(most: int) -> None:
     labels = [int(text) for text in re.findall(r"<text[^>]*>(\d+)</text>", svg.partition("words</text>")[0])]
     assert len({*np.diff(labels).tolist()}) == 1
     assert len({*labels}) == len(labels) > 1
+
+
+def test_the_median_of_lengths_is_one_that_there_is() -> None:
+    """Half of a word would be told as a whole one, beside a line between two bars; the table has the same."""
+    assert "median 7<" in inspection_plots.lengths(np.array([7, 8]), "queries")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.reports.rendering.markdown import escaped, markdown_table
+from runner.reports.rendering.markdown import escaped, lined, markdown_table
 from runner.reports.rendering.tables import Column, Table
 
 
@@ -35,3 +35,9 @@ def test_every_row_of_a_table_is_one_line_with_all_its_cells(cells: list[list[st
     lines = markdown_table(Table([Column("a"), Column("b"), Column("c")], cells)).split("\n")
     assert len(lines) == len(cells) + 2
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 4 for line in lines)
+
+
+def test_numbers_stand_to_the_right() -> None:
+    table = Table([Column("a"), Column("n", numeric=True)], [["x|y", "1"]])
+    assert markdown_table(table).split("\n") == ["| a | n |", "| --- | ---: |", r"| x\|y | 1 |"]
+    assert lined(["a", "b"], [["**x**", "y"]]).split("\n") == ["| a | b |", "| --- | --- |", "| **x** | y |"]

@@ -1,0 +1,33 @@
+"""What tests of significance and their corrections are called, for whoever tells of p-values.
+
+Knows nothing of how they are computed, nor of what is tested.
+"""
+
+from __future__ import annotations
+
+from runner.metrics.settings import Correction, Test
+
+TESTS = {
+    "permutation": ("paired permutation", "random flips of their signs"),
+    "t": ("paired t", "Student's t-test"),
+    "wilcoxon": ("Wilcoxon", "Wilcoxon's signed ranks"),
+    "bootstrap": ("paired bootstrap", "the bootstrap"),
+}
+CORRECTIONS = {
+    "holm": ("Holm", "Holm's correction"),
+    "bh": ("Benjamini-Hochberg", "Benjamini and Hochberg's correction"),
+    "tukey": ("randomised Tukey HSD", "randomised Tukey HSD"),
+    "none": ("uncorrected", "no correction"),
+}
+"""What each is called beside a p-value, and in a sentence on paired differences."""
+
+
+def in_brief(test: Test, correction: Correction) -> str:
+    """Name the correction behind a p-value, and the test unless it is that by permutation; Tukey's is both."""
+    other = correction != "tukey" and test != "permutation"
+    return f"{TESTS[test][0]}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
+
+
+def in_words(test: Test, correction: Correction) -> str:
+    """Return by which test, and with which correction, paired differences have their p-values."""
+    return f"p by {TESTS[test][1]}, with {CORRECTIONS[correction][1]}"

@@ -1,0 +1,50 @@
+"""Reports of made-up runs of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.agents.measures.stages import Artifact, artifact
+from runner.agents.runs.outcomes import Outcome
+from runner.metrics.settings import MetricSettings
+from runner.reports.traces.report import TraceReport, baseline_among, trace_report
+from tests.agents.documents import document, done, read
+
+
+def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **failures: str) -> TraceReport:
+    """Return the report of documents by the names of their artifacts."""
+    said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
+    artifacts = {name: artifact(each, Outcome(reward=0.5)) for name, each in said.items()}
+    baseline = baseline_among(each["provenance"]["config_name"] for each in documents.values())
+    return trace_report(artifacts, failures, baseline, lambda name: dict(said[name]), timelines, MetricSettings())
+
+
+def several(n: int = 4) -> dict[str, dict[str, Any]]:
+    """Return documents of two configurations on the same tasks, of which one finds more."""
+    found: dict[str, dict[str, Any]] = {}
+    for task in (f"t{number}" for number in range(n)):
+        for config, seen in (("baseline", ["x.py", "a.py"]), ("mcp", ["a.py", "b.py"])):
+            whose = {"task_name": task, "config_name": config}
+            found[f"{config}/{task}"] = document([read(*seen)], ["a.py", "b.py"], **whose)
+    return found
+
+
+def finding(config: str, recalls: Sequence[float], **said: Any) -> dict[str, Artifact]:
+    """Return the artifacts of tasks by name, of whose ten gold files such a share was found."""
+    gold = [f"{number}.py" for number in range(10)]
+    return {
+        f"{config}/t{task}": done(
+            f"t{task}",
+            *gold[: round(10 * recall)],
+            gold=gold,
+            config_name=config,
+            **{"reward": 0.5, "model": "m"} | said,
+        )
+        for task, recall in enumerate(recalls)
+    }
+
+
+def told_of(*configurations: Mapping[str, Artifact], **settings: Any) -> TraceReport:
+    artifacts = {name: each for some in configurations for name, each in some.items()}
+    return trace_report(artifacts, {}, "baseline", lambda name: {}, 0, MetricSettings(**settings))

@@ -1,0 +1,176 @@
+"""Reports of agents' runs: the same whatever their order, and whatever data holds stays data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.agents.measures.stages import Artifact, artifact
+from runner.agents.runs.outcomes import Outcome
+from runner.metrics.settings import MetricSettings
+from runner.reports.rendering.markdown import escaped
+from runner.reports.traces import comparisons as compared
+from runner.reports.traces import tables as told
+from runner.reports.traces.markdown import trace_markdown
+from runner.reports.traces.page import trace_page
+from runner.reports.traces.report import baseline_among, report_json, trace_report, worth_a_look
+from tests.agents.documents import OUTCOMES, document, documents, done, read, search
+from tests.reports.reading import EVIL, Page
+from tests.reports.traces.factory import finding, report, several, told_of
+
+
+def test_artifacts_are_never_in_memory_together() -> None:
+    made = {name: artifact(each, Outcome(reward=0.5)) for name, each in several(20).items()}
+    alive: set[int] = set()
+    most = 0
+
+    class Counted(dict[str, Any]):
+        def __init__(self, content: Mapping[str, Any]) -> None:
+            nonlocal most
+            super().__init__(content)
+            alive.add(id(self))
+            most = max(most, len(alive))
+
+        def __del__(self) -> None:
+            alive.discard(id(self))
+
+    class Anew(Mapping[str, Artifact]):
+        def __getitem__(self, name: str) -> Artifact:
+            return Counted(made[name])
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(made)
+
+        def __len__(self) -> int:
+            return len(made)
+
+    found = trace_report(Anew(), {}, "baseline", lambda name: {}, 0, MetricSettings())
+    written = b"".join(report_json(found)), trace_page(found), trace_markdown(found)
+    assert most <= 3
+    same = trace_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings())
+    assert written == (b"".join(report_json(same)), trace_page(same), trace_markdown(same))
+
+
+def test_what_differs_most_comes_first_then_what_was_missed_and_last_what_was_not_measured() -> None:
+    artifacts = {
+        "b/none": done("none", "a.py", gold=()),
+        "b/found": done("found", "a.py", "b.py"),
+        "b/missed": done("missed", "x.py"),
+        "b/apart": done("apart", "x.py"),
+        "c/apart": done("apart", "a.py", "b.py", config_name="c"),
+    }
+    assert worth_a_look(artifacts) == ["b/apart", "c/apart", "b/missed", "b/found", "b/none"]
+
+
+def test_the_first_that_is_called_a_baseline_is_one() -> None:
+    assert baseline_among(["agent", "zero-baseline", "baseline-b"]) == "baseline-b"
+    assert baseline_among(["b", "a"]) == "a"
+    assert baseline_among([]) == ""
+
+
+def test_means_say_of_how_many_tasks_they_are() -> None:
+    content = several() | {"mcp/t9": document([read("a.py")], task_name="t9", config_name="mcp")}
+    table = told.configurations_table(report(content))
+    shown = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.texts()]
+    assert [(row["configuration"], row["measured"], row["recall"]) for row in shown] == [
+        ("baseline", "4 of 4", "0.500"),
+        ("mcp", "4 of 5", "1.000"),
+    ]
+
+
+def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> None:
+    made = report(several(12))
+    (verdict,) = compared.verdicts(made)
+    page, markdown = trace_page(made), trace_markdown(made)
+    assert page.index(escape(verdict)) < page.index("<table")
+    assert markdown.index(f"**{escaped(verdict)}**") < markdown.index("| --- |")
+
+
+def test_figures_of_several_configurations_together_stand_for_none() -> None:
+    assert told.tiles(report(several())) == []
+    alone = {name: each for name, each in several().items() if name.startswith("mcp")}
+    assert told.tiles(report(alone))[0] == ("recall", "1.000", "of 4")
+
+
+def test_rewards_beyond_1_are_said_to_be_on_scales_of_their_own() -> None:
+    usual = finding("baseline", [0.5, 0.5], reward=1.0)
+    assert told.rewards_note(told_of(usual)) == ""
+    made = told_of(usual, finding("mcp", [0.5], reward=3.17))
+    note = told.rewards_note(made)
+    assert note.startswith("Each reward is on the scale of its verifier: 1 of 3 is beyond 1, up to 3.17, such as")
+    assert escape(note) in trace_page(made)
+    assert escaped(note) in trace_markdown(made)
+
+
+def test_degradations_are_grouped_by_what_was_lost() -> None:
+    content = several(2)
+    content["mcp/t0"]["coverage"]["degraded_reason"] = "lines that are cut (3); calls without a result (1)"
+    content["mcp/t1"]["coverage"]["degraded_reason"] = "lines that are cut (1)"
+    content["baseline/t0"]["coverage"]["ground_truth_problems"] = ["tests/ground_truth.json: not valid JSON"]
+    assert told.degraded_table(report(content)).texts() == [
+        ["lines that are cut", "2", "mcp/t0, mcp/t1"],
+        ["calls without a result", "1", "mcp/t0"],
+        ["tests/ground_truth.json: not valid JSON", "1", "baseline/t0"],
+    ]
+
+
+@pytest.mark.parametrize("timelines", [0, 3, 40])
+def test_the_page_draws_so_many_timelines_and_says_so(timelines: int) -> None:
+    html = trace_page(report(several(), timelines))
+    page = Page(html)
+    assert html.count('aria-label="Timeline of') == min(timelines, 8)
+    assert len(page.ids) == len(set(page.ids))
+    assert all(link.startswith("#") for link in page.links)
+    assert ("timelines=100" in html or "timelines=8" in html) == (timelines == 3)
+
+
+def test_the_page_lists_the_first_tasks_and_says_where_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told, "TASKS", 2)
+    assert "The first 2 of 8; report.json has all." in trace_page(report(several()))
+
+
+def test_what_data_holds_stays_data() -> None:
+    whose = {"task_name": EVIL, "config_name": EVIL, "benchmark": EVIL}
+    content = document([read(EVIL, tool_name=EVIL), search("a.py")], [EVIL, f"{EVIL}2"], **whose)
+    content["coverage"]["degraded_reason"] = EVIL
+    made = report({f"c/{EVIL}": content}, **{"c/x": EVIL})
+    page = Page(trace_page(made))
+    assert page.tags["script"] == 1
+    assert not page.tags["img"]
+    assert any("<script>alert('x')</script>" in text for text in page.texts)
+    markdown = trace_markdown(made)
+    assert "<script>" not in markdown.replace("\\<script>", "")
+    assert "<img" not in markdown.replace("\\<img", "")
+
+
+def test_there_is_a_report_of_nothing_but_failures() -> None:
+    made = report({}, **{"c/x": "RuntimeError: why"})
+    assert "RuntimeError: why" in trace_page(made)
+    assert "RuntimeError: why" in trace_markdown(made)
+    assert orjson.loads(b"".join(report_json(made)))["failures"] == {"c/x": "RuntimeError: why"}
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(documents(), OUTCOMES), max_size=6))
+def test_any_artifacts_make_the_same_reports_whatever_their_order(
+    drawn: list[tuple[dict[str, Any], Outcome | None]],
+) -> None:
+    content = {f"c/{place}": each for place, (each, _) in enumerate(drawn)}
+    made: list[tuple[str, Artifact]] = [
+        (f"c/{place}", artifact({**each, "summary": {"total_events": len(each["events"])}}, outcome))
+        for place, (each, outcome) in enumerate(drawn)
+    ]
+    one, other = (
+        trace_report(dict(order), {}, "baseline", content.__getitem__, 2, MetricSettings())
+        for order in (made, made[::-1])
+    )
+    assert b"".join(report_json(one)) == b"".join(report_json(other))
+    assert trace_markdown(one) == trace_markdown(other)
+    assert trace_page(one) == trace_page(other)
+    assert not {"NaN", "Infinity"} & set(b"".join(report_json(one)).decode().split())
