@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import orjson
 import pytest
@@ -16,6 +18,7 @@ from omegaconf import OmegaConf
 from runner.__main__ import main
 from runner.commands.synthesize import _synthesis
 from runner.config import CONF
+from runner.generation.synthesis.base import QUERY_TYPES
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
 from tests.generation.synthesis.worlds import rows_of, scattered, write_chunks
@@ -134,7 +137,7 @@ def test_fewer_queries_than_asked_for_are_told(here: Path, capsys: pytest.Captur
 def test_a_language_model_that_stops_leaves_a_journal_and_the_same_command_goes_on(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeLLM(lambda question, system: f"what is said of {hash(question)}") as server:
+    with FakeLLM(lambda question, system: f"what is said of {crc32(question.encode())}") as server:
         command = [
             "synthesize", "output=out.jsonl", "count=20", "types=[medium]", "validation=none", "generator=llm",
             "llm=openai", "llm.model=m", f"llm.base_url={server.url}", "generator.retries=0", QUIET,
@@ -153,6 +156,58 @@ def test_a_language_model_that_stops_leaves_a_journal_and_the_same_command_goes_
     assert set(config["generator"]["llm"]) == {
         "_target_", "model", "base_url", "temperature", "max_tokens", "seed"
     }  # nothing of a machine, nor of a budget  # fmt: skip
+
+
+def capable(question: str, system: str) -> str:
+    """Answer as a capable model does: what was asked for, in its own words, with some ceremony around it."""
+    passages = re.findall(r"\[Passage \d+\]\n(.*?)(?=\n\n|\Z)", question, re.DOTALL)
+    if "Rate the passages" in question or "How well would these" in question:
+        return "2"
+    if "Use no other knowledge" in question:
+        return f"They say that {passages[0]}"
+    a, b, c, d = list(dict.fromkeys(re.findall(r"[a-z]{5,}", passages[0].lower())))[1:8:2]
+    other = " ".join(passages[1].lower().split()[3:6])
+    replies = {
+        "question about an idea": f"**Why does {a} {b} need {c} to work with {d}?**",
+        "copied character by character": f'"{re.split("(?<=[.]) ", passages[0])[0]}"',
+        "web search engine": f"{a} {b} {c} {d}",
+        "words that are not in the passages": f"<think>It has {a}.</think>\n\nWhat keeps {c} going without {d}?",
+        "one short answer": f"Query: What is the number that {a} {b} has for {c} of {d}?",
+        "terms and identifiers": f"`{a} {c} {d}`",
+        "with a slip": f"{a[:-2]}{a[-1]}{a[-2]} {b} {c} {d}",
+        "told at length": f"Sure! Here is a query:\n\nI have been at {a} for a while and do not see how {b} goes with "
+        f"{c}; is there anything on what {d} is for, and on when one would do without it?",
+        "one ordinary question": f"1. how do {a} {b} and {c} go together with {d}",
+        "shortest query": f"{a} {d}",
+        "compares what": f"What sets {a} {b} apart from {other}?",
+    }
+    return next(reply for told, reply in replies.items() if told in question)
+
+
+def test_a_capable_model_writes_every_type_and_what_is_cut_short_comes_to_the_same(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "synthesize", "count=30", "selection.mode=cluster", "selection.golden_similarity=0.3", "encoder.dimensions=32",
+        "sampling.mode=all_per_bundle", "generator=llm", "validation=llm", "llm=openai", "llm.model=m", QUIET,
+    ]  # fmt: skip
+    with FakeLLM(capable) as server:
+        assert main([*command, "output=whole.jsonl", f"llm.base_url={server.url}"]) == 0
+        calls = len(server.asked)
+    with FakeLLM(capable, script=("ok", "rate_limited", "cut", "ok", "server")) as server:
+        codes = [1]
+        while codes[-1] == 1 and len(codes) < 10:
+            budget = ["llm.max_calls=60", f"llm.budget=start{len(codes)}", "llm.backoff_s=0.01"]
+            address = f"llm.base_url={server.url}"
+            codes.append(main([*command, "output=cut.jsonl", address, *budget, "store.path=another"]))
+        served = [asked.question for asked in server.asked if asked.behaviour == "ok"]
+    assert codes[-1] == 0 and len(codes) > 3
+    assert len(set(served)) == len(served) == calls, "nothing is paid for twice"
+    assert (here / "cut.jsonl").read_bytes() == (here / "whole.jsonl").read_bytes()
+    rows = lines(here / "whole.jsonl")
+    assert {row["validation"]["query_type"] for row in rows} == set(QUERY_TYPES)
+    assert {row["validation"]["ragas_context_relevance"] for row in rows} == {1.0}
+    assert not any(re.search(r"[*`\n]|^Sure|^Query|<think>|^1\.", row["query"]) for row in rows)
 
 
 @pytest.fixture

@@ -42,7 +42,9 @@ _NAME = regex.compile(
 )
 _QUOTED = regex.compile(r"""^["“'‘«]([^"“”«»]+)["”'’»][.?!]?$""")
 _OF_PASSAGES = regex.compile(
-    r"\b(?:the|this|these|both|first|second|given|provided|each) passages?\b|\bpassage \d", regex.IGNORECASE
+    r"\b(?:the|this|these|both|first|second|given|provided|each) passages?\b(?! (?:of|to|through|from|time)\b)"
+    r"|\bpassage \d",
+    regex.IGNORECASE,
 )
 
 OF_PASSAGES = "speaks of passages"

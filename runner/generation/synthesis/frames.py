@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import regex
 
-from runner.generation.synthesis.rewording import NUMBER, Task, early, framed, other_word
+from runner.generation.synthesis.rewording import NUMBER, Task, early, framed, has_other_word
+from runner.generation.synthesis.usage import BEFORE_NOUN
 
 AT_ONCE = 3
 """How many phrases a question brings together."""
@@ -17,25 +18,25 @@ AT_ONCE = 3
 RELATIONS: tuple[str, ...] = (
     "what is the connection between {} and {} in {}",
     "can you tell me how {} and {} influence {}",
-    "is it known whether {} changes {} in {}",
+    "is it known whether {} can change {} in {}",
     "what evidence is there that {} and {} play a part in {}",
     "why would {} depend on {} or on {}",
     "how are {}, {} and {} related to each other",
 )
 
 UNSURE: tuple[str, ...] = (
-    "does anybody know whether {} has anything to do with {} or {}",
+    "does anybody know whether {} might have anything to do with {} or {}",
     "how might {} come about, and could {} or {} have something to do with it",
-    "I wonder what difference {} makes when it comes to {} and {}",
+    "I wonder what difference {} can make when it comes to {} and {}",
     "is there anything to be said about {} where {} and {} are concerned",
 )
 
 TOLD: tuple[str, ...] = (
-    "I am trying to understand {}. As far as I know it has to do with {} and {}, but I am not sure how. "
+    "I am trying to understand {}. As far as I know, that has to do with {} and {}, but I am not sure how. "
     "Can someone explain?",
-    "Can someone explain {}? I came across it while reading about {}, and I would like to know what {} has to do with "
-    "it",
-    "I am looking for an overview of {}, above all of what it means for {} and how {} comes into it",
+    "Can someone explain {}? I came across it while reading about {}, and I would like to know what {} might have to "
+    "do with it",
+    "I am looking for an overview of {}, above all of what that means for {} and how {} might come into it",
     "While working on {} I ran into {} and {}. What do I have to know about them, and how do they fit together?",
 )
 
@@ -51,7 +52,7 @@ _CONCEPTS: tuple[str, ...] = (
     "what is meant by {}",
     "what should I know about {}",
     "can someone explain {}",
-    "what has {a} to do with {}",
+    "what {has} {a} to do with {}",
     "what is the role of {a} in {}",
     "why does one need {} for {a}",
 )
@@ -66,6 +67,12 @@ _DOINGS: tuple[str, ...] = (
     "what should I know about {}",
     "what is the right way of {}",
 )
+_ADDED = regex.compile(rf"(?<=\S)(?: (?:{'|'.join(sorted(BEFORE_NOUN))})\b|,).*")
+"""What stands behind a noun and tells more of it."""
+
+_INFLECTED = regex.compile(r"[^su]s$|[^be]ed$")
+"""What is done is put without an ending, as in "how to embed"."""
+
 LONGEST_SUBJECT = 6
 """A longer heading is a sentence rather than a name for something."""
 
@@ -83,8 +90,9 @@ def related(task: Task, statement: str, frames: Sequence[str], most: float, anew
     ranked = sorted(there, key=lambda phrase: -material.score(phrase.split()))
     drawn = [material.topic] if material.is_headed and material.topic else []
     if anew:
-        drawn += early([each for each in ranked if _has_other_word(each, task)], 1, task.chance)
-        if not any(_has_other_word(each, task) for each in drawn):
+        others = apart(ranked, " ".join(drawn), len(ranked))
+        drawn += early([each for each in others if has_other_word(each, task)], 1, task.chance)
+        if not any(has_other_word(each, task) for each in drawn):
             return ""
     for phrases in (ranked, ranked, ranked, material.phrases, material.phrases):
         if len(drawn) < AT_ONCE:
@@ -97,24 +105,28 @@ def related(task: Task, statement: str, frames: Sequence[str], most: float, anew
     return framed(task, task.chance.choice(frames), drawn, most, fewest=1 if anew else 2)
 
 
-def _has_other_word(phrase: str, task: Task) -> bool:
-    return any(other_word(word, task) for word in phrase.split())
-
-
 def about(task: Task, subject: str) -> str:
     """Return a question about a subject, "" where its frame has a gap for a phrase and there is none beside it."""
-    first, last = subject.split(" ", 1)[0].lower(), subject.rsplit(" ", 1)[-1]
+    first, head = subject.split(" ", 1)[0].lower(), _ADDED.sub("", subject).rsplit(" ", 1)[-1]
     usage = task.material.usage
-    if " " in subject and usage.is_verb(first):
+    if " " in subject and usage.is_verb(first) and not _INFLECTED.search(first):
         return task.chance.choice(_ACTIONS).format(subject)
     if " " in subject and first.endswith("ing") and not usage.is_noun(first):
         return task.chance.choice(_DOINGS).format(subject)
     frame = task.chance.choice(_CONCEPTS)
     phrase = next(iter(early(apart(task.material.phrases, subject.lower()), 1, task.chance)), "")
-    is_ = "are" if regex.search(r"\p{Ll}{2}[^sui]s$", last) else "is"
     if "{a}" in frame and not phrase:
         return ""
-    return frame.format(subject, a=task.material.phrasing.spelt(phrase), is_=is_)
+    return frame.format(
+        subject,
+        a=task.material.phrasing.spelt(phrase),
+        is_="are" if _is_plural(head) else "is",
+        has="have" if _is_plural(phrase) else "has",
+    )
+
+
+def _is_plural(name: str) -> bool:
+    return bool(regex.search(r"\p{Ll}{2}[^sui]s$", name))
 
 
 def how_many(task: Task, sentence: str) -> str:

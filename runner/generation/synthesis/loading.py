@@ -172,5 +172,9 @@ def _cut(corpus: Corpus, chunking: Chunking) -> ChunkTable:
 
 
 def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+    """Return vectors at length 1; they are scaled by a power of two before, as not every float has a square."""
+    _, exponents = np.frexp(np.abs(vectors).max(axis=1, keepdims=True))
+    scaled = np.ldexp(vectors, -exponents)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled /= np.where(lengths > 0, lengths, 1.0)
+    return np.ascontiguousarray(scaled, dtype=np.float32)

@@ -32,6 +32,8 @@ _USUAL = 10
 
 _NUMBERING = regex.compile(r"^(?:\d+[.)]|\d+(?:\.\d+)+\.?|step\s+\d+[:.]?)\s+", regex.IGNORECASE)
 
+_ASIDE = regex.compile(r"\s*\([^()]*\)")
+
 _SPECIFIC = 0.5
 """A heading is about its section alone if a word of it has at least this share of the largest IDF there is."""
 
@@ -153,7 +155,7 @@ class Material:
     @cached_property
     def _telling_headings(self) -> list[str]:
         """Return the headings that few documents have."""
-        headings = [str(_NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
+        headings = [_ASIDE.sub("", _NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
         return [each for each in headings if self.phrasing.content_words(each) and not self.usage.is_common(each)]
 
     @property

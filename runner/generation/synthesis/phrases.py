@@ -20,7 +20,7 @@ from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, 
 
 LONGEST_PHRASE = 4
 
-_EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`|/\\<>=–—-"
+_EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`|/\\<>=–—-\u200b\ufeff"
 _CUT = regex.compile(r"[,;:!?()\[\]{}\"“”«»…|–—]|\.(?=\s|$)")
 _IDENTIFIER = regex.compile(r"\p{Ll}\p{Lu}|\w[._/:]\w|_|\p{Lu}{2}|\p{L}\d|\p{Ll}-\p{Ll}+-\p{Ll}")
 _GARBAGE = regex.compile(r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]")

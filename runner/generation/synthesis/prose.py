@@ -40,7 +40,7 @@ _NO_PROSE = regex.compile(
     regex.VERBOSE,
 )
 _CODE_INDENT = regex.compile(r"^(?: {4,}|\t)")
-_ITEM = regex.compile(r"^[ \t>]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_ITEM = regex.compile(r"^[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _QUOTE = regex.compile(r"^[ \t]*>+[ \t]?")
 
 _SHORTCODE_TEXT = regex.compile(r"\{\{[<%][^}]*?\btext=\"([^\"]*)\"[^}]*\}\}")
@@ -53,11 +53,13 @@ _SPACED_MARK = regex.compile(r" ([.,;:!?)])")
 _EMPHASIS = regex.compile(r"\*{1,3}|(?<!\w)_{1,3}|_{1,3}(?!\w)|`+")
 
 _ABBREVIATED = r"(?<!\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Figs|Dr|Mr|Mrs|No|St|approx|resp|\p{Lu})\.)"
-_SENTENCE_END = regex.compile(
-    rf"{_ABBREVIATED}(?<=[.!?][\"'”’)\]]*)\s+(?=[\"'“‘(\[]*[\p{{Lu}}\p{{Lo}}\d])|(?<=[。！？])"
-)
+_END = rf"{_ABBREVIATED}(?<=[.!?][\"'”’)\]]*)\s+(?=[\"'“‘(\[]*[\p{{Lu}}\p{{Lo}}\d])|(?<=[。！？])"
+_SENTENCE_END = regex.compile(_END)
+_SENTENCE_END_IN_SMALL_LETTERS = regex.compile(_END, regex.IGNORECASE)
+"""Ends sentences of a text that has no capitals to begin them with."""
 _MARKUP = regex.compile(r"[`*\[\]<>{}|\\]|\bhttps?://\S+|(?<!\w)_|_(?!\w)")
 _LETTER = regex.compile(r"\p{L}")
+_CAPITAL = regex.compile(r"\p{Lu}")
 _UNSPACED = regex.compile(r"\p{Lo}")
 _CLAUSE_END = regex.compile(r"(?<=[,;:])\s+|\s+[–—-]\s+|(?<=[，；：])")
 
@@ -138,7 +140,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _sentences(text: str) -> list[str]:
-    return [sentence for sentence in map(str.strip, _SENTENCE_END.split(text)) if _LETTER.search(sentence)]
+    end = _SENTENCE_END if _CAPITAL.search(text) else _SENTENCE_END_IN_SMALL_LETTERS
+    return [sentence for sentence in map(str.strip, end.split(text)) if _LETTER.search(sentence)]
 
 
 def _passages(blocks: list[str]) -> list[str]:

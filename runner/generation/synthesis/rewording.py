@@ -36,7 +36,12 @@ _LINKING = regex.compile(
     regex.IGNORECASE,
 )
 _PLURAL = regex.compile(r"[^su]s$")
+_FORM = regex.compile(r"(?:ed|ing)$")
+"""A form that a rule has made, of which only the chunks can tell whether there is such a word."""
 GAP = "___"
+
+FEWEST_PIECES = 5
+"""Of fewer words, one that is asked for leaves too little to know it by."""
 
 _AS_IT_IS = 0.25
 """How often a noun keeps its number, though it has another."""
@@ -82,12 +87,16 @@ def framed(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: 
     """Return phrases in other words in the gaps of a frame, with at most a share of terms that a golden has.
 
     Where other words do not do it, the phrases lose the words before their last one, as a phrase does when somebody
-    says it who does not know the particulars, but keep the `fewest`; the share is more where that is not enough.
+    says it who does not know the particulars, but keep the `fewest`; the share is more where that is not enough. It is
+    "" where a word would be said twice.
     """
     parts = [
         [*(_said(word, task, False) for word in words[:-1]), _said(words[-1], task, True)]
         for words in map(str.split, phrases)
     ]
+    said = [tuple(task.material.terms.analyzer.tokens(word)) for part in parts for word in part]
+    if len(set(said)) < len(said):
+        return ""
     while True:
         query = frame.format(*(" ".join(part) for part in parts))
         longest = max(parts, key=len)
@@ -117,20 +126,29 @@ def other_word(word: str, task: Task) -> str:
     def fits(other: str) -> bool:
         if " " in other or usage.is_noun(other) != usage.is_noun(word):
             return False
-        return terms.lift(word, other) >= 1 if usage.frequencies[other] >= least else is_small
+        if usage.frequencies[other] >= least:
+            return terms.lift(word, other) >= 1
+        return is_small and not _FORM.search(other)
 
     others = [each for each in task.synonyms(word) if fits(each) and not task.there & set(terms.analyzer.tokens(each))]
     others.sort(key=lambda other: -usage.frequencies[other])
     return task.chance.choice(others[:2]) if others else ""
 
 
-def _said(word: str, task: Task, is_last: bool) -> str:
-    """Return a word of a phrase as somebody may say it: another, in another number, or as it is.
+def has_other_word(phrase: str, task: Task) -> bool:
+    """Tell whether a word of a phrase is said anew where the phrase is framed."""
+    *before, last = phrase.split()
+    return bool(_anew(last, task, True)) or any(_anew(word, task, False) for word in before)
 
-    A noun before a noun is part of a name that has no other words.
-    """
-    usage = task.material.usage
-    anew = other_word(word, task) if is_last or not usage.is_noun(word) else ""
+
+def _anew(word: str, task: Task, is_last: bool) -> str:
+    """Return another word for a word of a phrase; a noun before a noun is part of a name that has no other words."""
+    return other_word(word, task) if is_last or not task.material.usage.is_noun(word) else ""
+
+
+def _said(word: str, task: Task, is_last: bool) -> str:
+    """Return a word of a phrase as somebody may say it: another, in another number, or as it is."""
+    anew = _anew(word, task, is_last)
     return anew or task.material.phrasing.spelt((_other_number(word, task) if is_last else "") or word)
 
 
@@ -150,13 +168,23 @@ def pieces_of(sentence: str) -> list[str]:
 
 def asked_for(pieces: Sequence[str], task: Task) -> int | None:
     """Return which word of a sentence to ask for: a number, else a name or an identifier, else none."""
-    if len(pieces) < 5:
+    if len(pieces) < FEWEST_PIECES:
         return None
     numbers = [at for at, piece in enumerate(pieces) if NUMBER.fullmatch(piece.strip(_AROUND))]
     if numbers:
         return task.chance.choice(numbers)
     names = [at for at, piece in enumerate(pieces) if at and _is_name(piece.strip(_AROUND), task)]
     return max(names, key=lambda at: (task.material.terms.weight(pieces[at].strip(_AROUND)), at), default=None)
+
+
+def clause_around(pieces: Sequence[str], at: int, most: int) -> tuple[int, int]:
+    """Return where a sentence begins and ends, or where it has more than so many words, its clause around a word."""
+    if len(pieces) <= most:
+        return 0, len(pieces)
+    marks = [place + 1 for place, piece in enumerate(pieces) if piece[-1] in ",;:"]
+    return max((mark for mark in marks if mark <= at), default=0), min(
+        (mark for mark in marks if mark > at), default=len(pieces)
+    )
 
 
 def _is_name(piece: str, task: Task) -> bool:

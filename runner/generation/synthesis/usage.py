@@ -114,7 +114,7 @@ def _count(usage: Usage, text: str) -> None:
     usage.frequencies.update({word for word in small if word[0].isalpha()})
     usage.names.update({
         word for before, token, word in zip([".", *tokens], tokens, small, strict=False)
-        if before[0].isalpha() and token[0].isupper() and not token.isupper()
+        if (before[0].isalpha() or before == ",") and token[0].isupper() and not token.isupper()
     })  # fmt: skip
     if usage.language != ENGLISH:
         return

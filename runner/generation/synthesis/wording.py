@@ -28,9 +28,11 @@ from runner.generation.synthesis.limits import tokens
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.misspelling import misspelt
 from runner.generation.synthesis.rewording import (
+    FEWEST_PIECES,
     NUMBER,
     Task,
     asked_for,
+    clause_around,
     drawn_share,
     early,
     framed,
@@ -102,7 +104,9 @@ def long(task: Task) -> Iterator[str]:
     for _ in range(TRIES):
         phrases = early(apart(task.material.phrases, task.material.topic, least), least, task.chance)
         if not task.is_english:
-            yield task.material.phrasing.spelt(" ".join(_fitting([task.material.topic, *phrases], task, "long")))
+            parts = _fitting([task.material.topic, *phrases], task, "long")
+            said = (" ".join(parts[:n]) for n in range(1, len(parts) + 1))
+            yield task.material.phrasing.spelt(next((query for query in said if len(tokens(query)) >= least), ""))
         elif len(phrases) > 1:
             yield framed(task, task.chance.choice(TOLD), [task.material.topic, *phrases[:2]], drawn_share(task))
 
@@ -129,7 +133,9 @@ def concept_seeking(task: Task) -> Iterator[str]:
 def low_overlap(task: Task) -> Iterator[str]:
     """Yield questions in other words: a word is another, and few of their terms are in a golden."""
     known = task.material.terms.analyzer.tokens
-    for statement in early(task.material.statements, TRIES, task.chance):
+    material = task.material
+    others = [sentence for sentence in material.sentences if sentence not in material.statements]
+    for statement in [*early(material.statements, TRIES, task.chance), *others[:TRIES]]:
         for _ in range(TRIES):
             query = related(task, statement, UNSURE, task.most_overlap, anew=True)
             if len(known(query)) > 2 and task.share(query) <= task.most_overlap:
@@ -148,13 +154,14 @@ def fact_seeking(task: Task) -> Iterator[str]:
         at = asked_for(pieces, task)
         if at is None:
             continue
-        size = max(most - 1, 1)  # what asks for it may be two words
-        start = max(0, min(at - size // 2, len(pieces) - size))
-        window = pieces[start : start + size]
+        start, end = clause_around(pieces, at, most - 1)  # what asks for it may be two words
+        window = pieces[start:end]
         window[at - start] = question_word(pieces, at, task)
         if task.is_english and at > start and window[at - start - 1].lower() in ("a", "an", "the"):
             del window[at - start - 1]
-        asked = " ".join(window)
+        asked = " ".join(window).rstrip(",;:")
+        if end - start < FEWEST_PIECES or asked.count("(") != asked.count(")"):
+            continue
         yield (
             f"{task.material.phrasing.spelt(asked.split(' ', 1)[0])} {asked.partition(' ')[2]}?"
             if task.is_english

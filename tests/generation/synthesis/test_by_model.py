@@ -54,6 +54,12 @@ def test_a_query_that_breaks_a_limit_is_asked_for_again_with_what_is_wrong(
     assert len(stubborn.asked) == 3
 
 
+def test_a_passage_that_is_none_of_those_shown_may_be_spoken_of(journal: Journal) -> None:
+    for query in ("how does the passage of time wear a quay", "what is the passage through the straits like in winter"):
+        drafts = dict(ByModel(llm=always(query), retries=0).drafts(CHUNKS, [wanted("medium")], journal))
+        assert drafts == {0: Draft(query)}
+
+
 def test_a_snippet_that_is_not_verbatim_is_refused(journal: Journal) -> None:
     drafts = dict(
         ByModel(llm=always("A tide window is a span"), retries=0).drafts(CHUNKS, [wanted("exact_snippet")], journal)

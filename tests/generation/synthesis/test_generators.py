@@ -165,6 +165,16 @@ def test_text_in_another_language_has_queries_without_english_around_them() -> N
         assert not english & set(words(" ".join(draft.query for draft in drafts)))
 
 
+def test_a_long_query_without_a_frame_is_as_long_as_it_has_to_be() -> None:
+    names = ("Nord", "Süd", "Ost", "West", "Alt", "Neu", "Ober", "Unter", "Vor")
+    said = "Wir sehen die {0}liche {1}schleuse und das {0}same {1}tor mit der {0}bare {1}lampe."
+    text = " ".join(said.format(name.lower(), name) for name in names)
+    chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, "Der Leuchtturm steht am nördlichen Ende der Mole."])
+    wants = [Wanted(Bundle((0,), (1,)), "long", seed) for seed in range(4)]
+    lengths = [len(tokens(draft.query)) for _, draft in Deterministic(lexicon=None).drafts(chunks, wants)]
+    assert all(21 <= length < 21 + 4 for length in lengths), "no more than a phrase beyond"
+
+
 def test_a_heading_that_many_documents_have_is_no_concept() -> None:
     texts = [f"# Before you begin\n\nThe {word} gate of the harbour has a lamp." for word in ("old", "red", "tall")]
     chunks = Chunks(["a1", "b2", "c3"], ["0", "0", "0"], texts)

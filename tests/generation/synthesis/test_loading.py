@@ -56,6 +56,13 @@ def test_every_format_of_chunks_reads_the_same(tmp_path: Path) -> None:
     assert list(chunks.doc_ids) == ["a", "a", "b"]
 
 
+@pytest.mark.parametrize("size", [1e30, 1.0, 1e-30])
+def test_vectors_have_length_one_however_large_their_numbers_are(tmp_path: Path, size: float) -> None:
+    path = tmp_path / "c.jsonl"
+    write_chunks(path, [{**row, "embedding": [size * x for x in row["embedding"]]} for row in ROWS])
+    assert loaded(source(path)).vectors.tolist() == pytest.approx(np.array([[0.6, 0.8], [1, 0], [0, 1]]))
+
+
 def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     write_chunks(path, [{k: v for k, v in row.items() if k != "embedding"} for row in ROWS])

@@ -76,3 +76,19 @@ def test_a_table_that_is_cut_gives_no_prose() -> None:
         ).passages
         == ()
     )
+
+
+def test_text_in_small_letters_alone_has_sentences_too() -> None:
+    text = "the beam bends by 4.5 mm . see e.g. the plate of w. j. carter . is it stiff enough ? yes, it is so ."
+    assert prose_of(text).sentences == (
+        "the beam bends by 4.5 mm.", "see e.g. the plate of w. j. carter.", "is it stiff enough?", "yes, it is so.",
+    )  # fmt: skip
+    assert prose_of("The beam is in v. two of the book. It bends a little.").sentences == (
+        "The beam is in v. two of the book.", "It bends a little.",
+    )  # fmt: skip
+
+
+def test_a_bullet_begins_an_item_of_a_list() -> None:
+    assert prose_of("• Lamps are lit at dusk.\n• Gates are shut at ten.").sentences == (
+        "Lamps are lit at dusk.", "Gates are shut at ten.",
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.lexicon import Synonyms
 from runner.generation.synthesis.limits import Limits
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.rewording import ENOUGH_CHUNKS, Task, framed, other_word
+from runner.generation.synthesis.rewording import ENOUGH_CHUNKS, Task, clause_around, framed, has_other_word, other_word
 from runner.generation.synthesis.terms import shares, terms_of
 
 LEXICON = {"boat": ("craft", "ship", "vessel", "sail away", "enter", "tram"), "officer": ("clerk",), "berth": ("quay",)}
@@ -43,15 +43,44 @@ def test_what_few_chunks_do_not_say_might_be_said_all_the_same() -> None:
     assert other_word("officer", _task(n=len(TEXTS))) == "clerk"
 
 
+def test_a_form_that_nobody_says_may_be_no_word() -> None:
+    assert other_word("officer", _task(lambda word: ("clerked", "clerking", "clerk"), n=len(TEXTS))) == "clerk"
+
+
+def test_a_phrase_has_another_word_only_where_one_is_said() -> None:
+    task = _task(seed=1)
+    assert task.material.usage.is_noun("boat")
+    assert has_other_word("long boat", task)
+    assert framed(task, "{}", ["long boat"], 1.0) == "long ship"
+    assert not has_other_word("boat stamp", task), "a name"
+    assert framed(task, "{}", ["boat stamp"], 1.0) == "boat stamp"
+
+
+def test_no_word_is_said_twice() -> None:
+    task = _task(seed=1)
+    assert other_word("boat", task) == "ship"
+    assert framed(task, "what has a {} to do with a {}", ("boat", "ship"), 1.0) == ""
+    assert framed(task, "what has a {} to do with a {}", ("stamp", "stamps"), 1.0) == ""
+    assert framed(task, "what has a {} to do with a {}", ("boat", "stamp"), 1.0) == "what has a ship to do with a stamp"
+
+
+def test_of_a_long_sentence_the_clause_around_a_word_is_taken() -> None:
+    pieces = ["the", "gate", "has", "4", "locks,", "of", "which", "2", "are", "old,", "and", "a", "lamp"]
+    assert clause_around(pieces, 7, len(pieces)) == (0, len(pieces))
+    assert " ".join(pieces[slice(*clause_around(pieces, 7, 8))]) == "of which 2 are old,"
+    assert " ".join(pieces[slice(*clause_around(pieces, 3, 8))]) == "the gate has 4 locks,"
+    assert " ".join(pieces[slice(*clause_around(pieces, 11, 8))]) == "and a lamp"
+
+
 def test_phrases_lose_words_from_the_front_as_far_as_the_share_asks() -> None:
     analyzer, task = Analyzer(), _task(lambda word: ())
-    phrases = ("long customs stamp", "customs officer")
+    phrases = ("long customs stamp", "quay officer")
     there = analyzer.tokens(TEXTS[0])
-    assert framed(task, "does {} follow {}", phrases, 1.0) == "does long customs stamp follow customs officer"
+    assert framed(task, "does {} follow {}", phrases, 1.0) == "does long customs stamp follow quay officer"
     query = framed(task, "does {} follow {}", phrases, 0.5, fewest=1)
     assert query == "does stamp follow officer"
     assert shares(analyzer.tokens(query), there) == 0.5
-    assert framed(task, "does {} follow {}", phrases, 0.0) == "does customs stamp follow customs officer"
+    assert framed(task, "does {} follow {}", phrases, 0.0) == "does customs stamp follow quay officer"
 
 
 @pytest.mark.parametrize("word", ["ship", "tower"])

@@ -36,6 +36,7 @@ def test_a_name_has_its_capital_within_a_sentence() -> None:
     usage = _usage()
     assert usage.is_name("Pell")
     assert not usage.is_name("Ships")
+    assert _usage(("by Ada, Gorm, and the mate, with lamps", "by Ada, Gorm and others")).is_name("Gorm"), "in a list"
     assert not usage.is_name("keeper")
 
 
