@@ -13,6 +13,7 @@ from runner.agents.truth.paths import ROOTS
 _FEWEST = (
     2  # folders that a path shares with the one that git ran in: one alone may be a package named as its repository
 )
+_MOST_TRIED = 200  # paths, to tell the root by one of them
 
 
 def rooted(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> list[str]:
@@ -22,7 +23,7 @@ def rooted(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> li
     begins with the last folders down which git ran: two of them, or one right below where tasks are unpacked.
     """
     found = list(paths)
-    roots = (root for path in found for root in (*_by_names(path, named), *_by_folder(path, folder)))
+    roots = (root for path in found[:_MOST_TRIED] for root in (*_by_names(path, named), *_by_folder(path, folder)))
     root = next(roots, folder)
     return [posixpath.join(root, path) for path in found]
 

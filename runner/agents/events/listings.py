@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from runner.agents.truth.paths import has_spaces, looks_like_file
+from runner.agents.truth.paths import LONGEST, has_spaces, looks_like_file
 
 _LONG = re.compile(r"([-dlbcps])[-rwxsStT]{9}[.+@]?\s+\d+\s+\S+\s+\S+\s+[\d,.]+\w?\s+\w+\s+\d+\s+[\d:]+\s(.+)")
 _TREE = re.compile(r"\d{6} (?:blob|commit) [0-9a-f]{40,64}(?:\t|\\++t)([^\n\\\"]+)")
@@ -17,8 +17,9 @@ _COLUMNS = re.compile(r"\s{2,}|\t")
 _HEAD = re.compile(r"^==> (.+) <==$", re.MULTILINE)
 _COUNTED = re.compile(r"\s*(?:[\da-f]{32,64}|[\d.]+[KMGT]?)(?:\s+\d+)*\s+\*?(\S+)")
 _STATUS = re.compile(
-    r"""(?:\t|\ {2,})(?:(?:modified|new\ file|deleted|renamed|copied|typechange|(?:both|added|deleted)\ (?:by\ )?\w+)
-        :\s+)?(\S.*) | [ MADRCUT?!]{2}\ (\S.*)""",
+    r"""(?:\t|\ {2,})
+        (?P<state>(?:modified|new\ file|deleted|renamed|copied|typechange|(?:both|added|deleted)\ (?:by\ )?\w+):\s+)?
+        (?P<path>\S.*) | [ MADRCUT?!]{2}\ (?P<short>\S.*)""",
     re.VERBOSE,
 )
 _STATE = re.compile(r"(?:[MADTCRUX]\d*\t)?(\S+)(?:\t(\S+))?")
@@ -43,7 +44,7 @@ def listed(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
             names = [entry[2].partition(" -> ")[0]] if entry[1] in "-l" else []
         elif entry := _TREE.fullmatch(line.strip()):
             names = [entry[1]]
-        elif line.endswith(":") and " " not in line:
+        elif line.endswith(":") and " " not in line and len(line) <= LONGEST:
             inside, names = posixpath.join(cwd, line[:-1]), []
         elif line.startswith(("/", "./")) and has_spaces(line):
             names = [line]
@@ -79,10 +80,12 @@ def counted(text: str) -> Iterator[str]:
 
 def status(text: str) -> Iterator[str]:
     """Yield the files of `git status`, long or short, by their last names; not the folders."""
+    untracked = False
     for line in text.splitlines():
+        untracked = line.endswith("files:") or (untracked and not line[:1].strip())  # other programs indent words too
         if said := _STATUS.fullmatch(line):
-            path = (said[1] or said[2]).rpartition(" -> ")[2].strip('"')
-            if " " not in path and not path.endswith("/"):
+            path = (said["path"] or said["short"]).rpartition(" -> ")[2].strip('"')
+            if (said["state"] or said["short"] or untracked) and " " not in path and not path.endswith("/"):
                 yield path
 
 
@@ -93,18 +96,25 @@ def renamed(text: str) -> Iterator[str]:
             yield from (path for path in said.groups() if path and looks_like_file(path))
 
 
-def drawn(text: str, inside: str | None) -> Iterator[str]:
-    """Yield the files of a drawn tree, in a folder; none where that is None."""
+def drawn(text: str, inside: str | None, cwd: str = "") -> Iterator[str]:
+    """Yield the files of a drawn tree, in a folder; where that is None, those only that it names by paths.
+
+    Such paths are relative to `cwd`.
+    """
     above: list[str] = []
     for line in text.splitlines():
         said = _DRAWN.fullmatch(line.rstrip())
-        if said is None or inside is None:
+        if said is None:
             continue
         level = len(said[1]) // _A_LEVEL
         name = said[2].partition(" -> ")[0].rstrip("/")
         above = [*above[:level], name]
-        if looks_like_file(name) and not said[2].endswith("/"):
-            yield posixpath.join(inside, *above) if inside else name
+        if not looks_like_file(name) or said[2].endswith("/"):
+            continue
+        if "/" in name:
+            yield posixpath.join(cwd, name)
+        elif inside is not None:
+            yield posixpath.join(inside, *above)
 
 
 def folder(text: str) -> list[str]:

@@ -10,11 +10,12 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from runner.agents.events.shell_programs import edited_by, found_by, is_plain, joined, named_by, opened_by
 from runner.agents.events.shell_syntax import Simple, commands
 from runner.agents.events.shell_use import Use
+from runner.agents.truth.paths import LONGEST
 
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun")
@@ -26,16 +27,37 @@ _CONTAINERS = frozenset(("docker", "podman", "kubectl", "oc", "docker-compose", 
 _PASS_ON = frozenset(("head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "tee", "cat", "less", "more"))
 """Programs that print the lines that they read as they are."""
 _DEEPEST = 4  # commands within commands
+_MOST_READ = 1_000_000  # characters, of which a simple command counts so many more than it has:
+_A_COMMAND = 20
 _ENDS = frozenset(("}", "done", "fi", "esac"))  # of what is joined to the next command as a whole
 
 
-def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
-    """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to."""
+class _Room:
+    """How much may yet be read of a command: what its loops run again counts again, and what is within it too."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_READ
+
+    def has(self, simple: Simple) -> bool:
+        """Take the room of a simple command; tell whether there was as much."""
+        self._left -= _A_COMMAND + sum(map(len, simple.words)) + len(simple.given)
+        return self._left >= 0
+
+
+def uses(command: str, folder: str = "") -> list[Use]:
+    """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to.
+
+    What is beyond the beginning of a very long command, or of very many turns of loops within loops, is left out.
+    """
+    return _all(command, folder, 0, _Room())
+
+
+def _all(command: str, folder: str, depth: int, room: _Room) -> list[Use]:
     found: list[Use] = []
     pipeline = answered = 0  # where the uses begin of a pipeline, and of the last one that is no `echo`
     head = handed = ""  # what an `echo` prints, and what one hands to the program after it
     folders = [folder]  # of the shell, and of each subshell within it
-    for simple in commands(command):
+    for simple in takewhile(room.has, commands(command)):
         words = simple.words
         piped = simple.operator.startswith("|") and simple.operator != "||"
         del folders[simple.level + 1 :]
@@ -46,12 +68,13 @@ def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
         begins = words and said is None and not piped and words[0] not in _ENDS
         answered = len(found) if begins else answered
         if words and words[0] in ("cd", "pushd"):
-            folders[-1] = joined(folders[-1], words[1]) if len(words) == 2 and is_plain(words[1]) else folders[-1]
+            target = joined(folders[-1], words[1]) if len(words) == 2 and is_plain(words[1]) else folders[-1]
+            folders[-1] = target if len(target) <= LONGEST else folders[-1]
         elif said is not None and simple.operator == "||" and len(found) > answered:
             found[-1] = replace(found[-1], otherwise=said)
         elif said is not None:
             head = head if simple.piped or simple.writes else said or head
-        done = _done(simple, folders[-1], piped, depth, handed)
+        done = _done(simple, folders[-1], piped, depth, room, handed)
         handed = said or "" if simple.piped else ""
         if done and not done[0].head:
             done[0], head = replace(done[0], head=head), ""
@@ -61,9 +84,9 @@ def uses(command: str, folder: str = "", depth: int = 0) -> list[Use]:
     return found
 
 
-def _done(simple: Simple, folder: str, piped: bool, depth: int, handed: str) -> list[Use]:
+def _done(simple: Simple, folder: str, piped: bool, depth: int, room: _Room, handed: str) -> list[Use]:
     words = [*simple.words, *handed.split()] if simple.words[:1] == ["xargs"] else simple.words
-    done = _uses(words, folder, piped, depth, simple.given) if words else []
+    done = _uses(words, folder, piped, depth, room, simple.given) if words else []
     if simple.writes:
         done = [replace(use, lists=None) for use in done]
     if simple.writes or simple.piped:
@@ -93,18 +116,19 @@ def _said(words: Sequence[str]) -> str | None:
     return " ".join(said).replace("\\n", "\n").strip("\n")
 
 
-def _uses(words: list[str], folder: str, piped: bool, depth: int, given: str = "") -> list[Use]:
+def _uses(words: list[str], folder: str, piped: bool, depth: int, room: _Room, given: str = "") -> list[Use]:
     name, arguments = posixpath.basename(words[0]), words[1:]
     if depth < _DEEPEST:
         if name in _SHELLS and (script := _after_c(arguments) or given):
-            return uses(script, folder, depth + 1)
+            return _all(script, folder, depth + 1, room)
         if name == "xargs" and (inner := _after_options(arguments, _XARGS)):
-            return _uses([*inner, "{}"], folder, False, depth + 1)
+            return _uses([*inner, "{}"], folder, False, depth + 1, room)
         if name == "ssh":
-            return uses(" ".join(_after_options(arguments, _SSH)[1:]) or given, "", depth + 1)
+            return _all(" ".join(_after_options(arguments, _SSH)[1:]) or given, "", depth + 1, room)
         if name in _CONTAINERS and "exec" in arguments:
-            return _within_container(arguments[arguments.index("exec") + 1 :], depth)
-        if name == "find" and (run := _run_by_find(arguments)) and (found := _uses(run, folder, False, depth + 1)):
+            return _within_container(arguments[arguments.index("exec") + 1 :], depth, room)
+        run = _run_by_find(arguments) if name == "find" else []
+        if run and (found := _uses(run, folder, False, depth + 1, room)):
             return found
     if name == "find":
         return [found_by(arguments, folder)]
@@ -113,11 +137,11 @@ def _uses(words: list[str], folder: str, piped: bool, depth: int, given: str = "
     return named_by(name, arguments, folder, piped)
 
 
-def _within_container(arguments: list[str], depth: int) -> list[Use]:
+def _within_container(arguments: list[str], depth: int, room: _Room) -> list[Use]:
     rest = _after_options(arguments, _EXEC)
     inner = rest[rest.index("--") + 1 :] if "--" in rest else rest[1:]
     folders = [word for option, word in pairwise(arguments) if option in ("-w", "--workdir")]
-    return _uses(inner, folders[0] if folders else "", False, depth + 1) if inner else []
+    return _uses(inner, folders[0] if folders else "", False, depth + 1, room) if inner else []
 
 
 def _run_by_find(arguments: Sequence[str]) -> list[str]:

@@ -44,7 +44,9 @@ _PROGRAMS = {
     "column": _Program("file_read", 0, frozenset(("-s", "-N"))),
     "cut": _Program("file_read", 0, frozenset(("-d", "-f", "-c", "-b"))),
     "sort": _Program("file_read", 0, frozenset(("-k", "-t", "-o", "-S", "-T"))),
-    **dict.fromkeys(("head", "tail"), _Program("file_read", 0, frozenset(("-n", "-c", "--lines", "--bytes")))),
+    **dict.fromkeys(
+        ("head", "tail"), _Program("file_read", 0, frozenset(("-n", "-c", "--lines", "--bytes")), lists="heads")
+    ),
     **dict.fromkeys(
         ("get-content", "gc"),  # PowerShell's
         _Program("file_read", 0, frozenset(("-TotalCount", "-Head", "-First", "-Tail", "-Last", "-Encoding"))),
@@ -64,6 +66,7 @@ _SCRIPT_OPTION = re.compile(r"-\w*e")
 _UNSORTED = frozenset("tSUfXvrd")  # options of `ls`
 _NOT_PLAIN = re.compile(r"[$*?\[\]{}`<>|\s\"']|://|^/dev/")
 _NOT_LITERAL = re.compile(r"[$*?\[\]{}`~]")
+_MOST_BEGINS = 100  # of paths that a search may list
 
 
 def named_by(name: str, arguments: list[str], folder: str, piped: bool) -> list[Use]:
@@ -144,7 +147,7 @@ def _program(program: _Program, name: str, arguments: Sequence[str], folder: str
     if name == "sed" and any(option.startswith(("-i", "--in-place")) for option in options):
         return [Use("file_write", files)]
     if program.category == "file_read":
-        return [Use("file_read", files, "heads", folder, shows=True)] if operands else []
+        return [Use("file_read", files, program.lists, folder, shows=True)] if operands else []
     if program.category == "file_search":
         files = tuple(path for path in files if looks_like_file(path))
         counted = program.lists if operands or not piped else None
@@ -167,9 +170,12 @@ def _search(
 
 
 def _within(operands: Sequence[str]) -> tuple[str, ...]:
-    """Return what paths begin with that a program prints of these, as they were given to it; () where it may be any."""
+    """Return what paths begin with that a program prints of these, as they were given to it; () where it may be any.
+
+    So it may of very many, as each line is compared with each.
+    """
     begins = [_NOT_LITERAL.split(word)[0] for word in operands]
-    return tuple(begins) if all(begins) else ()
+    return tuple(begins) if all(begins) and len(begins) <= _MOST_BEGINS else ()
 
 
 def _ls(arguments: Sequence[str], folder: str) -> Use:
@@ -183,11 +189,10 @@ def _ls(arguments: Sequence[str], folder: str) -> Use:
 
 
 def _tree(arguments: Sequence[str], folder: str) -> Use:
-    options, operands = _parted(arguments, _Program("file_search", valued=frozenset(("-L", "-I", "-P"))))
-    whole = "f" in _flags(options)
+    _, operands = _parted(arguments, _Program("file_search", valued=frozenset(("-L", "-I", "-P"))))
     inside = joined(folder, operands[0]) if operands else folder
     alone = len(operands) < 2 and (not operands or is_plain(operands[0]))
-    return Use("file_search", (), "tree", folder, "" if whole else inside if alone else None)
+    return Use("file_search", (), "tree", folder, inside if alone else None)
 
 
 def _git(arguments: list[str], folder: str) -> list[Use]:

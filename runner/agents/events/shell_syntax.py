@@ -32,6 +32,7 @@ _NOT_BRACED = re.compile(r"""[{}'"\\$`]""")
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"))
 _WRAPPERS = frozenset(("sudo", "command", "exec", "env", "nice", "nohup", "timeout", "stdbuf", "builtin"))
 _MOST_TURNS = 100  # of a loop; of one within another fewer, and at last none
+_LONGEST = 2**17  # characters of a command: Linux hands a program no longer argument (MAX_ARG_STRLEN)
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class Simple:
 def commands(command: str) -> Iterator[Simple]:
     """Yield the simple commands of a command, in the order in which they run, each from its program's name on.
 
-    Those of a loop come once for each turn.
+    Those of a loop come once for each turn. What is beyond the longest command that there may be is left out.
     """
-    text, given = _without_here_documents(command.replace("\\\n", ""))
+    text, given = _without_here_documents(command[:_LONGEST].replace("\\\n", ""))
     simples = list(_simple(text, given))
     following = [simple.operator for simple in simples[1:]] + [""]
     marked = [

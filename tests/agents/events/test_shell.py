@@ -196,6 +196,20 @@ def test_any_text_is_read_as_a_command(command: str) -> None:
         assert all(use.files)
 
 
+def test_a_very_long_command_and_very_many_turns_are_read_in_part() -> None:
+    assert [use.files for use in uses("cat a.py;" + " " * 2**17 + "cat b.py")] == [("a.py",)]
+    turns = " ".join(map(str, range(30)))
+    name = "a" * 900
+    within = f'for j in {turns}; do bash -c "for k in {turns}; do cat {name}; done"; done'
+    assert 900 < len(uses(f"for i in {turns}; do bash -c '{within}'; done")) < 1100
+    assert len(uses(f"for i in {turns}; do bash -c 'cat a$i'; done")) == 30
+
+
+def test_a_search_of_very_many_places_lists_any_path() -> None:
+    assert uses("grep x " + "src/ " * 100)[0].within == ("src/",) * 100
+    assert uses("grep x " + "src/ " * 101)[0].within == ()
+
+
 def test_commands_within_commands_are_read_to_a_depth() -> None:
     command = "cat a.py"
     for _ in range(2):

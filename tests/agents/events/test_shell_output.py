@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.agents.events import shell_output
+from runner.agents.events.git_paths import rooted
 from runner.agents.events.shell import uses
 from runner.agents.events.shell_output import shown
+from runner.agents.truth.paths import LONGEST
 
 NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(sorted)
 LINES = st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x", "BUILD", "docs", "", "- d.py -"])
@@ -30,6 +33,8 @@ def seen(command: str, output: str | None) -> list[str]:
         ('for d in a b; do echo "== $d"; ls $d; done', "== a\nx.py\n== b\nx.py", ["a/x.py", "b/x.py"]),
         ("cat a.py; echo --; cat b.py", "text, and the rest was cut", ["a.py", "b.py"]),  # the line did not come
         ('echo "$(date)"; cat a.py', "text", ["a.py"]),
+        ("echo '== a: '; ls a; echo '== b: '; ls b", "== a: \nx.py\n== b: \ny.py", ["a/x.py", "b/y.py"]),
+        ('echo "$n == $m =="; cat a.py', "x == y.py == == z ==\ntext", ["a.py"]),
     ],
 )
 def test_what_is_printed_between_tells_parts_apart(command: str, output: str, files: list[str]) -> None:
@@ -122,6 +127,7 @@ def test_what_a_listing_does_not_have_is_not_shown_by_what_follows() -> None:
     assert seen("ls a.py >/dev/null && head a.py", "x = 1") == ["a.py"]
     assert seen("ls a.py && echo there || echo none; grep -n x a.py", "none") == []
     assert seen("ls b.py a.py c.py", "a.py  b.py") == ["b.py", "a.py"]
+    assert seen("cd x; ls a.py 2>/dev/null; cat a.py", "oops") == []
     assert seen("cd x; ls 'y/my a.py' && cat 'y/my a.py'", "'y/my a.py'\ntext") == ["x/y/my a.py"]
 
 
@@ -153,8 +159,10 @@ def test_what_a_search_lists_is_where_it_looked(command: str, output: str, files
             ["src/a.py", "src/lib/b.py", "src/LICENSE"],
         ),
         ("cd x; tree", ".\n|-- lib\n|   |-- d.py\n|   `-- e/\n`-- a.py\n", ["x/lib/d.py", "x/a.py"]),
+        ("tree", ".\n├── a.py\n└── lib\n    └── b.py", ["a.py", "lib/b.py"]),
         ("tree -fi src", "src\nsrc/a.py", []),
         ("tree -f src", "src\n├── src/a.py\n└── src/lib\n    └── src/lib/b.py", ["src/a.py", "src/lib/b.py"]),
+        ("cd x; tree -f src", "src\n├── src/a.py", ["x/src/a.py"]),
         ("tree a b", "a\n└── x.py\nb\n└── y.py", []),
         (
             "cd a; git status",
@@ -164,11 +172,48 @@ def test_what_a_search_lists_is_where_it_looked(command: str, output: str, files
         ("git status -s", " M src/a.py\nR  x.py -> y.py\n?? lib/", ["src/a.py", "y.py"]),
         ("git status", "        modified:   src/a.py\n", ["src/a.py"]),  # a terminal's tabs
         ("git status", "nothing to commit, working tree clean", []),
+        ("git status; make", "Untracked files:\n\tb.py\n\nmake: all\n  done\n\tok", ["b.py"]),
+        ("git status; git diff", "\tmodified:   a.py\n\n+++ b/a.py\n     pass\n         else:", ["a.py"]),
         ("fd -e py", "src/a.py\nb.py", ["src/a.py", "b.py"]),
     ],
 )
 def test_lists_of_all_kinds_show_files(command: str, output: str, files: list[str]) -> None:
     assert seen(command, output) == files
+
+
+def test_a_search_of_several_files_shows_those_that_begin_a_line() -> None:
+    assert seen("grep x a.py b.py c.py", "a.py:x\nc.py:x: b.py") == ["a.py", "c.py"]
+    assert seen("cd /w; grep x a.py b.py", "b.py:x") == ["/w/b.py"]
+
+
+def test_only_what_names_files_above_what_it_shows_is_read_so() -> None:
+    assert seen("tail *.py", "==> a.py <==\nx") == ["a.py"]
+    assert seen("cat a.py", "==> b.py <==\nx") == ["a.py"]
+
+
+def test_of_a_very_long_output_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_output, "_MOST_READ", 14)
+    assert seen("find .", "a.py\nb.py\nc.py\n") == ["./a.py", "./b.py"]
+    assert seen("find .; find .", "./a.py\n./b.py\n") == ["./a.py"]
+
+
+def test_very_long_listings_are_not_told_apart() -> None:
+    names = "".join(f"{n:08}.py\n" for n in range(10_000))
+    assert seen("ls a; ls b", names + names) == []
+    assert len(seen("ls a", names)) == 10_000
+
+
+def test_no_path_is_longer_than_paths_are() -> None:
+    long = "n" * LONGEST
+    assert seen("ls -R", f"{long}x:\na.py") == ["a.py"]
+    assert seen("tree", f"├── {long}\n│   └── a.py\n└── b.py") == ["b.py"]
+    assert {use.cwd for use in uses("cd " + "a/" * 400 + "; cd " + "b/" * 400 + "; ls")} == {"a/" * 400}
+
+
+def test_the_root_of_a_repository_is_told_by_one_of_the_first_paths() -> None:
+    paths = [f"{n}.py" for n in range(250)]
+    assert rooted([*paths[:100], "src/app/a.py"], "src/app")[-1] == "src/app/a.py"
+    assert rooted([*paths, "src/app/a.py"], "src/app")[-1] == "src/app/src/app/a.py"
 
 
 def test_what_a_script_could_not_open_was_not_seen() -> None:
