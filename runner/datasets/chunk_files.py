@@ -126,7 +126,8 @@ def _vector(record: Record) -> NDArray[np.float32]:
     if not np.isfinite(vector).all():
         raise record.fault(f"{name!r} holds what is not a finite number")
     if not vector.any():
-        raise record.fault(f"{name!r} has nothing but zeros: it has no direction; leave the chunk out, or embed it")
+        what = "has nothing but zeros: it has no direction" if len(vector) else "is empty"
+        raise record.fault(f"{name!r} {what}; leave the chunk out, or embed it")
     return vector
 
 

@@ -36,6 +36,7 @@ Document = dict[str, Any]
 _SCHEMA = Path(__file__).parent / "schema" / "retrieval_events.json"
 _DIGITS = 3  # of seconds
 _MOST = 2**53  # tokens: beyond it, JSON's numbers are not exact everywhere
+_ANEW = "delete it, and the command that made it makes it anew"
 
 
 def events(
@@ -90,11 +91,14 @@ def load_events(file: Path) -> Document:
     try:
         document = orjson.loads(file.read_bytes())
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{file}: cannot be read as a document of retrieval events ({error})") from error
+        raise ConfigError(f"{file}: cannot be read as a document of retrieval events ({error}); {_ANEW}") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if not (isinstance(version, str) and version.split(".")[0] == "1"):
         raise ConfigError(f"{file}: schema_version is {version!r}; this program reads 1.x, and writes {SCHEMA_VERSION}")
-    check(document, str(file), extended=True)
+    try:
+        check(document, str(file), extended=True)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; {_ANEW}") from error
     return document  # type: ignore[no-any-return]  # the check says that it is one
 
 

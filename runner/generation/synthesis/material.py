@@ -77,7 +77,8 @@ class Material:
 
     def _gist(self, sentence: str) -> float:
         weights = [self.weights[word] for word in set(self.phrasing.content_words(sentence))]
-        return sum(weights) / math.sqrt(len(weights)) if weights else 0.0
+        total = math.fsum(weights)  # exact, as a set's order is another one in each process
+        return total / math.sqrt(len(weights)) if weights else 0.0
 
     @cached_property
     def counts(self) -> Counter[str]:

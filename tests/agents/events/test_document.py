@@ -175,9 +175,9 @@ def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "cannot be read"),
+        ("{", "cannot be read as a document .*; delete it, and the command that made it makes it anew"),
         ("[]", "schema_version is None"),
-        ('{"schema_version": "1.1"}', "the document: .*required"),
+        ('{"schema_version": "1.1"}', "the document: .*required.*; delete it, and the command that made it"),
         ('{"schema_version": 1.1}', "schema_version is 1.1"),
     ],
 )

@@ -81,6 +81,7 @@ def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> No
         ),
         ({"chunk_id": "9"}, "c.jsonl:4: it has no vector, but the chunks before it have one"),
         ({"chunk_id": "9", "embedding": [0, 0]}, "c.jsonl:4: 'embedding' has nothing but zeros"),
+        ({"chunk_id": "9", "embedding": []}, "c.jsonl:4: 'embedding' is empty; leave the chunk out, or embed it"),
         ({"chunk_id": "9", "embedding": ["x", 0]}, "c.jsonl:4: 'embedding' is not a list of numbers"),
         ({"chunk_id": "9", "embedding": 3}, "c.jsonl:4: 'embedding' is not a list of numbers"),
         ({"chunk_id": "9", "embedding": [1e300, 0]}, "c.jsonl:4: 'embedding' holds what is not a finite number"),
