@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +27,15 @@ _ENDINGS: dict[str, Format] = {
     ".pq": "parquet",
 }
 _LONGEST_FIELD = 2**31 - 1
+_DELIMITERS = {
+    "\t": "are tabs between the columns? Call it .tsv, or set dataset.format=tsv",
+    ";": "are semicolons between the columns? Save it with commas, or with tabs as .tsv",
+    "|": "are bars between the columns? Save it with commas, or with tabs as .tsv",
+    ",": "are commas between the columns? Call it .csv, or set dataset.format=csv",
+}
+"""What may be between columns, and what to do where it is not what a table of this kind has there."""
+_GOLD_SEPARATORS = ("|", ",", ";", " ")
+"""What people write between ids."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -34,9 +43,10 @@ class Tabular(Source):
     """Files of rows, with a header or field names; each is a file, a folder or a glob.
 
     Without `qrels` the right answers of a query are in its own column `query_golds`: an id, a list of ids, or
-    text that `gold_separator` splits into ids; empty means that the right answer is nothing. `document_text` may be
-    several columns, joined by line breaks. `query_answer` is the answer that a query expects, in words. Without
-    `qrel_grade` every grade is 1. A format that is not set follows from the file's ending.
+    text that `gold_separator` splits into ids, the blanks around which are no part of them; empty means that the right
+    answer is nothing. `document_text` may be several columns, joined by line breaks. `query_answer` is the answer that
+    a query expects, in words. Without `qrel_grade` every grade is 1. A format that is not set follows from the file's
+    ending.
     """
 
     documents: str
@@ -76,6 +86,8 @@ class Tabular(Source):
         )
         if self.qrels:
             return Raw(corpus, queries, list(self._qrels(self.qrels)), qrels_name=self.qrels)
+        if self.unknown_judged == "error":
+            self._check_separator(records, frozenset(corpus.ids))
         qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
         name = f"{self.queries} ({self.query_golds})"
         return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
@@ -97,9 +109,22 @@ class Tabular(Source):
         if golds is None or golds == "":
             return []
         if isinstance(golds, str) and self.gold_separator:
-            golds = golds.split(self.gold_separator)
+            golds = _parts(golds, self.gold_separator)
         each = golds if isinstance(golds, list) else [golds]
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
+
+    def _check_separator(self, records: Iterable[Record], documents: Collection[str]) -> None:
+        """Ask for the separator where a text that is no document's id has one in it: as one id it is never found."""
+        separated = (r for r in records if self.gold_separator and isinstance(r.fields[self.query_golds], str))
+        unknown = ((record, gold) for record in separated for gold in self._golds(record) if gold not in documents)
+        for (record, gold), separator in product(unknown, _GOLD_SEPARATORS):
+            known = next((part for part in _parts(gold, separator) if part in documents), None)
+            if known is not None:
+                raise record.fault(
+                    f"{self.query_golds!r} has {gold!r}, which is no document's id, but {known!r} is: for several "
+                    f"ids, set 'dataset.gold_separator=\"{separator}\"'; if it is one, of a document that is missing, "
+                    "dataset.unknown_judged=keep (it counts as never found) or drop"
+                )
 
     def _records(self, setting: str, pattern: str, named: Sequence[str]) -> Iterator[Record]:
         """Yield the rows of the files that a setting names; each has the columns that the settings `named` name."""
@@ -117,7 +142,13 @@ class Tabular(Source):
             raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
         if kind == "jsonl":
             return files.json_lines(path)
-        return _parquet_rows(path, columns) if kind == "parquet" else _csv_rows(path, "," if kind == "csv" else "\t")
+        if kind == "parquet":
+            return _parquet_rows(path, columns)
+        return _csv_rows(path, "," if kind == "csv" else "\t", columns)
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    return [part.strip() for part in text.split(separator)]
 
 
 def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
@@ -129,11 +160,11 @@ def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
     return f"{column!r} is missing; there are {has}: {judged}set dataset.{setting} to the column that is meant{beir}"
 
 
-def _csv_rows(path: Path, delimiter: str) -> Iterator[Record]:
+def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[Record]:
     csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
     place = f"{path}:"
-    with files.opened(path) as file:
-        rows = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=delimiter, strict=True)
+    with files.opened(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:
+        rows = csv.reader(_headed(lines, place, delimiter, columns), delimiter=delimiter, strict=True)
         try:
             header = next(rows, [])
             for row in filter(None, rows):
@@ -144,6 +175,17 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[Record]:
             raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, here or a little later") from None
         except csv.Error as error:
             raise DatasetError(f"{place}{rows.line_num}: not valid CSV: {error}") from None
+
+
+def _headed(lines: Iterator[str], place: str, delimiter: str, columns: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a table; the first is refused where others than the delimiter part its columns."""
+    heading = next(lines, "")
+    other = next((question for mark, question in _DELIMITERS.items() if mark in heading), None)
+    if other and delimiter not in heading and heading.rstrip("\r\n") not in columns:
+        shown = heading.rstrip("\r\n")[:60]
+        raise DatasetError(f"{place}1: the heading {shown!r} is one column: {other}")
+    yield heading
+    yield from lines
 
 
 def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[Record]:

@@ -175,6 +175,79 @@ def test_an_answer_may_be_one_id_a_number_or_null(tmp_path: Path) -> None:
     assert Tabular(**paths, gold_separator=None).load().judgments.documents.tolist() == [2]
 
 
+@pytest.mark.parametrize(("separator", "gold"), [(",", "7, 8"), (", ", "7, 8"), ("|", " 7 | 8 "), (" ", "7 8")])
+def test_blanks_around_the_ids_of_right_answers_are_no_part_of_them(tmp_path: Path, separator: str, gold: str) -> None:
+    assert numbered(tmp_path, gold, gold_separator=separator).load().judgments.documents.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("gold", "settings", "separator"),
+    [
+        ("7, 8", {}, ","),
+        ("7;9", {}, ";"),
+        ("9 8", {}, " "),
+        ("7|8", {"gold_separator": ","}, "|"),
+        ("8,7;8", {"gold_separator": ","}, ";"),
+    ],
+)
+def test_what_is_no_id_but_holds_some_asks_for_the_separator_of_right_answers(
+    tmp_path: Path, gold: str, settings: dict[str, Any], separator: str
+) -> None:
+    with pytest.raises(
+        DatasetError, match=r"^.*queries.csv:2: 'gold' has '[^']*', which is no document's id"
+    ) as refused:
+        numbered(tmp_path, gold, **settings).load()
+    assert f"set 'dataset.gold_separator=\"{separator}\"'" in str(refused.value)
+
+
+@pytest.mark.parametrize(("gold", "settings"), [("5, 6", {}), ("pier", {}), ("7, 8", {"gold_separator": None})])
+def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
+    tmp_path: Path, gold: str, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(DatasetError, match=f"documents judged but not among the 2 of the corpus: 1, first '{gold}'"):
+        numbered(tmp_path, gold, **settings).load()
+
+
+def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> None:
+    assert list(numbered(tmp_path, "7, 8", unknown_judged="keep").load().unknown_documents) == ["7, 8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "question"),
+    [
+        ("docs.csv", "id;text", "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
+        ("docs.csv", '"id";"text"', "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
+        ("docs.csv", "id|text", "are bars between the columns? Save it with commas, or with tabs as .tsv"),
+        ("docs.csv", "id\ttext", "are tabs between the columns? Call it .tsv, or set dataset.format=tsv"),
+        ("docs.tsv", "id,text", "are commas between the columns? Call it .csv, or set dataset.format=csv"),
+        ("docs.tsv", "id;text", "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
+    ],
+)
+@pytest.mark.parametrize("text", ["a", "a, b"])
+def test_a_table_with_others_than_its_delimiter_between_the_columns_names_them(
+    tmp_path: Path, name: str, heading: str, question: str, text: str
+) -> None:
+    source = numbered(tmp_path, "7", documents=str(tmp_path / name))
+    (tmp_path / name).write_text(f"{heading}\r\n7;{text}\r\n", encoding="utf-8")
+    with pytest.raises(DatasetError) as refused:
+        source.load()
+    assert str(refused.value) == f"{tmp_path / name}:1: the heading {heading!r} is one column: {question}"
+
+
+def test_a_column_may_be_called_by_what_is_a_delimiter_elsewhere(tmp_path: Path) -> None:
+    source = numbered(tmp_path, "7", document_id="id; text", document_text="id; text")
+    (tmp_path / "docs.csv").write_text("id; text\n7\n8\n", encoding="utf-8")
+    assert list(source.load().corpus.texts) == ["7", "8"]
+
+
+def numbered(folder: Path, gold: str, **others: Any) -> Tabular:
+    """Write two documents, called by numbers, and a query with its right answers as text."""
+    write(folder / "docs.csv", [{"id": "7", "text": "a"}, {"id": "8", "text": "b"}])
+    write(folder / "queries.csv", [{"id": "q1", "text": "t", "gold": gold}])
+    paths = {"documents": str(folder / "docs.csv"), "queries": str(folder / "queries.csv")}
+    return Tabular(**dict[str, Any](paths | others))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
