@@ -7,7 +7,7 @@ formats are read.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -123,7 +123,7 @@ def _jsonl(dataset: Dataset, folder: Path) -> Written:
 
 def _mined(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "mined", lambda _: False, "")
-    _check_grades(dataset, "mined", {0, 1, 2}, "rank_relevance tells a primary gold (grade 2) from others (1) alone")
+    _check_grades(dataset, "mined", "rank_relevance tells a primary gold (grade 2) from others (1) alone")
     texts = dict(zip(dataset.corpus.ids, dataset.corpus.texts, strict=True))
 
     def row(identifier: str, text: str, kind: str, known: Mapping[str, Any], judged: Graded) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _mined(dataset: Dataset, folder: Path) -> Written:
 
 def _synthetic(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "synthetic", lambda _: False, "")
-    _check_grades(dataset, "synthetic", {1}, "expected_doc_ids have no grades, and none that is judged irrelevant")
+    _check_grades(dataset, "synthetic", "expected_doc_ids have no grades, and none that is judged irrelevant")
     corpus = dataset.corpus
     for identifier, text in zip(corpus.ids, corpus.texts, strict=True):
         if not text.strip():
@@ -187,6 +187,9 @@ _WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
     "mined": _mined,
     "synthetic": _synthetic,
 }
+
+_GRADES: Mapping[Format, set[int]] = {"mined": {0, 1, 2}, "synthetic": {1}}
+"""The grades that a format has a place for, where it has none for others."""
 
 
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
@@ -260,14 +263,16 @@ def _check_ids(dataset: Dataset, format: Format, refused: Callable[[str], bool],
             )
 
 
-def _check_grades(dataset: Dataset, format: Format, held: Collection[int], why: str) -> None:
+def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
     """Refuse a grade that a format has no place for: without it a score would change."""
+    grades = set(dataset.judgments.grades.tolist())
+    *others, last = (name for name in _WRITERS if grades <= _GRADES.get(name, grades))
     for query, judged in zip(dataset.queries.ids, _judged(dataset), strict=True):
         for document, grade in judged:
-            if grade not in held:
+            if grade not in _GRADES[format]:
                 raise DatasetError(
                     f"format={format}: query {query!r} and document {document!r} have grade {grade}, which would be "
-                    f"lost: {why}; take beir, trec or jsonl"
+                    f"lost: {why}; take {', '.join(others)} or {last}"
                 )
 
 

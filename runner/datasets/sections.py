@@ -11,7 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+_BYTE_ORDER_MARK = "\ufeff"
+"""What a text begins with that was read from a file with one; it is no part of the first line."""
+
 _FRONT_MATTER = re.compile(
+    rf"{_BYTE_ORDER_MARK}?"
     r"(---|\+\+\+)[ \t]*\r?\n"
     r"(?![ \t]*\r?\n(?!\s*[\"']?[\w-]+[\"']?[ \t]*[:=]))"  # a blank line and no key: that was a rule
     r"(.*?\n)??(\1|\.\.\.)[ \t]*(?:\r?\n|\Z)",
@@ -69,10 +73,10 @@ def title_of(text: str) -> str:
 
 def _headings(text: str) -> Iterator[_Heading]:
     front = _FRONT_MATTER.match(text)
-    fence, paragraph = "", list[re.Match[str]]()
+    fence, paragraph = "", list[tuple[int, str]]()
     raw_end: re.Pattern[str] | None = None
     for line in _LINE.finditer(text, front.end() if front else 0):
-        said = line[0].rstrip("\r\n")
+        said = line[0].rstrip("\r\n").removeprefix(_BYTE_ORDER_MARK)
         mark = _FENCE.match(said)
         if fence:
             ends = mark and mark[1].startswith(fence) and not said[mark.end() :].strip()
@@ -87,14 +91,14 @@ def _headings(text: str) -> Iterator[_Heading]:
         if numbered:
             yield _Heading(len(numbered[1]), _plain(numbered[2] or ""), line.start(), line.end())
         # Of several lines above a rule CommonMark makes a heading, too; hardly anybody who writes them does.
-        elif underline and len(paragraph) == 1 and _PARAGRAPH.match(paragraph[0][0]):
+        elif underline and len(paragraph) == 1 and _PARAGRAPH.match(paragraph[0][1]):
             level = 1 if underline[1].startswith("=") else 2
-            yield _Heading(level, _plain(paragraph[0][0]), paragraph[0].start(), line.end())
+            yield _Heading(level, _plain(paragraph[0][1]), paragraph[0][0], line.end())
         fence = mark[1] if mark else ""
         if mark or numbered or underline or not said.strip():
             paragraph = []
         else:
-            paragraph.append(line)
+            paragraph.append((line.start(), said))
 
 
 def _plain(heading: str) -> str:

@@ -156,6 +156,15 @@ def test_a_document_without_headings_is_cut_by_words() -> None:
     )
 
 
+@pytest.mark.parametrize("text", [MARKDOWN, "# Top\ntext\n## Part\nmore", "Top\n===\ntext", "```\n# code\n```\n# Top"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(text: str) -> None:
+    plain, marked = sections(text), sections(f"\ufeff{text}")
+    assert [(each.path, each.body, each.end) for each in marked[1:]] == [
+        (each.path, each.body + 1, each.end + 1) for each in plain[1:]
+    ]
+    assert not marked[0].end or plain[0].end  # the mark is in the section that the text begins with
+
+
 def test_sections_make_up_all_of_a_text() -> None:
     found = sections(MARKDOWN)
     assert found[0].start == 0
@@ -186,8 +195,9 @@ def test_sections_make_up_all_of_a_text() -> None:
         ("Over\r====\rtext", "Over"),
     ],
 )
-def test_the_title_is_what_front_matter_says_or_the_first_heading(text: str, title: str) -> None:
-    assert title_of(text) == title
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+def test_the_title_is_what_front_matter_says_or_the_first_heading(text: str, title: str, mark: str) -> None:
+    assert title_of(mark + text) == title
 
 
 @pytest.mark.parametrize(

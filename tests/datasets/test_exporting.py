@@ -230,9 +230,22 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
         ),
         ("jsonl", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
         ("mined", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
-        ("mined", {"judged": {"q1": {"d1": 3}}}, "query 'q1' and document 'd1' have grade 3.*lost: rank_relevance"),
-        ("synthetic", {"judged": {"q1": {"d1": 2}}}, "'d1' have grade 2.*lost.*no grades.*take beir, trec or jsonl"),
-        ("synthetic", {"judged": {"q1": {"d1": 1, "d2": 0}}}, "'d2' have grade 0.*lost"),
+        (
+            "mined",
+            {"judged": {"q1": {"d1": 3}}},
+            "query 'q1' and document 'd1' have grade 3.*lost: rank_relevance.*; take beir, trec or jsonl$",
+        ),
+        (
+            "synthetic",
+            {"judged": {"q1": {"d1": 2}}},
+            "'d1' have grade 2.*lost.*no grades.*; take beir, trec, jsonl or mined$",
+        ),
+        (
+            "synthetic",
+            {"judged": {"q1": {"d1": 1, "d2": 0}}},
+            "'d2' have grade 0.*lost.*; take beir, trec, jsonl or mined$",
+        ),
+        ("synthetic", {"judged": {"q1": {"d1": 2, "d2": 3}}}, "'d1' have grade 2.*lost.*; take beir, trec or jsonl$"),
         (
             "synthetic",
             {"documents": {"d1": ("A", " \n")}, "judged": {"q1": {"d1": 1}}},
