@@ -15,6 +15,6 @@ def splits_of(path: str) -> set[str]:
     whole = Path(path).expanduser()
     begin, *others = map(re.escape, str(whole).split(SPLIT))
     named = re.compile(begin + "([^/.]+)" + r"\1".join(others) + r"(?:\.gz)?")
-    pattern = "*".join(map(glob.escape, str(whole.relative_to(whole.anchor)).split(SPLIT)))
-    there = map(str, Path(whole.anchor).glob(f"{pattern}*"))
+    pattern = "*".join([*map(glob.escape, str(whole.relative_to(whole.anchor)).split(SPLIT)), ""])
+    there = map(str, Path(whole.anchor).glob(re.sub(r"\*+", "*", pattern)))  # two stars are folders at any depth
     return {found[1] for place in there if (found := named.fullmatch(place))}

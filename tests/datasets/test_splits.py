@@ -118,3 +118,9 @@ def test_paths_may_begin_at_the_working_directory(folder: Path, monkeypatch: pyt
     monkeypatch.chdir(folder / "qrels")
     assert splits_of("./{split}/all.txt") == {"dev", "test"}
     assert splits_of("../queries.{split}.jsonl") == {"test", "train"}
+
+
+def test_a_path_may_end_with_the_name_of_a_split(folder: Path, tmp_path: Path) -> None:
+    written(tmp_path, {"qrels.dev": "t1 0 d2 1\n", "qrels.test.gz": "", "qrels.test.old": ""})
+    assert splits_of(f"{tmp_path}/qrels.{{split}}") == {"dev", "test"}
+    assert splits_of(f"{tmp_path}/q{{split}}{{split}}") == set()
