@@ -145,7 +145,7 @@ class _Walk:
     def _member(self, module: ModuleType, name: str, exported: bool) -> Any:  # noqa: ANN401 (any object)
         """Return what a public name of a module is, if it is of this package, else None."""
         thing = _read(module, name)
-        if inspect.ismodule(thing) or not callable(thing):
+        if not callable(thing) or _is_hidden(thing) or inspect.ismodule(thing):
             return None  # or it is exported, and not there
         home = _read(thing, "__module__")
         if isinstance(home, str):
@@ -168,6 +168,11 @@ def _read(thing: object, name: str, default: object = None) -> Any:  # noqa: ANN
         return default
 
 
+def _is_hidden(thing: object) -> bool:
+    """Tell whether an object does not say what it is, such as settings that stand for others until there are any."""
+    return _read(thing, "__class__") is None
+
+
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
 
@@ -182,7 +187,9 @@ def _methods(owner: str, thing: type, known: set[int]) -> Iterator[tuple[str, An
     """Yield the public methods that a class has of its own, each object once."""
     for name, member in sorted(vars(thing).items()):
         method = _read(member, "__func__", member)
-        if not name.startswith("_") and inspect.isroutine(method) and id(method) not in known:
+        if name.startswith("_") or _is_hidden(method):
+            continue
+        if inspect.isroutine(method) and id(method) not in known:
             known.add(id(method))
             yield f"{owner}.{name}", method, [f"{owner}.{name}"]
 

@@ -102,6 +102,24 @@ def test_what_fails_in_its_own_way_when_it_is_looked_at_is_passed_over(tmp_path:
     assert "pretendkit.lazy.Card.driver" not in {target.id for target in targets.all}
 
 
+def test_what_does_not_say_what_it_is_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pretendkit/conf.py").write_text(
+        "class _Later:\n"
+        "    __class__ = property(lambda self: 1 / 0)\n"
+        "    def __call__(self): ...\n"
+        "class Reader:\n"
+        "    settings = _Later()\n"
+        "    def read(self): ...\n"
+        "settings = _Later()\n"
+        "__all__ = ['Reader', 'settings']\n"
+    )
+    found = [target.id for target in targets_of("pretendkit", ["tests"], methods=True).all]
+    assert [name for name in found if name.startswith("pretendkit.conf.")] == [
+        "pretendkit.conf.Reader",
+        "pretendkit.conf.Reader.read",
+    ]
+
+
 def test_signatures_are_the_same_in_every_process() -> None:
     texts = {target.id: target.signature for target in targets_of("pretendkit", ["tests"], methods=True).all}
     assert texts["pretendkit.area"] == "def area(side: int = 1) -> int"
