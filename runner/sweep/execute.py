@@ -101,8 +101,9 @@ def report(
     nothing = outcome.interrupted and not (results or outcome.failures)
     try:
         selections = {c.measured: c.selection for c in chosen}
-        logged = {combination: each.id for combination, each in run.logged().items()}
-        made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
+        with console.Working("logging the rest, comparing all"):
+            logged = {combination: each.id for combination, each in run.logged().items()}
+            made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
         boards = [
             (
                 replace(
@@ -116,11 +117,13 @@ def report(
             console.show_leaderboard(board)
         news = news and not (nothing or run.left)
         if news or (output and not nothing):
-            reports = {**_reports(boards, run.parallel), **told}
+            with console.Working("report"):
+                reports = {**_reports(boards, run.parallel), **told}
         if output:
             _write(output, reports)
     finally:  # whatever happens to a report, the runs are there and their sweep is closed
-        parent = run.finish(best, reports if news else {}, _tags(chosen))
+        with console.Working("logging the report"):
+            parent = run.finish(best, reports if news else {}, _tags(chosen))
     for command in filter(None, (to_compare(board) for board, _ in boards)):
         console.line(f"compare the best two: {command}")
     if not nothing:
