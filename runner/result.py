@@ -138,13 +138,14 @@ class Found:
 class Result:
     """One evaluation of one retriever on one dataset.
 
-    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone. `measures` are
-    names as ir_measures spells them; `scores` (measures x queries, float64) are NaN for queries that enter no mean.
-    `means`, `intervals` (low, high) and `by_type` (type -> measure -> mean; type -> "queries" -> count) are folds over
-    `scores`. `abstention` is about the queries whose right answer is nothing, `diagnostics` what the retriever says of
-    itself (an approximate index's recall). `grades` are a language model's, where one is configured. `search_type` is
-    by what name the dataset was asked for expectations, `own_gold` are the queries, by id, of which it expects other
-    items of this search type than in general, `settled` is as its rankings are.
+    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone, in the order
+    in which they are told. `measures` are names as ir_measures spells them; `scores` (measures x queries, float64) are
+    NaN for queries that enter no mean. `means`, `intervals` (low, high) and `by_type` (type -> measure -> mean; type ->
+    "queries" -> count) are folds over `scores`. `abstention` is about the queries whose right answer is nothing,
+    `diagnostics` what the retriever says of itself (an approximate index's recall). `grades` are a language model's,
+    where one is configured. `search_type` is by what name the dataset was asked for expectations, `own_gold` are the
+    queries, by id, of which it expects other items of this search type than in general, `settled` is as its rankings
+    are.
     """
 
     name: str
@@ -234,7 +235,9 @@ def save(result: Result, folder: Path) -> None:
     head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
     head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
     head |= {"grades": result.grades.head()} if result.grades is not None else {}
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
+    options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     (folder / "result.json").write_bytes(orjson.dumps(head, option=options, default=str))
 
 

@@ -106,6 +106,12 @@ def test_a_record_from_before_there_were_grades_loads(tmp_path: Path) -> None:
     assert not again.found.metadata
 
 
+def test_what_was_swept_keeps_its_order_on_disk_by_which_a_combination_is_named(tmp_path: Path) -> None:
+    swept = {"retriever": "bm25", "retriever.k1": 0.9, "retriever.b": "0.75"}
+    save(result(swept=swept), tmp_path)
+    assert list(load(tmp_path).swept.items()) == list(swept.items())
+
+
 def _edited(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     head = orjson.loads((folder / "result.json").read_bytes())
     edit(head)

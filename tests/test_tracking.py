@@ -241,6 +241,12 @@ def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> No
     client = MlflowClient(tracking.uri)
     statuses = [client.get_run(run.id).info.status for run in (left, mine, elsewhere)]
     assert statuses == ["KILLED", "RUNNING", "RUNNING"]
+    assert client.get_run(left.id).data.tags["error"] == "its process was gone before it ended"
+    again = Sweep("abc", "left", {}, 1, this_time(), left)
+    tracker.start_sweep(again)
+    tracker.finish_sweep(again, None, {}, "FINISHED")
+    whole = client.get_run(left.id)  # it went on to its end: nothing is wrong with it any more
+    assert (whole.info.status, whole.data.tags.get("error")) == ("FINISHED", None)
 
 
 def test_a_database_that_is_none_is_one_line(tracking: Tracking) -> None:

@@ -85,9 +85,11 @@ class Declared:
         try:
             return experiment_of(self._composer.settled(point.overrides), point.name, point.swept)
         except ConfigError as error:
-            raise ConfigError(f"{error} (in the combination {point.name})") from error
+            raise ConfigError(f"{error} (in the combination {point.name})" if point.swept else str(error)) from error
         except (HydraException, OmegaConfBaseException) as error:
             said = explain(error, self._composer.verb, point.overrides)
+            if not point.swept:
+                raise ConfigError(said) from error
             way_out = "sweep.when says where an axis applies, sweep.union puts products side by side"
             raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
 

@@ -77,7 +77,8 @@ class SweepRun:
         for experiment in experiments:
             found.setdefault(combination_id(experiment, self._bench.dataset(experiment.source)), experiment)
         if repeated := len(experiments) - len(found):
-            console.note(f"{repeated:,} of {len(experiments):,} combinations are the same as another, and done once")
+            are = "is" if repeated == 1 else "are"
+            console.note(f"{repeated:,} of {len(experiments):,} combinations {are} the same as another, and done once")
         return found
 
     def finished(self, combination: str, experiment: Experiment) -> Result | None:
@@ -96,7 +97,7 @@ class SweepRun:
         if result.unfinished:
             self._tracker.ask("reject", run, result.unfinished)
             return None
-        return replace(self._slim(result), name=experiment.name, swept=dict(experiment.swept))
+        return self._named(result, experiment)
 
     def evaluate(
         self, combinations: Mapping[str, Experiment], progress: console.Progress | None = None
@@ -210,7 +211,7 @@ class SweepRun:
             if waits is None or is_live(experiment.retriever):
                 rest[combination] = experiment
             else:
-                self.outcome.results[combination] = self._slim(waits)
+                self.outcome.results[combination] = self._named(waits, experiment)
                 yield combination, self.outcome.results[combination]
         if rest and self._crew is None:
             self._crew = self._context.enter_context(crew_of(self._settings, self._bench))
@@ -300,6 +301,10 @@ class SweepRun:
             if combination not in refused:
                 self._unlogged.drop(combination)
         self.outcome.unlogged = len(refused)
+
+    def _named(self, result: Result, experiment: Experiment) -> Result:
+        """Return a result of an earlier time under the name that its combination has now."""
+        return replace(self._slim(result), name=experiment.name, swept=dict(experiment.swept))
 
     def _slim(self, result: Result) -> Result:
         """Return a result with the columns of the queries that it shares with others, its rankings only if wanted."""

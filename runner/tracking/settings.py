@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
@@ -21,7 +21,7 @@ class Tracking:
     """
 
     uri: str = "sqlite:///mlruns/mlflow.db"
-    experiment: str = "retrieval"
+    experiment: str = Field(default="retrieval", min_length=1)
     artifacts: str = "mlruns/artifacts"
     trec: bool = False
     background: bool = True

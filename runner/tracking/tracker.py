@@ -144,6 +144,8 @@ class Tracker:
             parent = sweep.run
             for key, value in tags.items():
                 self._client.set_tag(parent.id, key, value)
+            if "error" in self._client.get_run(parent.id).data.tags:  # of an earlier time, which goes on now
+                self._client.delete_tag(parent.id, "error")
             self._client.update_run(parent.id, status="RUNNING")
         elif made:
             parent = LoggedRun(made[-1][0], local_path(made[-1][1]))

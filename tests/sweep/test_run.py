@@ -115,7 +115,9 @@ def test_each_part_of_a_fusion_is_searched_once(here: Path) -> None:
 
 def test_two_ways_to_write_a_combination_are_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-m", "retriever=bm25", "encoder=minilm,lsa", "retriever.k1=0.9,9e-1", INLINE]) == 0
-    assert "1 combination by" in capsys.readouterr().out
+    out = capsys.readouterr()
+    assert "1 combination by" in out.out
+    assert "1 of 2 combinations is the same as another, and done once" in out.err
     assert len(_finished(here)) == 1
 
 
@@ -205,6 +207,7 @@ def test_who_stops_a_sweep_does_not_wait_for_mlflow_and_loses_nothing(
         assert main([*SWEEP]) == 130
     out = capsys.readouterr()
     assert "2 combinations by" in out.out
+    assert "compare the best two" not in out.out  # which no store of runs has yet
     assert "MLflow was not ready when the work was stopped; results wait in" in out.err
     assert "stopped after 2 of 4: the same command goes on" in out.out
     assert "report:" not in out.out

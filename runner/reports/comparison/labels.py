@@ -10,6 +10,9 @@ from typing import Any
 
 from runner.result import Result
 
+TOLD_APART = 3
+"""How many settings tell two results apart at most; the rest can be read in their configs."""
+
 
 def labels(results: Sequence[Result]) -> list[str]:
     """Return what tells results apart: the swept settings that differ, each by as much of its key as it needs.
@@ -29,10 +32,6 @@ def labels(results: Sequence[Result]) -> list[str]:
     names = [" ".join([result.name, *parts]) for result, parts in zip(results, _settings_apart(results), strict=True)]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-
-
-TOLD_APART = 3
-"""How many settings tell two results apart at most; the rest can be read in their configs."""
 
 
 def _settings_apart(results: Sequence[Result]) -> list[list[str]]:

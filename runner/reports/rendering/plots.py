@@ -23,8 +23,10 @@ from runner.reports.rendering.numbers import gist
 
 INK, MUTED, LINE, GOOD, BAD = (f"#0000a{i}" for i in range(5))
 SERIES = [f"#0000b{i}" for i in range(8)]
-MARKERS = "osD^vPX*"
 """Stand-ins for the page's colours, which `_as_svg` puts in their place."""
+
+MARKERS = "osD^vPX*"
+"""Those of matplotlib, one for each of the colours of series."""
 
 _VARIABLES = {INK: "currentColor", MUTED: "var(--muted)", LINE: "var(--line)", GOOD: "var(--good)", BAD: "var(--bad)"}
 _VARIABLES |= {color: f"var(--series-{i})" for i, color in enumerate(SERIES)}

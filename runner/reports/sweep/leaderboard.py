@@ -50,6 +50,7 @@ class Row:
     standard deviations, Hedges' g), `p` (corrected), `differs` (significantly), `needed` (how many queries it takes to
     see such a difference in 4 of 5 tries), `wins`, `ties` and `losses` (queries) are all against the best, whose own
     figures are NaN. `means` are other figures, by the name of their column. `run` is the id of its run, "" for none.
+    `search_type` is what is asked of an API that has several.
     """
 
     rank: int
@@ -73,6 +74,7 @@ class Row:
     losses: int
     means: Mapping[str, float]
     run: str = ""
+    search_type: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +183,7 @@ def leaderboard(
         intervals = bootstrap_interval(counted, confidence, resamples, seed).tolist()
         how: dict[str, Any] = {"test": test, "correction": correction, "confidence": confidence, "resamples": resamples}
         found = compare_to(0, scores, alpha, permutations, seed, **how)
-        few = finalists([result.retriever for result in ranked])
+        few = finalists([(result.retriever, result.search_type) for result in ranked])
         if queries and len(few) > 1:
             pairs = compare_pairs(scores[few], alpha, permutations, seed, test=test, correction=correction)
             letters = {i + 1: told for i, told in zip(few, pairs.letters, strict=True)}
@@ -197,6 +199,7 @@ def leaderboard(
                     name=result.name,
                     label=label,
                     retriever=result.retriever,
+                    search_type=result.search_type,
                     swept=result.swept,
                     mean=_number(result.means[primary]),
                     low=low,
@@ -245,13 +248,13 @@ def _other_gold(ranked: Sequence[Result]) -> list[str]:
     return sorted(told)
 
 
-def finalists(retrievers: Sequence[str], best: int = 3) -> list[int]:
-    """Return which of some combinations, given best first by their retriever, are shown in detail.
+def finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:
+    """Return which of some combinations, given best first by retriever and search type, are shown in detail.
 
-    They are the best few and the best of each retriever, as many as there is room for.
+    They are the best few and the best of each retriever, and of each of its search types, as many as there is room for.
     """
-    first = {retriever: i for i, retriever in reversed(list(enumerate(retrievers)))}
-    return sorted({*range(min(best, len(retrievers))), *first.values()})[:FINALISTS]
+    first = {kind: i for i, kind in reversed(list(enumerate(kinds)))}
+    return sorted({*range(min(best, len(kinds))), *first.values()})[:FINALISTS]
 
 
 def _merit(result: Result, primary: str) -> tuple[bool, float]:

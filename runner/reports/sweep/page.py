@@ -65,13 +65,13 @@ def _sweep_figures(board: Leaderboard, results: Sequence[Result]) -> Iterator[Fi
     }
     series = curves(families)
     if series:
-        text = f"{name} of the best few and of the best of each retriever."
+        text = f"{name} of {tables.FEW}."
         yield figure("By cutoff", text, charts.curves(series, name))
     by_type = tables.finalists_by_type(board, results)
     if by_type.rows:
         types = [column.title for column in by_type.columns[3:]]
         bars = {f"{rank}. {label}": means for rank, label, _, *means in by_type.rows}
-        text = f"{board.primary} of the best few and of the best of each retriever."
+        text = f"{board.primary} of {tables.FEW}."
         yield figure("By query type", text, charts.bars(types, bars), by_type)
 
 

@@ -27,6 +27,9 @@ from runner.reports.sweep import leaderboard
 from runner.reports.sweep.leaderboard import Leaderboard, Row
 from runner.result import Result
 
+FEW = "the best few and the best of each retriever, and of each search type of an API"
+"""What the combinations are that are shown in detail."""
+
 
 def board_heading(board: Leaderboard) -> str:
     """Return what was compared on what."""
@@ -66,8 +69,16 @@ def verdict(board: Leaderboard) -> str:
 
 
 def notices(board: Leaderboard) -> list[str]:
-    """Return what a leaderboard's reader has to know of how its winner was found, chosen and measured, by sentence."""
-    return [*(told.sentence() for told in (board.search, board.selection) if told is not None), *board.notes]
+    """Return what a leaderboard's reader has to know of how its winner was found, chosen and measured, by sentence.
+
+    And of what is not shown in detail for want of room.
+    """
+    made = (told.sentence() for told in (board.search, board.selection) if told is not None)
+    kinds = {(row.retriever, row.search_type) for row in board.rows}
+    shown = {(row.retriever, row.search_type) for row in finalists(board)}
+    cut = f"The reports show no more than {leaderboard.FINALISTS} combinations in detail: the best of {len(shown)} of "
+    cut += f"{len(kinds)} retrievers and search types."
+    return [*made, *board.notes, *([cut] if shown < kinds else [])]
 
 
 def alike(board: Leaderboard) -> set[int]:
@@ -134,14 +145,14 @@ def shortened(run: str) -> str:
 
 
 def to_compare(board: Leaderboard) -> str:
-    """Return how the best two whose runs are known are compared, "" where there are none."""
-    runs = [shortened(row.run) for row in board.rows if row.run]
+    """Return how the best two are compared, "" where there are none, or the run of one is not known (yet)."""
+    runs = [shortened(row.run) for row in board.rows[:2] if row.run]
     return f"python -m runner compare baseline={runs[1]} candidate={runs[0]}" if len(runs) > 1 else ""
 
 
 def finalists(board: Leaderboard) -> list[Row]:
-    """Return the best few combinations and the best of each retriever, at most eight."""
-    return [board.rows[i] for i in leaderboard.finalists([row.retriever for row in board.rows])]
+    """Return the best few combinations and the best of each retriever and search type, at most eight."""
+    return [board.rows[i] for i in leaderboard.finalists([(row.retriever, row.search_type) for row in board.rows])]
 
 
 def letters_table(board: Leaderboard) -> Table:
@@ -159,7 +170,7 @@ def letters_table(board: Leaderboard) -> Table:
 def letters_note(board: Leaderboard) -> str:
     """Return how the letters of the finalists are to be read."""
     return (
-        "The best few and the best of each retriever, each tested against each: those that have a letter in common "
+        f"{FEW[0].upper()}{FEW[1:]}, each tested against each: those that have a letter in common "
         f"can't be told apart (p < {board.alpha:g}, {in_brief(board.test, board.correction)}, over all these pairs)."
     )
 

@@ -213,6 +213,10 @@ def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -
     assert to_compare(board) == f"python -m runner compare baseline={second} candidate={first}"
     unknown = board.logged_as(["", "b" * 32])
     assert to_compare(unknown) == ""
+    three = leaderboard(sweep(3), PRIMARY)
+    best = three.rows[0].position
+    others = three.logged_as(["" if position == best else "c" * 32 for position in range(3)])
+    assert to_compare(others) == ""  # the best is not logged yet: no other two are the best two
     assert "run" in unknown.to_frame().columns
     assert "run" not in leaderboard(results, PRIMARY).to_frame().columns
 

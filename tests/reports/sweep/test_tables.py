@@ -77,6 +77,23 @@ def test_finalists_are_the_best_few_and_the_best_of_each_retriever() -> None:
     assert other.retriever != board.rows[0].retriever
 
 
+def test_each_search_type_of_an_api_is_among_the_finalists() -> None:
+    """Four of one API, beside a retriever here of the name of one of them."""
+    types = ("bm25", "vector", "hybrid", "agentic")
+    asked = [replace(result(kind, retriever="http", seed=i), search_type=kind) for i, kind in enumerate(types)]
+    board = leaderboard([*asked, replace(result("here", seed=9), search_type="bm25")], PRIMARY)
+    assert len(tables.finalists(board)) == 5
+    assert not tables.notices(board)
+
+
+def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
+    board = leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
+    (notice,) = tables.notices(board)
+    assert notice == (
+        "The reports show no more than 8 combinations in detail: the best of 8 of 10 retrievers and search types."
+    )
+
+
 @pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
 def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: Correction) -> None:
     results = mixed()
