@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import NoReturn
 
 from runner import commands
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = [f"{verb}.json=true" if word == "--json" else word for word in words]
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
+        return 0
+    if "--version" in words:
+        sys.stdout.write(_versions())
         return 0
     with suppress(ValueError):  # of a thread that is not the main one: what asks us to end is then not for us
         signal.signal(signal.SIGTERM, _interrupt)
@@ -57,6 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interrupt(*_: object) -> NoReturn:
     """End as Ctrl-C does, with what is done."""
     raise KeyboardInterrupt
+
+
+def _versions() -> str:
+    """Return the version of this program, and of those that a user of it meets."""
+    own, hydra, mlflow = map(metadata.version, ("retrieval-runner", "hydra-core", "mlflow"))
+    return f"retrieval-runner {own} (Hydra {hydra}, MLflow {mlflow})\n"
 
 
 def _take_verb(words: list[str]) -> str:

@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -210,6 +212,8 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["sweep.union=[{retriever:bm25}]"], "sweep.union: add -m to run a sweep"),
         (["-m", "sweep.output=/proc/nowhere", "retriever.k1=1,2"], "sweep.output=/proc/nowhere: cannot be made"),
         (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean fail_fast?"),
+        (["tracking.experiment="], "tracking.experiment=: should not be empty"),
+        (["-m", "retriever.k1=-1"], "retriever.k1=-1: should be greater than or equal to 0\n"),
         (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: not the address of a store"),
     ],
 )
@@ -282,6 +286,14 @@ def test_a_bm25_run_never_imports_torch(here: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", torch], capture_output=True, text=True, check=True, cwd=here)
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_the_version_is_of_this_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    hydra, mlflow = map(version, ("hydra-core", "mlflow"))
+    told = f"retrieval-runner {pyproject['project']['version']} (Hydra {hydra}, MLflow {mlflow})\n"
+    assert capsys.readouterr().out == told
 
 
 def test_help_explains_the_groups_with_examples(here: Path) -> None:

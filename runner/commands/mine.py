@@ -61,7 +61,8 @@ def main(cfg: DictConfig) -> int:
     console.show_table(suites_table(summary), "Queries")
     console.show_table(reasons_table(summary))
     if left := unfinished(queries):
-        console.note(f"{left:,} queries were not answered in full: the same command goes on with them")
+        which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
+        console.note(f"{which} not answered in full: the same command goes on with {them}")
     else:
         journal.forget()
     console.line(f"dataset: {path}")

@@ -114,5 +114,7 @@ def _one_line(error: ValidationError, path: str) -> str:
         message = f"should be a list, such as [{shown}]"
     if first["type"] == "string_too_short" and value == "":
         message = "should not be empty"
+    if first["type"] == "string_type" and isinstance(value, (int, float)):
+        message = f"should be text, and is in quotes: '\"{shown}\"' on the command line"
     told = f"={shown}" if isinstance(value, (str, int, float, list)) or value is None else ""
     return f"{place}{told}: {message}"

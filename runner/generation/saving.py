@@ -25,7 +25,7 @@ def beside(output: Path, ending: str) -> Path:
 
 
 def check_output(output: Path, *read: Path) -> None:
-    """Make the folder of the dataset; raises `ConfigError` where nothing can be written, before any work.
+    """Raise `ConfigError` where nothing can be written, before any work; nothing is left of having looked.
 
     Nothing is written over a file that is `read`, nor into a folder that is, whose files are read the next time.
     """
@@ -37,8 +37,8 @@ def check_output(output: Path, *read: Path) -> None:
     try:
         if output.is_dir():
             raise ConfigError(f"output={output}: is a folder; name a file in it, such as {output / 'dataset.jsonl'}")
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output.parent):
+        there = next(folder for folder in output.absolute().parents if folder.exists())
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise ConfigError(f"output={output}: cannot be written ({error.strerror})") from None
@@ -50,6 +50,7 @@ def save(output: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], summary
     Raises `ConfigError` for what cannot be written.
     """
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         beside(output, SUMMARY).unlink(missing_ok=True)
         for ending, rows in files.items():
             _write(beside(output, ending), (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from retrievers.bm25 import BM25
@@ -35,6 +37,18 @@ def test_what_is_wrong_is_said_in_one_line(changes: dict[str, object], message: 
     with pytest.raises(ConfigError, match=message) as caught:
         build(BM25_NODE | changes, "retriever")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("typed", [2024, 1.5, True])
+def test_text_that_reads_as_something_else_is_said_how_to_write(typed: float) -> None:
+    shown = json.dumps(typed)
+    with pytest.raises(ConfigError) as caught:
+        build({"_target_": "runner.datasets.beir.Beir", "path": typed}, "dataset")
+    assert str(caught.value) == (
+        f"dataset.path={shown}: should be text, and is in quotes: '\"{shown}\"' on the command line"
+    )
+    with pytest.raises(ConfigError, match=r"^dataset\.path=null: should be a valid string$"):
+        build({"_target_": "runner.datasets.beir.Beir", "path": None}, "dataset")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from runner.reports.golden.comparison import TIE, winner
 from runner.reports.golden.measures import SHORT, flat, label, measures_table, title, whole
 from runner.reports.golden.queries import query_by_query, query_markdown
 from runner.reports.rendering.markdown import escaped, lined
-from runner.reports.rendering.numbers import DASH, missing, p_value, percent, score
+from runner.reports.rendering.numbers import DASH, counted, missing, p_value, percent, score
 
 Json = Mapping[str, Any]
 
@@ -71,9 +71,10 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
     yield f"**Queries**: {outcomes}"
     yield from _edge_cases(summary["edge_cases"])
     if summary["errors"]:
-        yield f"### Errors\n- {len(summary['errors'])} queries raised an error and enter no mean: " + ", ".join(
-            escaped(each["query_id"]) for each in summary["errors"]
+        failed = counted(
+            len(summary["errors"]), "query raised an error and enters", "queries raised an error and enter"
         )
+        yield f"### Errors\n- {failed} no mean: " + ", ".join(escaped(each["query_id"]) for each in summary["errors"])
     types = report["by_query_type"]
     if types:
         names = [name for name in ("precision", "recall", "ndcg") if name in summary]

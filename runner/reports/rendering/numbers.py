@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_DOWN, Decimal
 
 DASH = "\N{EN DASH}"
 
@@ -34,8 +35,15 @@ def signed(value: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a probability as text."""
-    return DASH if value is None or missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+    """Return a probability as text, which does not read as a level (0.05, 0.01, 0.005) where it is below that."""
+    if value is None or missing(value):
+        return DASH
+    if value < 0.001:
+        return "<0.001"
+    shown = f"{value:.3f}"
+    if shown[-1] in "05" and float(shown) > value:  # rounded up to what may be a level: cut instead
+        return str(Decimal(str(value)).quantize(Decimal("0.0001"), ROUND_DOWN))
+    return shown
 
 
 def interval(bounds: tuple[float, float] | None) -> str:
@@ -58,6 +66,11 @@ def number(value: float | None) -> str:
     if value is None or missing(value):
         return DASH
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """Return a count with what is counted."""
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def milliseconds(value: float | None) -> str:

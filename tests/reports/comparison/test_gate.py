@@ -140,6 +140,8 @@ def test_errors_are_counted() -> None:
     assert not violations(Gate(max_errors=2), comparison)
     (check,) = violations(Gate(max_errors=1), comparison)
     assert check.told() == f"{comparison.labels[1]}: 2 queries raised an error, 1 may"
+    (check,) = violations(Gate(max_errors=0), against(result("b", errors={1: "x"})))
+    assert check.told().endswith(": 1 query raised an error, 0 may")
 
 
 def test_what_cannot_be_measured_does_not_hold() -> None:

@@ -132,7 +132,7 @@ def test_an_error_enters_no_mean_and_is_listed() -> None:
     assert len(measured) == 29
     assert report["summary"]["precision"]["@10"] == pytest.approx(np.mean(measured))
     markdown = golden_markdown(report)
-    assert "- 1 queries raised an error and enter no mean: q001" in markdown
+    assert "- 1 query raised an error and enters no mean: q001" in markdown
     assert "- **Status**: ⚠ ERROR\n- **Error**: 500 Server Error" in block(markdown, "q001")
 
 

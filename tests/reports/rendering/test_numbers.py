@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runner.reports.rendering import numbers
 
@@ -15,6 +17,11 @@ from runner.reports.rendering import numbers
 )
 def test_a_duration_is_in_the_unit_that_it_is_read_in(seconds: float, told: str) -> None:
     assert numbers.duration(seconds) == told
+
+
+@given(st.sampled_from([0.1, 0.05, 0.025, 0.01, 0.005]), st.floats(0.001, 1))
+def test_a_p_value_reads_as_below_a_level_just_when_it_is(level: float, p: float) -> None:
+    assert (float(numbers.p_value(p)) < level) == (p < level)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +35,10 @@ def test_a_duration_is_in_the_unit_that_it_is_read_in(seconds: float, told: str)
         (numbers.signed, -0.05, "-0.0500"),
         (numbers.p_value, 0.0004, "<0.001"),
         (numbers.p_value, 0.05, "0.050"),
+        (numbers.p_value, 0.0503, "0.050"),
+        (numbers.p_value, 0.0496, "0.0496"),
+        (numbers.p_value, 0.04999999, "0.0499"),
+        (numbers.p_value, 0.0412, "0.041"),
         (numbers.interval, (0.1, 0.25), "[0.100, 0.250]"),
         (numbers.interval, None, "–"),
         (numbers.percent, 0.875, "87.5%"),
