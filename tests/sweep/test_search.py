@@ -205,6 +205,19 @@ def test_more_trials_go_on_where_the_search_stopped_as_if_it_had_not(
     assert points(whole) == in_two
 
 
+def test_an_answer_that_was_cut_short_is_told_anew_in_another_study(here: Path) -> None:
+    command = [*SEARCH, *PLANE, *DATA]
+    assert main([*command, "hydra.sweeper.n_trials=4"]) == 0
+    with pytest.MonkeyPatch.context() as patch:  # its combination is written, and not what came of it
+        patch.setattr("runner.sweep.study.Study._end", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        assert main([*command, "hydra.sweeper.n_trials=5"]) == 130
+    assert main([*command, "hydra.sweeper.n_trials=6"]) == 0
+    first, second = studies(here)
+    assert Counter(trial.state.name for trial in first.trials) == {"COMPLETE": 4, "FAIL": 1}
+    assert Counter(trial.state.name for trial in second.trials) == {"COMPLETE": 6}
+    assert set(finished(here).values()) == {1}
+
+
 def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*SEARCH[:-1], *PLANE, *DATA, "hydra.sweeper.n_trials=300", "sweep.output=out"]
     process = subprocess.Popen([sys.executable, "-m", "runner", *command], cwd=here, stderr=subprocess.DEVNULL)
@@ -217,7 +230,7 @@ def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(here: Path, capsy
     assert 5 <= done < 100
     total = done + 3
     assert main([*SEARCH, *PLANE, *DATA, f"hydra.sweeper.n_trials={total}"]) == 0
-    states = Counter(trial.state.name for trial in studies(here)[0].trials)
+    states = Counter(trial.state.name for trial in studies(here)[-1].trials)  # another one if it died amid an answer
     assert states["COMPLETE"] == total
     assert states["RUNNING"] == 0
     assert set(finished(here).values()) == {1}
