@@ -10,10 +10,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
+from pathlib import Path
 from typing import NoReturn
 
 from runner import commands
 from runner.config import help_of
+from runner.config.completion import FLAGS, complete_verb
 
 USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 
@@ -24,8 +26,13 @@ TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experime
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        _import_from_working_directory()
     verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     verb = _take_verb(words)
+    if not FLAGS.isdisjoint(words):
+        verb, *choices = complete_verb(words, verbs, _take_verb)
+        sys.stdout.write("".join(f"{choice}\n" for choice in choices))
     words = [f"{verb}.json=true" if word == "--json" else word for word in words]
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
@@ -56,6 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
+
+
+def _import_from_working_directory() -> None:
+    """Find plug-ins in the working directory, as `python -m` does; the installed command would look beside itself."""
+    here = str(Path.cwd())
+    if not sys.flags.safe_path and here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def _interrupt(*_: object) -> NoReturn:

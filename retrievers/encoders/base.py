@@ -31,6 +31,9 @@ SHARD = 256
 TOLD_EVERY = 5.0
 """The least seconds between two lines about a long encoding."""
 
+TRIAL, LONG = 8, 128
+"""How many documents are encoded to estimate the duration, and from how many on an estimate is worth that."""
+
 logger = logging.getLogger("retrievers")
 
 
@@ -75,14 +78,17 @@ def shards_of(texts: Iterable[str]) -> Iterator[Sequence[str]]:
 def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store) -> list[Vectors]:
     """Return the vectors of documents in shards, each kept under the key of its texts.
 
-    A killed run resumes at its last shard, and equal shards are embedded once. Long work is told to the logger
-    "retrievers".
+    A killed run resumes at its last shard, and equal shards are embedded once. The logger "retrievers" announces long
+    work with an estimate before the first shard, then reports progress.
     """
     documents, shards, done, fresh = list(texts), [], 0, 0
     began = told = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
-        nonlocal fresh
+        nonlocal began, fresh
+        if not fresh and len(documents) - done > LONG:
+            _announce(documents[done:], encode)
+            began = time.monotonic()
         fresh += len(part)
         return {"vectors": encode(part)}
 
@@ -93,6 +99,17 @@ def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]
             told, left = now, _duration((now - began) / fresh * (len(documents) - done))
             logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)
     return shards
+
+
+def _announce(documents: Sequence[str], encode: Encode) -> None:
+    """Log how many documents are about to be embedded and how long that may take, by a trial of a few of them."""
+    logger.info("embedding %s documents", f"{len(documents):,}")
+    encode(documents[:1])  # opens the model, which is not part of the rate
+    start = time.monotonic()
+    trial = documents[:: len(documents) // TRIAL][:TRIAL]
+    encode(trial)
+    total = _duration((time.monotonic() - start) / len(trial) * len(documents))
+    logger.info("embedding %s documents, about %s", f"{len(documents):,}", total)
 
 
 def timed(texts: Sequence[str], encode: Encode) -> Arrays:

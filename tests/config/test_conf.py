@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import yaml
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from runner import commands
 from runner.config import CONF
 from runner.config.objects import _locate
 from runner.config.values import settle
@@ -36,6 +39,7 @@ PLACES = {
     "sentence_transformer": ["encoder.model=x"],
 }
 """What a choice leaves for the user to say."""
+VERBS = [module.name for module in pkgutil.iter_modules(commands.__path__)]
 GROUPS = ("retriever", "analyzer", "encoder", "dataset", "chunking", "metrics")
 
 
@@ -75,6 +79,14 @@ def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
     overrides = [f"{group}={choice}", *PLACES.get(choice, []), *(["retriever=dense"] if group == "encoder" else [])]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
     assert experiment_of(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -> None:
+    shared = ["tracking.uri=sqlite:///x.db", "tracking.experiment=x", "store.path=kept", "plugins=[x]"]
+    cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
+    assert (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path) == ("sqlite:///x.db", "x", "kept")
+    assert cfg.hydra.run.dir == "mlruns/hydra"
 
 
 @pytest.mark.parametrize("preset", [file.stem for file in (CONF / "experiment").glob("*.yaml")])

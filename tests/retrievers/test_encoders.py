@@ -80,7 +80,7 @@ def key_of(texts: str) -> Key:
     return Key.of("lengths", (), texts=texts)
 
 
-def test_a_killed_encoding_resumes_at_its_last_shard() -> None:
+def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, store, encoded = ["x" * n for n in range(600)], MemoryStore(), 0
 
     def encode(part: Sequence[str]) -> Vectors:
@@ -90,6 +90,7 @@ def test_a_killed_encoding_resumes_at_its_last_shard() -> None:
         encoded += len(part)
         return lengths_of(part)
 
+    monkeypatch.setattr(base, "LONG", 600)
     with pytest.raises(KeyboardInterrupt):
         in_shards(texts, encode, key_of, store)
     encoded = 1000
@@ -99,19 +100,38 @@ def test_a_killed_encoding_resumes_at_its_last_shard() -> None:
     assert np.concatenate(shards)[:, 0].tolist() == list(range(600))
 
 
-def test_equal_shards_are_encoded_once() -> None:
+def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "LONG", 700)
     encode = Lengths()
     in_shards(["same"] * 700, encode, key_of, MemoryStore())
     assert encode.sizes == [256, 188]
 
 
-def test_long_work_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_is_logged_while_shards_are_embedded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(base, "TOLD_EVERY", 0)
+    monkeypatch.setattr(base, "LONG", 600)
     store, texts = MemoryStore(), ["x" * n for n in range(600)]
     with caplog.at_level(logging.INFO, "retrievers"):
         in_shards(texts, lengths_of, key_of, store)
         in_shards(texts, lengths_of, key_of, store)
     assert caplog.messages == [f"embedded {n} of 600 documents, about 0 s left" for n in (256, 512)]
+
+
+def test_long_work_is_announced_with_an_estimate_before_the_first_shard(caplog: pytest.LogCaptureFixture) -> None:
+    encode, store, texts = Lengths(), MemoryStore(), ["x" * n for n in range(300)]
+    with caplog.at_level(logging.INFO, "retrievers"):
+        first = in_shards(texts, encode, key_of, store)
+        assert np.array_equal(np.concatenate(first), np.concatenate(in_shards(texts, encode, key_of, store)))
+    assert caplog.messages == ["embedding 300 documents", "embedding 300 documents, about 0 s"]
+    assert encode.sizes == [1, base.TRIAL, 256, 44]
+
+
+def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "retrievers"):
+        in_shards(["x"] * base.LONG, Lengths(), key_of, MemoryStore())
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize(

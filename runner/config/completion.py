@@ -1,0 +1,31 @@
+"""Shell completion after every verb: Hydra completes groups and settings, and this module completes the verb."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+
+FLAGS = frozenset({"-sc", "--shell-completion"})
+
+_PROGRAM = re.compile(r"\s*(?:\S*python[\d.]*\s+-m\s+)?\S+\s*")
+"""How a line begins: with `runner`, a path that ends so, or `python -m runner`."""
+
+
+def complete_verb(words: Sequence[str], verbs: Sequence[str], take_verb: Callable[[list[str]], str]) -> list[str]:
+    """Return the verb that the line to complete is about, then the verbs that its last word may become.
+
+    The shell passes the line in COMP_LINE, from which the verb is removed, as Hydra does not know it.
+    """
+    line = os.environ.get("COMP_LINE")
+    if line is None or not any(word.startswith("query=") for word in words):
+        return ["evaluate"]
+    program = _PROGRAM.match(line)
+    typed = line[program.end() :] if program else ""
+    complete, _, last = typed.rpartition(" ")
+    before = complete.split()
+    rest = list(before)
+    verb = take_verb(rest)
+    os.environ["COMP_LINE"] = " ".join(["runner", *rest, last])
+    begins = len(rest) == len(before)  # no verb is typed yet
+    return [verb, *(name for name in verbs if begins and name.startswith(last) and "=" not in last)]
