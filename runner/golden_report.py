@@ -122,7 +122,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
     config = {
         "choices": {"retriever": search_type},
         "dataset": {"path": report.config.dataset_path},
-        "metrics": {"k_values": list(settings.k_values), "depth": depth},
+        "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
     }
     graded = ([(i, _grade(q, i, report.config.relevance)) for i in dict.fromkeys(q.expected_items)] for q in queries)
     gold = [sorted((each for each in found if each[1] > 0), key=lambda each: (-each[1], each[0])) for found in graded]
@@ -163,7 +163,8 @@ def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:
     Where more was found than is listed, what lies deeper than the lists can't be measured; `longest` is the longest.
     """
     cutoffs = sorted(set(config.top_k_values))
-    listed, found = config.listed_items or max(longest, LISTED), cutoffs[-1] if config.depth is None else config.depth
+    asked = cutoffs[-1] if config.depth is None else config.depth
+    listed, found = config.listed_items or max(longest, LISTED), min(asked, config.actual_item_count or asked)
     whole = found <= listed
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
@@ -174,7 +175,7 @@ def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:
         measures=measures,
         k_values=tuple(kept),
         primary=f"nDCG@{10 if 10 in kept else kept[-1]}",
-        depth=max(depth, kept[-1]),
+        depth=max(depth, kept[-1], asked if whole else 0),
     )
     return settings, depth
 

@@ -13,6 +13,7 @@ from typing import Any
 from retrievers.base import Rankings
 from runner.analysis.significance import bootstrap_interval
 from runner.metrics.abstention import abstention, statuses
+from runner.metrics.reach import depth_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Found, QueryTable, Result, Timings
@@ -98,4 +99,5 @@ def measured(
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         own_gold=asked.own_gold,
+        warnings=depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
     )

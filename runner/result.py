@@ -145,7 +145,7 @@ class Result:
     `diagnostics` what the retriever says of itself (an approximate index's recall). `grades` are a language model's,
     where one is configured. `search_type` is by what name the dataset was asked for expectations, `own_gold` are the
     queries, by id, of which it expects other items of this search type than in general, `settled` is as its rankings
-    are.
+    are. `warnings` are sentences on what a reader of the figures has to know.
     """
 
     name: str
@@ -170,11 +170,13 @@ class Result:
     search_type: str = ""
     settled: bool = True
     own_gold: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""
         if measure not in self.measures:
-            raise ResultError(f"{self.name} has no {measure}: it has {', '.join(self.measures)}")
+            cut = [other for other in self.measures if other.startswith(f"{measure}@")]
+            raise ResultError(f"{self.name} has no {measure}: it has {', '.join(cut or self.measures)}")
         values: NDArray[np.float64] = self.scores[list(self.measures).index(measure)]
         return values
 

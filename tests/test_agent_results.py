@@ -38,7 +38,7 @@ def test_tasks_are_queries_and_measures_are_those_of_the_stages() -> None:
     for i, each in enumerate(artifacts):
         metrics = each["file_level_metrics"]
         assert result.of("RR")[i] == metrics["mrr"]
-        assert result.of("AP")[i] == pytest.approx(metrics["map_score"])
+        assert result.of("AP@100")[i] == pytest.approx(metrics["map_score"])
         for k in ("1", "5", "10"):
             for name, key in (("P", "precision"), ("R", "recall"), ("F1", "f1"), ("nDCG", "ndcg")):
                 assert result.of(f"{name}@{k}")[i] == pytest.approx(metrics[key][k])

@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 
 NEEDS_CUTOFF = frozenset({"nDCG", "P", "R", "Success", "F1", "Judged"})
 TAKES_CUTOFF = frozenset({"RR", "AP"})
-TAKES_NO_CUTOFF = frozenset({"Rprec", "Bpref"})
-BUILT_IN = NEEDS_CUTOFF | TAKES_CUTOFF | TAKES_NO_CUTOFF
+ONE_CUTOFF = frozenset({"Rprec", "Bpref"})
+"""The measures of the whole ranking whose cutoff only says on how much of it they were computed: `Rprec@100`."""
+
+WHOLE_RANKING = ONE_CUTOFF | {"AP"}
+"""The measures that are meant for the whole ranking."""
+
+BUILT_IN = NEEDS_CUTOFF | TAKES_CUTOFF | ONE_CUTOFF
 """The measures computed here. Any other is left to ir_measures."""
+
+WHOLE_FROM = 1000
+"""The depth from which a ranking counts as whole: that of TREC runs, on which `AP` without a cutoff is reported."""
 
 _NAMES = {name.lower(): name for name in BUILT_IN} | {"mrr": "RR", "map": "AP", "precision": "P", "recall": "R"}
 _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
@@ -61,8 +69,6 @@ def parse(text: str) -> Measure:
     cutoff = None if plain[2] is None else int(plain[2])
     if cutoff is None and name in NEEDS_CUTOFF:
         raise MeasureError(f"the measure {text!r} has no cutoff: write {name}@10, for example")
-    if cutoff is not None and name in TAKES_NO_CUTOFF:
-        raise MeasureError(f"the measure {text!r} has a cutoff, but {name} takes none: write {name}")
     return Measure(name, cutoff)
 
 
@@ -81,6 +87,19 @@ def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, .
         else:
             found[parse(text)] = None
     return tuple(found)
+
+
+def labelled(measure: Measure, depth: int) -> Measure:
+    """Return a measure of the whole ranking with the depth that it is computed at, below `WHOLE_FROM`.
+
+    `AP` is `AP@100` at depth 100. `RR` keeps its name: at depth k it is at most 1 / (k + 1) too low. So do measures of
+    ir_measures that take no cutoff.
+    """
+    if measure.cutoff is not None or measure.name == "RR" or depth >= WHOLE_FROM:
+        return measure
+    if measure.built_in or "cutoff" in of_ir_measures(str(measure)).SUPPORTED_PARAMS:
+        return Measure(measure.name, depth)
+    return measure
 
 
 def of_ir_measures(text: str) -> ir_measures.Measure:

@@ -233,6 +233,10 @@ class Graded:
         columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
         return Graded(self.grader, *columns, self.returned)
 
+    def first_ranks(self, k: int) -> Graded:
+        """Return the documents in the first k alone."""
+        return self if self.ranks.max(initial=0) <= k else self.select(self.ranks <= k)
+
     def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many are in the first k (queries); k may differ between the documents."""
         return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
@@ -312,6 +316,6 @@ _FORMULAS: dict[str, Callable[[Graded, NDArray[np.int64], int], Floats]] = {
     "RR": lambda graded, golds, k: np.where(graded.first <= k, 1 / graded.first, 0),
     "Success": lambda graded, golds, k: (graded.first <= k).astype(np.float64),
     "Judged": lambda graded, golds, k: _share(graded.count(k), np.minimum(graded.returned, k)),
-    "Rprec": lambda graded, golds, k: _share(graded.gold.count(golds[graded.gold.queries]), golds),
-    "Bpref": lambda graded, golds, k: _share(graded.preferred, golds),
+    "Rprec": lambda graded, golds, k: _share(graded.gold.count(np.minimum(golds, k)[graded.gold.queries]), golds),
+    "Bpref": lambda graded, golds, k: _share(graded.first_ranks(k).preferred, golds),
 }

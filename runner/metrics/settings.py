@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.metrics.measures import Measure, expand, parse
+from runner.metrics.measures import Measure, expand, labelled, parse
 
 Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
 """A paired test of the differences between two systems, query by query."""
@@ -24,6 +24,7 @@ Correction = Literal["holm", "bh", "tukey", "none"]
 class MetricSettings:
     """The measures and cutoffs, the depth of the search, thresholds for no-result queries, and the statistics.
 
+    A measure of the whole ranking carries the depth in its name where that is below 1,000: `AP` is then `AP@100`.
     `test` and `correction` compare results and make none, so that they are no part of a setting's identity. `k_values`
     and `thresholds` are kept ascending, each once. Raises if a measure is unknown or looks below `depth`.
     """
@@ -59,9 +60,10 @@ class MetricSettings:
     @cached_property
     def expanded(self) -> tuple[Measure, ...]:
         """Return the measures with their cutoffs; the primary one is the last where the others do not have it."""
-        return tuple(dict.fromkeys((*expand(self.measures, self.k_values), self.primary_measure)))
+        wanted = (labelled(measure, self.depth) for measure in expand(self.measures, self.k_values))
+        return tuple(dict.fromkeys((*wanted, self.primary_measure)))
 
     @cached_property
     def primary_measure(self) -> Measure:
-        """Return the measure that ranks systems."""
-        return parse(self.primary)
+        """Return the measure that ranks systems, with the depth in its name as in `expanded`."""
+        return labelled(parse(self.primary), self.depth)

@@ -9,6 +9,7 @@ import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from retrievers.base import Rankings, no_rankings
 from runner.metrics.measures import Measure, MeasureError, expand, parse
@@ -50,6 +51,15 @@ def simple(qrels: dict[int, dict[int, int]], *rows: list[int], n_documents: int 
 @settings(deadline=None, max_examples=80)
 def test_any_rankings_with_ties_score_as_in_trec_eval(world: World) -> None:
     agree(world, TREC_EVAL)
+
+
+@given(worlds(), st.integers(1, 10))
+@settings(deadline=None, max_examples=80)
+def test_a_cutoff_of_a_whole_ranking_measure_is_the_depth_of_the_ranking(world: World, k: int) -> None:
+    names = ("AP", "Rprec", "Bpref")
+    cut = world.grader.score(world.rankings.cut(k), [parse(name) for name in names])
+    at_cutoff = world.grader.score(world.rankings, [parse(f"{name}@{k}") for name in names])
+    np.testing.assert_array_equal(at_cutoff.values, cut.values)
 
 
 @given(worlds())

@@ -23,9 +23,24 @@ def test_the_shipped_settings_are_the_defaults() -> None:
 
 def test_every_measure_gets_every_cutoff_and_the_primary_one_is_among_them() -> None:
     names = [str(measure) for measure in MetricSettings(measures=("P", "Bpref"), k_values=(5, 1)).expanded]
-    assert names == ["P@1", "P@5", "Bpref", "nDCG@10"]
+    assert names == ["P@1", "P@5", "Bpref@100", "nDCG@10"]
     assert str(MetricSettings().primary_measure) == "nDCG@10"
-    assert len(MetricSettings().expanded) == 6 * 5 + 2 * 6 + 2
+    assert len(MetricSettings().expanded) == 6 * 5 + 6 + 5 + 2
+
+
+@pytest.mark.parametrize(
+    ("depth", "names"),
+    [
+        (100, ["AP@100", "Rprec@100", "Bpref@100", "RR", "AP(rel=2)@100", "infAP"]),
+        (999, ["AP@999", "Rprec@999", "Bpref@999", "RR", "AP(rel=2)@999", "infAP"]),
+        (1000, ["AP", "Rprec", "Bpref", "RR", "AP(rel=2)", "infAP"]),
+    ],
+)
+def test_measures_of_the_whole_ranking_carry_the_depth_below_a_thousand(depth: int, names: list[str]) -> None:
+    measures = ("AP", "Rprec", "Bpref", "RR", "AP(rel=2)", "infAP")
+    settings = MetricSettings(measures=measures, k_values=(), primary="map", depth=depth)
+    assert [*map(str, settings.expanded)] == names
+    assert str(settings.primary_measure) == names[0]
 
 
 def test_cutoffs_and_thresholds_are_ascending_and_each_once() -> None:

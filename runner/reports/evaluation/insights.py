@@ -14,6 +14,7 @@ import numpy as np
 from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Judged, Lexicon, failures
 from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
 from runner.analysis.thresholds import Outcome, ThresholdSettings, Tuning, Untunable, tune
+from runner.metrics.measures import WHOLE_RANKING
 from runner.reports.rendering.numbers import gist, number, p_value, percent, score
 from runner.reports.rendering.tables import Column, Table
 from runner.result import Result
@@ -236,8 +237,9 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
 
 def _cutoff(primary: str) -> int:
     """Return the cutoff of a measure, or that of the failure classes for one that has none."""
-    cutoff = primary.rpartition("@")[2]
-    return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 else FailureSettings().cutoff
+    name, _, cutoff = primary.rpartition("@")
+    whole = name in WHOLE_RANKING  # its cutoff is the depth of the search
+    return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 and not whole else FailureSettings().cutoff
 
 
 def _figures(outcome: Outcome) -> list[float]:

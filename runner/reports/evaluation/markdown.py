@@ -37,6 +37,7 @@ def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
                 f"- **Outcome**: {escaped(tables.outcomes_line(result))}",
                 f"- **Fingerprints**: dataset `{d.fingerprint}`, corpus `{d.corpus_fingerprint}`, "
                 f"config `{result.config_hash}`",
+                *(f"- **Warning**: {escaped(warning)}" for warning in result.warnings),
             ]
         ),
         *section("Summary measures", tables.measures_table(result)),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.metrics.measures import ONE_CUTOFF
 from runner.reports.rendering.numbers import (
     duration,
     gist,
@@ -68,23 +69,26 @@ def measures_table(result: Result) -> Table:
 
 
 def by_cutoff(measures: Iterable[str]) -> dict[str, dict[int, str]]:
-    """Return the measures that have a cutoff, by their name without it, then by it."""
+    """Return the measures that have a cutoff, by their name without it, then by it; without `Rprec@100` and its like.
+
+    A cutoff of these is the depth of the search, and they have no other.
+    """
     families: dict[str, dict[int, str]] = {}
     for measure in measures:
         name, at, cutoff = measure.rpartition("@")
-        if at and cutoff.isdecimal():
+        if at and cutoff.isdecimal() and name not in ONE_CUTOFF:
             families.setdefault(name, {})[int(cutoff)] = measure
     return families
 
 
 def whole_measures(result: Result) -> list[str]:
-    """Return the measures that have no cutoff."""
+    """Return the measures that have no cutoff, or only the depth of the search."""
     families = by_cutoff(result.measures)
     return [m for m in result.measures if all(m not in family.values() for family in families.values())]
 
 
 def whole_table(result: Result) -> Table:
-    """Return the means of the measures that have no cutoff, with their intervals."""
+    """Return the means of `whole_measures`, with their intervals."""
     columns = [Column("measure"), Column("mean", score, numeric=True)]
     columns.append(Column(intervals_of(result), interval, numeric=True))
     return Table(columns, [[m, result.means.get(m), result.intervals.get(m)] for m in whole_measures(result)])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from runner.metrics.measures import WHOLE_RANKING
 from runner.reports.comparison.comparability import ReportError, depth
 from runner.reports.comparison.labels import labels
 from runner.reports.evaluation.tables import outcomes
@@ -90,8 +91,8 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
         "api_base_url": next((url for settings in retrievers if (url := settings.get("base_url"))), None),
         "dataset_path": dataset.get("path") or first.dataset.name,
         **sides,
-        "top_k_values": sorted({_split(measure)[1] for measure in first.measures} - {0}),
-        "depth": max(map(depth, results)) or None,
+        "top_k_values": _cutoffs(first.measures),
+        "depth": max(int(_settings(result, "metrics").get("depth") or 0) for result in results) or None,
         "listed_items": _listed(results),
         **({"relevance": dict(dataset["relevance"])} if dataset.get("relevance") else {}),
         "dataset_version": first.dataset.fingerprint,
@@ -101,9 +102,15 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
     }
 
 
+def _cutoffs(measures: Sequence[str]) -> list[int]:
+    """Return the cutoffs of measures; that of a measure of the whole ranking is the depth of the search."""
+    split = [_split(measure) for measure in measures]
+    return sorted({k for name, k in split if name not in WHOLE_RANKING} - {0})
+
+
 def _listed(results: Sequence[Result]) -> int:
     """Return how many of the items that a query found are listed: as many as the largest cutoff looks at."""
-    deepest = max(SHOWN, *(_split(measure)[1] for measure in results[0].measures))
+    deepest = max([SHOWN, *_cutoffs(results[0].measures)])
     return min(deepest, max(map(depth, results)) or deepest)
 
 

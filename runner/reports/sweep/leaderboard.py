@@ -231,7 +231,7 @@ def leaderboard(
         rows=rows,
         failures=list(failures),
         letters=letters,
-        notes=_other_gold(ranked),
+        notes=[*_other_gold(ranked), *dict.fromkeys(warning for result in ranked for warning in result.warnings)],
     )
 
 
