@@ -75,6 +75,7 @@ class Analyzer:
     """Settings of how text becomes terms.
 
     `stemmer` is a Snowball algorithm (by language), `stopwords` a language or a list of words; null turns each off.
+    With the stemmer `turkish`, I becomes a dotless i, and a dotted I an i, before all else is folded to lower case.
     `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts and keeps the whole as well,
     as the term that it would be without its capitals.
     `bigrams` cuts Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
@@ -122,6 +123,15 @@ class Analyzer:
         return self.lowercase and not self.identifiers
 
     @property
+    def folds_ascii_alike(self) -> bool:
+        """Return whether lower case turns each ASCII letter into the ASCII letter that English has for it."""
+        return self.stemmer != "turkish"
+
+    def lower(self, text: str) -> str:
+        """Return a text in lower case, which in Turkish keeps i with and without a dot apart (SpecialCasing)."""
+        return text.lower() if self.folds_ascii_alike else text.replace("I", "ı").replace("İ", "i").lower()
+
+    @property
     def joints(self) -> str:
         """Return the characters that are part of a word inside it, as in don't and os.path, and not at its ends."""
         return "'’." if self.identifiers else "'’"
@@ -142,12 +152,12 @@ def _cutter(analyzer: Analyzer) -> Callable[[str], list[str]]:
     def words(letters: str) -> str:
         return f"[{letters}]+(?:[{analyzer.joints}][{letters}]+)*"
 
-    folds, nfkc = analyzer.folds, analyzer.nfkc
+    folds, nfkc, lower = analyzer.folds, analyzer.nfkc, analyzer.lower
     in_ascii, in_any = re.compile(words(r"\w"), re.ASCII).findall, regex.compile(words(_LETTERS)).findall
 
     def raw(text: str) -> list[str]:
         if folds:
-            text = text.lower()
+            text = lower(text)
         if text.isascii():
             return in_ascii(text)
         found: list[str] = in_any(unicodedata.normalize("NFKC", text) if nfkc else text)
@@ -166,7 +176,7 @@ def _remembered(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
 def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
     """Return the second step of an analyzer."""
     stem: Callable[[str], str] = Stemmer.Stemmer(analyzer.stemmer, 0).stemWord if analyzer.stemmer else str
-    fold: Callable[[str], str] = str.lower if analyzer.lowercase else str
+    fold: Callable[[str], str] = analyzer.lower if analyzer.lowercase else str
     stopwords = _stopwords(analyzer.stopwords)
 
     def plain(word: str) -> list[str]:

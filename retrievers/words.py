@@ -111,7 +111,8 @@ def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
         letter, joint = chr(byte).isalnum() or chr(byte) == "_", chr(byte) in analyzer.joints
         kinds[byte] = _LETTER if letter else _JOINT if joint else _SEPARATOR
     if analyzer.folds:
-        chunk = [text if text.isascii() else text.lower() for text in chunk]
+        as_bytes = analyzer.folds_ascii_alike  # below, all at once
+        chunk = [text if as_bytes and text.isascii() else analyzer.lower(text) for text in chunk]
     text = bytearray([_DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
     return _Cut(*_numbers(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, _no_pieces()))
 

@@ -79,7 +79,7 @@ def inspect(
         chance_overlap=chance_overlap,
         found=found,
         lacking=list(_lacking(dataset, others)),
-        findings=findings(dataset, texts, shingled, others, words, gold_overlap, found, settings),
+        findings=findings(dataset, texts, shingled, others, words, gold_overlap, found, settings, analyzer),
     )
 
 

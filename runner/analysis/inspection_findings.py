@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.analyzer import Analyzer
 from runner.analysis.inspection_rankings import Findability, golds_of
 from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
+from runner.analysis.language import detect_language
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
 
@@ -79,6 +81,7 @@ def findings(
     overlap: NDArray[np.float64],
     found: Findability,
     settings: InspectionSettings,
+    analyzer: Analyzer,
 ) -> list[Finding]:
     """Return what is the matter, worst first; of what is as grave, what affects the larger share.
 
@@ -90,8 +93,26 @@ def findings(
         *_of_documents(dataset, texts, shingled, words, settings),
         *_of_overlap(dataset, texts, overlap, settings),
         *_of_rankings(dataset, texts, found, settings),
+        *language_findings(texts, analyzer),
     ]
     return sorted(told, key=lambda each: (GRAVITIES.index(each.gravity), -each.share, each.name))
+
+
+def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Finding]:
+    """Yield a finding where the documents are in a language that the analyzer does not stem."""
+    language = detect_language(texts)
+    if language is None or analyzer.identifiers:  # identifiers are cut alike in every language
+        return
+    fitting = None if language.analyzer == "plain" else language.analyzer
+    if analyzer.stemmer == fitting:
+        return
+    name = f"the language {language.code!r}"
+    stemmed = f"stems {analyzer.stemmer}" if analyzer.stemmer else "does not stem"
+    yield Finding(
+        "analyzer of another language", DOUBTFUL, round(language.share * language.texts), language.texts,
+        f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}; the analyzer {stemmed}.",
+        f"Evaluate with analyzer={language.analyzer}.",
+    )  # fmt: skip
 
 
 def answers(queries: Queries) -> list[str]:

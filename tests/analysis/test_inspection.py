@@ -18,7 +18,7 @@ from retrievers.search import searched
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
-from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings
+from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
 from runner.analysis.inspection_texts import contained, copied_queries, plain
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw, Source, assemble
 from runner.datasets.chunking import Chunking, Tokens, Whole
@@ -298,3 +298,14 @@ def test_texts_alone(texts: list[str]) -> None:
 def test_every_setting_is_documented_with_its_default() -> None:
     text = chapters(page("docs/inspect.md"))["Retrievers"]
     assert documented(text) == asdict(InspectionSettings())
+
+
+def test_documents_in_another_language_than_the_analyzer_are_a_finding() -> None:
+    texts = ["Der alte Leuchtturm steht am nördlichen Pier und leuchtet für die Schiffe."] * 3
+    (finding,) = language_findings(texts, Analyzer())
+    assert finding.remedy == "Evaluate with analyzer=german."
+    assert (finding.count, finding.of) == (3, 3)
+    assert not list(language_findings(texts, Analyzer(stemmer="german", stopwords=None)))
+    assert not list(language_findings(texts, Analyzer(identifiers=True)))
+    (unstemmed,) = language_findings(texts, Analyzer(stemmer=None, stopwords=None))
+    assert "does not stem" in unstemmed.text

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import Stemmer
 import yaml
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
@@ -87,6 +88,11 @@ def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -
     cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
     assert (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path) == ("sqlite:///x.db", "x", "kept")
     assert cfg.hydra.run.dir == "mlruns/hydra"
+
+
+def test_every_snowball_language_has_an_analyzer() -> None:
+    presets = {file.stem for file in (CONF / "analyzer").glob("*.yaml")}
+    assert set(Stemmer.algorithms()) - {"porter", "dutch_porter"} <= presets
 
 
 @pytest.mark.parametrize("preset", [file.stem for file in (CONF / "experiment").glob("*.yaml")])

@@ -99,6 +99,22 @@ def test_every_snowball_language_is_a_stemmer() -> None:
         assert Analyzer(stemmer=language, stopwords=None).tokens("word") != []
 
 
+@pytest.mark.parametrize(
+    ("language", "query", "text"),
+    [
+        ("arabic", "كتاب", "الكتاب"),
+        ("greek", "θαλασσα", "ΘΆΛΑΣΣΕΣ"),
+        ("romanian", "oraşe", "Orașul"),
+        ("turkish", "ışık", "IŞIKLAR"),
+        ("turkish", "istanbul", "İSTANBUL"),
+        ("turkish", "kız", "KIZLAR"),
+    ],
+)
+def test_inflected_words_of_other_languages_become_one_term(language: str, query: str, text: str) -> None:
+    analyzer = Analyzer(stemmer=language, stopwords=None)
+    assert analyzer.tokens(query) == analyzer.tokens(text) != []
+
+
 def test_stop_words_may_be_a_list() -> None:
     assert Analyzer(stemmer=None, stopwords=("ferry",)).tokens("the ferry") == ["the"]
 

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import Stemmer
+
+from runner.analysis.language import ANALYZERS, detect_language
+from runner.config import CONF
+
+GERMAN = "Der alte Leuchtturm steht am nördlichen Pier und leuchtet für die Schiffe in der Nacht."
+GREEK = "Ο παλιός φάρος στέκεται στη βόρεια προβλήτα και φωτίζει τα πλοία τη νύχτα."
+JAPANESE = "古い灯台は北の桟橋に立ち、夜に船を照らしています。港には毎時間フェリーがあります。"
+
+
+def test_the_language_of_most_texts_is_named_with_its_analyzer() -> None:
+    language = detect_language([GERMAN] * 3 + [GREEK])
+    assert language is not None
+    assert (language.code, language.analyzer, language.share, language.texts) == ("de", "german", 0.75, 4)
+
+
+def test_a_language_without_a_stemmer_takes_plain() -> None:
+    language = detect_language([JAPANESE])
+    assert language is not None and (language.code, language.analyzer) == ("ja", "plain")
+
+
+def test_mixed_or_very_short_texts_have_no_language() -> None:
+    assert detect_language([GERMAN, GREEK]) is None
+    assert detect_language(["ships", ""]) is None
+    assert detect_language([]) is None
+
+
+def test_every_analyzer_that_is_suggested_exists() -> None:
+    for name in ANALYZERS.values():
+        assert name in Stemmer.algorithms() and (CONF / "analyzer" / f"{name}.yaml").is_file()
