@@ -5,6 +5,7 @@ The columns are stored as they are used, term by term, so they can be memory-map
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from retrievers.threads import available, side_by_side
 from retrievers.words import Numbered, numbered
 
 Column = NDArray[Any]
+
+log = logging.getLogger("retrievers.postings")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +76,41 @@ def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
 
     def count_terms() -> Arrays:
         compiled = Key.of("live code", _MADE_BY)  # compiling is no part of the time that counting takes
-        store.share(compiled, lambda: _count(Corpus(["id"], ["word"]), analyzer))
+        store.share(compiled, lambda: _checked(_count(Corpus(["id"], ["word"]), analyzer), 1))
         return _count(corpus, analyzer)
 
     def load() -> Postings:
-        kept = store.arrays(postings_key(corpus, analyzer), count_terms)
-        text = kept["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
-        columns = (kept[name] for name in ("offsets", "documents", "counts", "lengths"))
-        return Postings(text.split("\n") if text else [], *columns)
+        try:
+            return _checked(store.arrays(postings_key(corpus, analyzer), count_terms), len(corpus))
+        except _OutOfBounds as error:
+            log.warning("stored postings are not used, and terms are counted again: %s", error)
+            return _checked(count_terms(), len(corpus))
 
     return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
 
+
+class _OutOfBounds(ValueError):
+    """Postings refer to entries or documents that do not exist."""
+
+
+def _checked(columns: Arrays, n_documents: int) -> Postings:
+    """Return stored columns as postings. Raises `_OutOfBounds`: compiled code would read and write anywhere."""
+    try:
+        text = columns["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
+        offsets, documents, counts, lengths = (columns[name] for name in _COLUMNS)
+    except (KeyError, UnicodeDecodeError) as error:
+        raise _OutOfBounds(f"a column cannot be read ({error})") from error
+    vocabulary = text.split("\n") if text else []
+    if len(offsets) != len(vocabulary) + 1 or len(lengths) != n_documents or len(counts) != len(documents):
+        raise _OutOfBounds("their columns do not have the lengths that belong together")
+    if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
+        raise _OutOfBounds("the entries of a term are not within the column")
+    if not _ascend(offsets, documents, n_documents):
+        raise _OutOfBounds(f"the documents of a term do not ascend from 0 to {n_documents - 1}")
+    return Postings(vocabulary, offsets, documents, counts, lengths)
+
+
+_COLUMNS = ("offsets", "documents", "counts", "lengths")
 
 _MADE_BY = ("retrievers.postings", "retrievers.words", "retrievers.analyzer")
 
@@ -141,6 +168,18 @@ def _fill(documents: Column, counts: Column, task: tuple[_Part, NDArray[np.int64
     last = np.full(len(free), NOTHING, dtype=np.int32)
     for first, chunk in part:
         _fill_chunk(first, chunk.lengths, chunk.terms, last, free, documents, counts)
+
+
+@njit(cache=True, nogil=True)
+def _ascend(offsets: Column, documents: Column, n_documents: int) -> bool:
+    """Return whether the documents of each term ascend, and are positions in a corpus of this size."""
+    for term in range(len(offsets) - 1):
+        span, misplaced = documents[offsets[term] : offsets[term + 1]], 0
+        for entry in range(1, len(span)):  # written so that it is compiled to vector instructions
+            misplaced += span[entry] <= span[entry - 1]
+        if len(span) and (misplaced or span[0] < 0 or span[-1] >= n_documents):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

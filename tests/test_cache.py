@@ -22,6 +22,7 @@ from runner.commands.cache import CacheSettings, chosen
 from runner.store import disk as stores
 from runner.store.disk import DiskStore
 from runner.store.entries import Entry, Use, folder_of, listed, note, read, write
+from runner.store.seals import Seals
 
 DAY = 86400.0
 SCIFACT, MEDQUAD = "5c1fac7" + "0" * 25, "3ed00ad" + "0" * 25
@@ -273,7 +274,7 @@ def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, m
     assert search(first, 1.0) == search(first, 2.0) == search(second, 2.0) == search(DiskStore(here), 1.0) == before
     assert {use.run for entry in listed(here) for use in entry.uses} >= {"k1=2.0"}
     for entry in listed(here):
-        read(entry.folder)
+        read(entry.folder, Seals())
 
 
 SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20)

@@ -23,6 +23,7 @@ import numpy as np
 from retrievers.store import Arrays, Key
 from runner.store import entries
 from runner.store.lock import alone
+from runner.store.seals import Damaged, Seals
 
 T = TypeVar("T")
 
@@ -79,6 +80,7 @@ class DiskStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
+        self._seals = Seals()
         self._kept: dict[str, set[str]] = {}  # what was seen on disk, and for which datasets that was noted
         self._notes = uuid.uuid4().hex
         self._tidied: set[Path] = set()
@@ -161,7 +163,7 @@ class DiskStore:
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays]) -> tuple[Arrays, Costs]:
         folder = entries.folder_of(self.folder, key)
-        with suppress(OSError, entries.Damaged):
+        with suppress(OSError, Damaged):
             return self._read(folder)
         with alone(folder.with_suffix(".lock"), key.kind):
             if (found := self._found(folder)) is not None:  # made by another meanwhile
@@ -171,12 +173,12 @@ class DiskStore:
             if time.perf_counter() - start < WORTH_KEEPING_S:
                 return arrays, costs
             self._keep(folder, key, arrays, costs)
-        with suppress(OSError, entries.Damaged):  # large arrays are mapped now
+        with suppress(OSError, Damaged):  # large arrays are mapped now
             arrays, _ = self._read(folder)
         return arrays, costs
 
     def _read(self, folder: Path) -> tuple[Arrays, Costs]:
-        arrays, manifest = entries.read(folder, trusted=folder.name in self._kept)
+        arrays, manifest = entries.read(folder, self._seals)
         self._kept.setdefault(folder.name, set())
         return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
 
@@ -186,7 +188,7 @@ class DiskStore:
             return self._read(folder)
         except FileNotFoundError:
             return None
-        except entries.Damaged:
+        except Damaged:
             self._kept.pop(folder.name, None)
         except OSError as error:
             log.warning("%s can't be read, and its work is done again: %s", folder, error.strerror or error)

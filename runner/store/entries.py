@@ -25,14 +25,9 @@ import numpy as np
 import orjson
 
 from retrievers.store import Arrays, Key
+from runner.store import seals
 from runner.store.lock import holder, is_gone
-
-MAPPED_BYTES = 8 << 20
-"""Files from this size are mapped, not read. Each mapping holds a file open, of which a process may have few."""
-
-CHECKED_BYTES = 64 << 20
-"""Files up to this size are checked when a process opens them first. Larger ones would be read for nothing else, which
-takes a second a gigabyte at best; instead they are written through to the disk before their entry shows."""
+from runner.store.seals import Damaged, Seals, verify
 
 LEFTOVER_S = 24 * 3600
 """How old a half-made entry is when whoever made it must be gone."""
@@ -44,10 +39,6 @@ USES = ".used"
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _LOCK = re.compile(rf"{_DIGEST.pattern}\.lock")
 _ASIDE = re.compile(rf"\.{_DIGEST.pattern}\.(.+)\.[0-9a-f]{{8}}")
-
-
-class Damaged(ValueError):
-    """An entry is not what was written."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +90,8 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str,
     try:
         aside.mkdir(parents=True)
         saved = {name: _save(aside / f"{name}.npy", array) for name, array in arrays.items()}
-        told = {"kind": key.kind, "parts": dict(key.parts), "arrays": saved, "costs": costs}
-        summed = {**told, "crc32": zlib.crc32(orjson.dumps(told))}
-        (aside / MANIFEST).write_bytes(orjson.dumps(summed, option=orjson.OPT_INDENT_2))
+        manifest = {"kind": key.kind, "parts": dict(key.parts), "arrays": saved, "costs": costs}
+        (aside / MANIFEST).write_bytes(seals.dumps(manifest, orjson.OPT_INDENT_2))
         try:
             aside.rename(folder)
         except OSError:
@@ -111,11 +101,10 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str,
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def read(folder: Path, trusted: bool = False) -> tuple[Arrays, Manifest]:
-    """Return the arrays of an entry, large ones mapped, and its manifest.
+def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
+    """Return the arrays of an entry, large ones mapped, and its manifest; `verified` are the files known to be whole.
 
-    What is trusted was checked before. Raises `FileNotFoundError` where there is no entry, `Damaged`, and whatever else
-    keeps files from being read.
+    Raises `FileNotFoundError` where there is no entry, `Damaged`, and whatever else keeps files from being read.
     """
     raw = _raw(folder)
     manifest = _parsed(raw)
@@ -123,12 +112,12 @@ def read(folder: Path, trusted: bool = False) -> tuple[Arrays, Manifest]:
     for name, (size, crc32) in manifest.arrays.items():
         file = folder / f"{name}.npy"
         try:
-            _check(file, size, crc32 if not trusted and size <= CHECKED_BYTES else None)
-            array = np.load(file, mmap_mode="r" if size >= MAPPED_BYTES else None, allow_pickle=False)
+            verified.check(file, size, crc32)
+            array = np.load(file, mmap_mode="r" if size >= seals.MAPPED_BYTES else None, allow_pickle=False)
         except FileNotFoundError:
             raise Damaged(f"{file.name} is missing") from None
         except (ValueError, EOFError) as error:
-            raise Damaged(f"{file.name}: {error}") from error
+            raise Damaged(str(error) if isinstance(error, Damaged) else f"{file.name}: {error}") from error
         array.flags.writeable = False
         arrays[name] = array.view(np.ndarray)
     if _raw(folder) != raw:
@@ -140,7 +129,7 @@ def damage(folder: Path) -> str | None:
     """Read all of an entry and return what is wrong with it, None if it is whole, or gone."""
     try:
         for name, (size, crc32) in _parsed(_raw(folder)).arrays.items():
-            _check(folder / f"{name}.npy", size, crc32)
+            verify(folder / f"{name}.npy", size, crc32)
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing" if folder.exists() else None
     except OSError as error:
@@ -222,7 +211,7 @@ def _save(file: Path, array: np.ndarray[Any, Any]) -> tuple[int, int]:
     with file.open("wb") as opened:
         summed = _Summed(opened)
         np.save(summed, array, allow_pickle=False)
-        if summed.size > CHECKED_BYTES:
+        if summed.size > seals.SEALED_BYTES:
             opened.flush()
             os.fsync(opened.fileno())
     return summed.size, summed.crc32
@@ -255,28 +244,9 @@ def _raw(folder: Path) -> bytes:
 
 def _parsed(raw: bytes) -> Manifest:
     try:
-        told = orjson.loads(raw)
-        crc32 = told.pop("crc32")
-        if crc32 != zlib.crc32(orjson.dumps(told)):
-            raise ValueError("its checksum is another")
-        return Manifest(**told)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return Manifest(**seals.loads(raw))
+    except (ValueError, TypeError) as error:
         raise Damaged(f"{MANIFEST}: {error}") from error
-
-
-def _check(file: Path, size: int, crc32: int | None) -> None:
-    """Compare a file with the size and the checksum that it should have; raises `Damaged`."""
-    there = file.stat().st_size
-    if there != size:
-        raise Damaged(f"{file.name} has {there:,} bytes instead of {size:,}")
-    if crc32 is None:
-        return
-    summed = 0
-    with file.open("rb") as opened:
-        while chunk := opened.read(1 << 20):
-            summed = zlib.crc32(chunk, summed)
-    if summed != crc32:
-        raise Damaged(f"{file.name} has changed since it was written")
 
 
 def _folders(store: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from retrievers import words
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.postings import Postings, postings_of
-from retrievers.store import MemoryStore
+from retrievers.postings import Column, Postings, postings_of
+from retrievers.store import Arrays, Key, MemoryStore
 
 ANALYZER = Analyzer(identifiers=True, stemmer=None, stopwords=("the",))
 
@@ -73,3 +74,54 @@ def test_a_corpus_without_documents_or_terms_has_none() -> None:
         postings = postings_of(Corpus([str(i) for i in range(len(texts))], texts), ANALYZER, MemoryStore())
         assert counted(postings) == {}
         assert postings.lengths.tolist() == [0] * len(texts)
+
+
+class Stored(MemoryStore):
+    """A store in which a column of postings was changed after they were counted."""
+
+    def __init__(self, name: str, change: Callable[[Column], Column]) -> None:
+        super().__init__()
+        self._name, self._change = name, change
+
+    def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        columns = dict(build())
+        columns[self._name] = self._change(columns[self._name].copy())
+        columns[self._name].flags.writeable = False
+        return columns
+
+
+def with_value(position: int, value: int) -> Callable[[Column], Column]:
+    def change(column: Column) -> Column:
+        column[position] = value
+        return column
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("documents", with_value(0, 10**9)),
+        ("documents", with_value(0, -5)),
+        ("documents", with_value(-1, 10**6)),
+        ("documents", lambda documents: documents[::-1].copy()),
+        ("documents", lambda documents: documents[:-1].copy()),
+        ("offsets", with_value(0, -3)),
+        ("offsets", with_value(1, 2**40)),
+        ("offsets", with_value(-1, 10**9)),
+        ("offsets", lambda offsets: offsets[:-1].copy()),
+        ("lengths", lambda lengths: lengths[:-1].copy()),
+        ("counts", lambda counts: counts[:-1].copy()),
+        ("vocabulary", with_value(0, 10)),
+        ("vocabulary", with_value(0, 255)),
+    ],
+)
+def test_stored_postings_out_of_bounds_never_reach_compiled_code(
+    harbour: Corpus, name: str, change: Callable[[Column], Column], caplog: pytest.LogCaptureFixture
+) -> None:
+    intact = postings_of(harbour, ANALYZER, MemoryStore())
+    postings = postings_of(harbour, ANALYZER, Stored(name, change))
+    assert counted(postings) == counted(intact)
+    assert postings.lengths.tolist() == intact.lengths.tolist()
+    (line,) = caplog.messages
+    assert line.startswith("stored postings are not used, and terms are counted again: ")

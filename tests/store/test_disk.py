@@ -27,7 +27,7 @@ from retrievers.fusion import Hybrid
 from retrievers.search import searched
 from retrievers.store import Arrays, Key, NoStore, Store
 from runner.store import disk as stores
-from runner.store import entries, lock
+from runner.store import entries, lock, seals
 from runner.store.disk import WORTH_KEEPING_S, DiskStore
 
 SPAWN = multiprocessing.get_context("forkserver")
@@ -61,7 +61,7 @@ def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
 def test_what_one_process_built_another_finds_read_or_mapped(
     tmp_path: Path, mapped_from: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "MAPPED_BYTES", mapped_from)
+    monkeypatch.setattr(seals, "MAPPED_BYTES", mapped_from)
     calls: list[str] = []
     first = DiskStore(tmp_path).arrays(KEY, slowly(calls))
     second = DiskStore(tmp_path).arrays(KEY, slowly(calls))
@@ -271,7 +271,7 @@ def test_many_arrays_drive_no_live_object_out(tmp_path: Path) -> None:
 
 
 def test_mapped_arrays_are_not_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "MAPPED_BYTES", 1000)
+    monkeypatch.setattr(seals, "MAPPED_BYTES", 1000)
     store = DiskStore(tmp_path)
     first, second = (store.arrays(KEY, slowly([])) for _ in range(2))
     assert first is not second
@@ -387,7 +387,7 @@ def expected(n: int) -> np.ndarray[Any, Any]:
 
 def quarrel(folder: Path, seed: int, wrong: Path) -> None:
     """Read, build and remove the same few entries for ever, and leave a file if one is not as it was built."""
-    stores.WORTH_KEEPING_S, entries.MAPPED_BYTES, lock.STALE_S = 0, 4000, 1.0
+    stores.WORTH_KEEPING_S, seals.MAPPED_BYTES, lock.STALE_S = 0, 4000, 1.0
     chance = random.Random(seed)
     while True:
         key = numbered(n := chance.randrange(KEYS))

@@ -18,9 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrievers.store import Arrays, Key
-from runner.store import entries
+from runner.store import entries, seals
 from runner.store.entries import (
-    Damaged,
     Use,
     damage,
     folder_of,
@@ -33,6 +32,7 @@ from runner.store.entries import (
     write,
 )
 from runner.store.lock import _place, holder
+from runner.store.seals import Damaged, Seals
 
 KEY = Key.of("small things", ["retrievers.base"], corpus="c", name="ünïcode / key")
 ARRAYS: Arrays = {
@@ -63,8 +63,8 @@ def same(arrays: Arrays) -> bool:
 
 @pytest.mark.parametrize("mapped_from", [1, 1000, 10**9])
 def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "MAPPED_BYTES", mapped_from)
-    arrays, manifest = read(made(tmp_path))
+    monkeypatch.setattr(seals, "MAPPED_BYTES", mapped_from)
+    arrays, manifest = read(made(tmp_path), Seals())
     assert same(arrays)
     assert not any(array.flags.writeable for array in arrays.values())
     assert isinstance(arrays["a"].base, np.memmap) == (mapped_from < 2400)
@@ -74,7 +74,7 @@ def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, mo
 
 def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    for name, (size, crc32) in read(folder)[1].arrays.items():
+    for name, (size, crc32) in read(folder, Seals())[1].arrays.items():
         content = (folder / f"{name}.npy").read_bytes()
         assert (size, crc32) == (len(content), zlib.crc32(content))
     assert damage(folder) is None
@@ -88,7 +88,7 @@ def test_no_bit_can_flip_unseen(file: str, bit: int) -> None:
         flip(folder / file, bit)
         assert damage(folder) is not None
         with pytest.raises(Damaged):
-            read(folder)
+            read(folder, Seals())
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "a.npy", "empty.npy"])
@@ -105,22 +105,10 @@ def test_a_file_that_is_not_whole_is_seen(tmp_path: Path, file: str, how: str) -
     assert wrong is not None
     assert file in wrong
     with pytest.raises(Damaged, match=file):
-        read(folder)
+        read(folder, Seals())
 
 
-def test_what_is_large_is_checked_by_its_size_alone_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "CHECKED_BYTES", 1000)
-    folder = made(tmp_path)
-    flip(folder / "a.npy", 8 * 2000)
-    arrays, _ = read(folder)
-    assert not same(arrays)
-    assert damage(folder) == "a.npy has changed since it was written"
-    (folder / "a.npy").write_bytes(b"x")
-    with pytest.raises(Damaged, match="1 bytes instead of"):
-        read(folder)
-
-
-def test_what_is_not_checked_when_read_is_on_the_disk_before_its_entry_shows(
+def test_what_can_be_sealed_is_on_the_disk_before_its_entry_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -130,20 +118,13 @@ def test_what_is_not_checked_when_read_is_on_the_disk_before_its_entry_shows(
         assert not folder.exists()
         synced.append(os.fstat(file).st_size)
 
-    monkeypatch.setattr(entries, "CHECKED_BYTES", 1000)
+    monkeypatch.setattr(seals, "SEALED_BYTES", 1000)
     monkeypatch.setattr(os, "fsync", fsync)
     made(tmp_path)
     assert synced == [(folder / "a.npy").stat().st_size]
 
 
-def test_what_was_checked_before_is_not_checked_again(tmp_path: Path) -> None:
-    folder = made(tmp_path)
-    flip(folder / "a.npy", 8 * 2000)
-    assert not same(read(folder, trusted=True)[0])
-
-
 def test_arrays_of_two_builds_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "CHECKED_BYTES", 0)
     folder = made(tmp_path, arrays={"a": np.zeros(9), "b": np.zeros(9)})
     load = np.load
 
@@ -155,7 +136,7 @@ def test_arrays_of_two_builds_are_never_mixed(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(np, "load", replaced_meanwhile)
     with pytest.raises(Damaged, match="replaced while it was read"):
-        read(folder)
+        read(folder, Seals())
 
 
 def test_another_s_entry_of_the_same_key_stays(tmp_path: Path) -> None:
@@ -182,15 +163,15 @@ except OSError as error:
 
 
 def test_an_entry_is_removed_while_others_have_it_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "MAPPED_BYTES", 1)
+    monkeypatch.setattr(seals, "MAPPED_BYTES", 1)
     folder = made(tmp_path)
-    arrays, _ = read(folder)
+    arrays, _ = read(folder, Seals())
     remove(folder)
     assert not list((tmp_path / "small_things").iterdir())
     assert same(arrays)
     remove(folder)  # another did it meanwhile
     with pytest.raises(FileNotFoundError):
-        read(folder)
+        read(folder, Seals())
 
 
 @pytest.mark.parametrize("way", [remove, remove_damaged])
@@ -208,7 +189,7 @@ def test_an_entry_has_lost_its_name_before_its_files_go(
 def test_a_damaged_entry_is_removed_and_one_made_anew_meanwhile_is_not(tmp_path: Path) -> None:
     folder = made(tmp_path)
     assert remove_damaged(folder) is None
-    assert same(read(folder)[0])
+    assert same(read(folder, Seals())[0])
     flip(folder / "a.npy", 9000)
     assert remove_damaged(folder) == "a.npy has changed since it was written"
     assert remove_damaged(folder) is None
@@ -239,7 +220,7 @@ def test_what_is_left_goes_when_its_maker_is_gone(
         os.utime(left, (time.time() - age,) * 2)
     tidy(folder.parent)
     assert (aside.exists(), lock.exists()) == (not goes, not goes)
-    assert same(read(folder)[0])
+    assert same(read(folder, Seals())[0])
 
 
 def dead() -> int:
