@@ -5,7 +5,7 @@ An agentic retriever is a retriever over any other, the base. It knows no provid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,9 +17,10 @@ from retrievers.asking import Call, account, call, check_prompt, filled, lines_o
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.chat import Chat
 from retrievers.search import Work, planned, rankings_key
-from retrievers.stages import Account, Base, Stage, concluded, found_by, reciprocal_ranks, told
+from retrievers.stages import Account, Base, Stage, concluded, found_by, told
 from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
+from retrievers.unknown import align, name_of, renumber, tie_order
 
 ENOUGH = "ENOUGH"
 """The reply that ends a search."""
@@ -103,10 +104,10 @@ class _Trail:
             self.ended = "repeated"
         return None if self.ended else wanted
 
-    def account(self, ids: Sequence[str]) -> Account:
-        """Return the steps as plain values, with the documents found by their ids."""
+    def account(self, name: Callable[[int], str]) -> Account:
+        """Return the steps as plain values, with the documents found by their ids, which `name` returns."""
         steps: list[dict[str, object]] = [
-            {"query": query, "found": [ids[document] for document in documents]}
+            {"query": query, "found": [name(document) for document in documents]}
             for query, documents in zip(self.tried, self.found, strict=True)
         ]
         for step, asked in zip(steps, self.calls, strict=False):  # after the last search none may have been asked
@@ -125,25 +126,33 @@ class AgenticSearcher:
         """Return the k best of what the steps of each query found; blank queries have none but the first."""
         how = self.settings
         trails = [_Trail(query, ended="" if query.strip() else "blank") for query in queries]
-        found = [self._step(trails, list(queries), store)]
+        found = [self._step(trails, list(queries), store, ())]
         for _ in range(how.max_calls):
             going = [trail for trail in trails if not trail.ended]
             asked = told(side_by_side(self._ask, going, how.threads), "asked about", len(going))
             wanted = {trail: trail.answered(each) for trail, each in zip(going, asked, strict=True)}
             if not any(wanted.values()):
                 break
-            found.append(self._step(trails, [wanted.get(trail) for trail in trails], store))
+            texts = [wanted.get(trail) for trail in trails]
+            found.append(self._step(trails, texts, store, found[-1].unknown_ids))
         for trail in trails:
             trail.ended = trail.ended or "max_calls"
         failed = [row for row, trail in enumerate(trails) if trail.ended == "failed"]
         for later in found[1:]:
             later.documents[failed] = NOTHING
-        ids = self.stage.corpus.ids
-        return concluded(self._merged(found, k), found, [trail.account(ids) for trail in trails])
+        corpus, unknown = self.stage.corpus, found[-1].unknown_ids
+        accounts = [trail.account(lambda position: name_of(corpus, unknown, position)) for trail in trails]
+        return concluded(self._merged(found, k), found, accounts)
 
-    def _step(self, trails: Sequence[_Trail], queries: Sequence[str | None], store: Store) -> Rankings:
-        """Search for what each trail wants, if anything, and note what the best are."""
+    def _step(
+        self, trails: Sequence[_Trail], queries: Sequence[str | None], store: Store, unknown_ids: Sequence[str]
+    ) -> Rankings:
+        """Search for what each trail wants, if anything, and note what the best are.
+
+        `unknown_ids` are those of the searches before: positions go on meaning the same documents.
+        """
         found = self.stage.search(queries, self.settings.depth, store)
+        found = renumber(found, unknown_ids, len(self.stage.corpus))
         best = found_by(found.documents[:, : self.settings.shown])
         for row, (trail, query) in enumerate(zip(trails, queries, strict=True)):
             if query is not None:
@@ -163,10 +172,9 @@ class AgenticSearcher:
     def _merged(self, found: Sequence[Rankings], k: int) -> Rankings:
         first, *others = found
         if self.settings.merge == "rrf":
-            tables = [each.documents for each in found]
-            return reciprocal_ranks(tables, self.settings.rrf_k, self.stage.corpus.tie_order, k)
+            return self.stage.fuse(align(found, len(self.stage.corpus)), self.settings.rrf_k, k)
         documents, scores = first.documents.copy(), first.scores.copy()
         for later in others:
             rows = np.flatnonzero(later.documents[:, 0] != NOTHING)
             documents[rows], scores[rows] = later.documents[rows], later.scores[rows]
-        return rank(documents, scores, self.stage.corpus.tie_order, k)
+        return rank(documents, scores, tie_order(self.stage.corpus, found[-1].unknown_ids), k)

@@ -87,8 +87,10 @@ class Rankings:
     """What n queries found, best first: the field's "run".
 
     `documents` (n x k, int32) are positions in the corpus, -1 where there is nothing more; `scores` (n x k, float32)
-    are -inf there. `seconds` (n, float32) is how long each query takes when asked alone, NaN where that was not
-    measured. `errors` names the queries (by position) that raised, with what they said; they found nothing.
+    are -inf there. A service may return documents that the corpus lacks: position len(corpus) + i is `unknown_ids[i]`,
+    an id that is not in the corpus and occurs once (`retrievers.unknown`). `seconds` (n, float32) is how long each
+    query takes when asked alone, NaN where that was not measured. `errors` names the queries (by position) that raised,
+    with what they said; they found nothing.
     `diagnostics` are figures that the search gives about itself, such as what share of the exact best it finds. `notes`
     is how a query was answered, as JSON, by position: the steps of a retriever that takes several. Where something
     failed on the way that may go well another time, they are not `settled`, and not kept.
@@ -101,6 +103,7 @@ class Rankings:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
     settled: bool = True
+    unknown_ids: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.documents)

@@ -17,9 +17,10 @@ from retrievers.asking import Call, account, call, check_prompt, filled, lines_o
 from retrievers.base import Corpus, Rankings
 from retrievers.chat import Chat
 from retrievers.search import Work, planned, rankings_key
-from retrievers.stages import Account, Base, Stage, concluded, reciprocal_ranks, told
+from retrievers.stages import Account, Base, Stage, concluded, told
 from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
+from retrievers.unknown import align
 
 SYSTEM = "You help a search engine to find what its users are after."
 
@@ -99,7 +100,8 @@ class ExpandedSearcher:
         for place in range(max((len(texts) for texts, _ in expanded), default=0)):
             asked = [texts[place] if place < len(texts) else None for texts, _ in expanded]
             found.append(self.stage.search(asked, how.depth, store))
-        fused = reciprocal_ranks([each.documents for each in found], how.rrf_k, self.stage.corpus.tie_order, k)
+        found = align(found, len(self.stage.corpus))
+        fused = self.stage.fuse(found, how.rrf_k, k)
         return concluded(fused, found, [_account(texts, asked) for texts, asked in expanded])
 
 

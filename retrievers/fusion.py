@@ -20,7 +20,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, no_rankings
 from retrievers.search import Work, planned, rankings_key, searched, searcher_of
-from retrievers.store import Key, MemoryStore, NoStore, Store
+from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
+from retrievers.unknown import align, tie_order
 
 Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
 Floats = NDArray[np.float64]
@@ -115,8 +116,9 @@ class HybridSearcher:
         """Return the k best of the parts' candidates; a query that failed in a part finds nothing."""
         shares, depth = self.settings.shares(), self.settings.depth or k
         parts = self.settings.searched_parts()
-        found = {name: self._search(part, queries, depth, store) for name, part in parts.items()}
+        searches = [self._search(part, queries, depth, store) for part in parts.values()]
         start = time.perf_counter()
+        found = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
         candidates = self._candidates(list(found.values()), store)
         values = [shares[name] * self._values(rankings) for name, rankings in found.items()]
         fused = _best(candidates.documents, candidates.total(values), k)
@@ -135,10 +137,11 @@ class HybridSearcher:
 
     def _candidates(self, found: Sequence[Rankings], store: Store) -> Candidates:
         """Lay out the candidates, unless the store has the layout of just these."""
-        columns = [np.ascontiguousarray(rankings.documents) for rankings in found]
+        columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in found], found[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
-        key = Key.of("candidates", ("retrievers.fusion",), corpus=self.corpus.fingerprint, found=contents)
-        return store.share(key, lambda: lay_out(columns, self.corpus.tie_order))
+        over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
+        key = Key.of("candidates", ("retrievers.fusion",), **over, found=contents)
+        return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
 
     def _values(self, rankings: Rankings) -> Floats:
         """Return what each place of a part is worth before its weight (n x (depth + 1)); the last is for absence."""
@@ -221,7 +224,8 @@ def _with_what_was_said(fused: Rankings, found: Mapping[str, Rankings]) -> Ranki
         for query, note in rankings.notes.items():
             notes.setdefault(query, {})[name] = json.loads(note)
     told = {query: json.dumps(note) for query, note in notes.items()}
-    fused = replace(fused, notes=told, settled=all(rankings.settled for rankings in found.values()))
+    settled = all(rankings.settled for rankings in found.values())
+    fused = replace(fused, notes=told, settled=settled, unknown_ids=next(iter(found.values())).unknown_ids)
     said: dict[int, list[str]] = {}
     for name, rankings in found.items():
         for query, message in (rankings.errors or {}).items():

@@ -189,22 +189,28 @@ class HttpSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return what the API finds; a query takes as long as its last attempt, among others that are under way.
 
-        Items that are no documents of the corpus, or come again, are left out, and counted in the diagnostics, and so
-        are the queries whose scores rise.
+        Items that the corpus lacks keep their rank, as unknown hits. Items that come again are left out. Both are
+        counted in the diagnostics, and so are the queries whose scores rise.
         """
         found, seconds = no_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
         answers = list(side_by_side(lambda query: self._answer(query, k), queries, self.settings.concurrency))
+        unknown: dict[str, int] = {}
         for position, answer in enumerate(answers):
-            found.documents[position, : len(answer.documents)] = answer.documents
+            found.documents[position, : len(answer.ids)] = [self._position(name, unknown) for name in answer.ids]
             found.scores[position, : len(answer.scores)] = answer.scores
             seconds[position] = answer.seconds
         errors = {position: answer.error for position, answer in enumerate(answers) if answer.error}
         said = {
-            "unknown_items": float(sum(answer.unknown for answer in answers)),
+            "unknown_items": float(np.count_nonzero(found.documents >= len(self.positions))),
             "repeated_items": float(sum(answer.repeated for answer in answers)),
             "rising_scores": float(sum(answer.rising for answer in answers)),
         }
-        return replace(found, seconds=seconds, errors=errors or None, diagnostics=said)
+        return replace(found, seconds=seconds, errors=errors or None, diagnostics=said, unknown_ids=tuple(unknown))
+
+    def _position(self, name: str, unknown: dict[str, int]) -> int:
+        """Return the position of an item, a new one behind the corpus and the unknown items before it if need be."""
+        known = self.positions.get(name)
+        return unknown.setdefault(name, len(self.positions) + len(unknown)) if known is None else known
 
     def _answer(self, query: str, k: int) -> _Answer:
         how = self.settings
@@ -218,37 +224,31 @@ class HttpSearcher:
             return _Answer(error=str(error))
 
     def _read(self, reply: object, k: int) -> _Answer:
-        """Return what a reply says of documents of the corpus."""
+        """Return the items of a reply, each once, at most k."""
         results = _at(reply, self.settings.results)
         if not isinstance(results, list):
             raise ConnectionFailed(f"the reply's {self.settings.results} is no list")
-        found: dict[int, float] = {}
-        unknown = repeated = 0
+        found: dict[str, float] = {}
         for place, result in enumerate(results, start=1):
-            position = self.positions.get(_id_of(_at(result, self.settings.item_id)))
-            if position is None:
-                unknown += 1
-            elif position in found:
-                repeated += 1
-            else:
-                found[position] = _score_of(_at(result, self.settings.score)) if self.settings.score else 1 / place
+            name = _id_of(_at(result, self.settings.item_id))
+            if name not in found:
+                found[name] = _score_of(_at(result, self.settings.score)) if self.settings.score else 1 / place
         scores = _float32(list(found.values())[:k])
         if self.settings.lower_is_better:
             scores = 0 - scores
         falling = np.minimum.accumulate(scores)
         rising = bool((falling != scores).any())
-        return _Answer(list(found)[:k], falling, unknown=unknown, repeated=repeated, rising=rising)
+        return _Answer(list(found)[:k], falling, repeated=len(results) - len(found), rising=rising)
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What came of a query: the documents and scores found, or an error, and what was left out."""
+    """The ids and scores of the items that answer a query, or an error, and how many items came again."""
 
-    documents: Sequence[int] = ()
+    ids: Sequence[str] = ()
     scores: NDArray[np.float32] | Sequence[float] = ()
     seconds: float = float("nan")
     error: str = ""
-    unknown: int = 0
     repeated: int = 0
     rising: bool = False
 

@@ -6,23 +6,32 @@ wants kept. How either works is not known here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.rerankers.base import Rerank, Reranker
 from retrievers.search import Work, planned, rankings_key
 from retrievers.stages import Base, Stage, concluded, found_by
 from retrievers.store import NoStore, Store
+from retrievers.unknown import hold_places
+
+log = logging.getLogger(__name__)
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Reranked:
-    """Settings of a reranking: a `reranker` scores the `depth` best of the `base`; nothing else is found."""
+    """Settings of a reranking: a `reranker` scores the `depth` best of the `base`; nothing else is found.
+
+    A hit whose text is missing, because a service returned a document that the corpus lacks, keeps its rank; the
+    others share out the ranks that are left. The figure `hits_without_text` counts such hits.
+    """
 
     base: Base
     reranker: Reranker
@@ -50,10 +59,25 @@ class RerankedSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best candidates of each query by their new scores."""
         first = self.stage.search(queries, self.settings.depth, store)
-        candidates = [self.stage.contents(documents) for documents in found_by(first.documents)]
+        corpus = self.stage.corpus
+        readable = first.documents if not first.unknown_ids else _front(first.documents, len(corpus))
+        candidates = [self.stage.contents(documents) for documents in found_by(readable)]
         judged = self.rerank(queries, candidates, store)
         scores = np.full(first.scores.shape, -np.inf, dtype=np.float32)
         for row, each in zip(scores, judged, strict=True):
             row[: len(each.scores)] = each.scores
-        ranked = rank(first.documents, scores, self.stage.corpus.tie_order, k)
-        return concluded(ranked, [first], [each.account for each in judged])
+        accounts = [each.account for each in judged]
+        if not first.unknown_ids:
+            return concluded(rank(readable, scores, corpus.tie_order, k), [first], accounts)
+        ranked = hold_places(first, rank(readable, scores, corpus.tie_order, max(first.depth, k)), len(corpus))
+        done = concluded(ranked.cut(k), [first], accounts)
+        kept = float(np.count_nonzero(first.documents >= len(corpus)))
+        log.warning("%s hits have no text in the corpus: they keep their rank and are not reranked", f"{kept:,.0f}")
+        return replace(done, diagnostics={**done.diagnostics, "hits_without_text": kept})
+
+
+def _front(documents: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+    """Return the known hits of each query, moved to the front."""
+    outside = documents >= n
+    order = np.argsort(outside, axis=1, kind="stable")
+    return np.take_along_axis(np.where(outside, np.int32(NOTHING), documents), order, axis=1)

@@ -57,6 +57,11 @@ def is_live(settings: object) -> bool:
     return isinstance(settings, (list, tuple)) and any(map(is_live, settings))
 
 
+def search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
+    """Return how many hits to request of each query: a service may have more documents than the corpus."""
+    return depth if is_live(retriever) else min(depth, len(corpus))
+
+
 @runtime_checkable
 class Diagnosable(Protocol):
     """A searcher that can say more of its work than rankings show."""
@@ -101,8 +106,9 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
         if isinstance(searcher, Diagnosable):
             said |= _diagnosed(searcher, queries, k, store, beside("diagnostics"))
         kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
-        if rankings.notes:
-            kept["notes"] = np.frombuffer(json.dumps(dict(rankings.notes)).encode(), dtype=np.uint8)
+        for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
+            if value:
+                kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
         return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in said.items()}
 
     try:
@@ -112,7 +118,10 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
     said = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
     notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
     notes = {int(position): note for position, note in notes.items()}
-    return Rankings(kept["documents"], kept["scores"], kept["seconds"], diagnostics=said, notes=notes)
+    unknown = tuple(json.loads(kept["unknown_ids"].tobytes())) if "unknown_ids" in kept else ()
+    return Rankings(
+        kept["documents"], kept["scores"], kept["seconds"], diagnostics=said, notes=notes, unknown_ids=unknown
+    )
 
 
 _DIAGNOSTIC = "diagnostic."

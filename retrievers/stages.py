@@ -20,8 +20,12 @@ from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError
 from retrievers.fusion import lay_out
 from retrievers.search import searched, searcher_of
 from retrievers.store import MemoryStore, NoStore, Store
+from retrievers.unknown import tie_order
 
 T = TypeVar("T")
+
+NO_TEXT = "(no text: the corpus lacks this document)"
+"""What a language model reads of a hit that the corpus lacks."""
 
 TOLD_EVERY = 5.0
 """The least seconds between two lines about long work."""
@@ -76,10 +80,16 @@ class Stage:
         )
 
     def contents(self, documents: Sequence[int]) -> list[str]:
-        """Return the titles and texts of documents, which occur once, by their positions."""
-        ids, texts = ([column[place] for place in documents] for column in (self.corpus.ids, self.corpus.texts))
-        titles = [self.corpus.titles[place] for place in documents] if self.corpus.titles else []
-        return list(Corpus(ids, texts, titles).contents())
+        """Return the titles and texts of documents by their positions; `NO_TEXT` for one that the corpus lacks."""
+        corpus, n = self.corpus, len(self.corpus)
+        titles = [corpus.titles[place] if corpus.titles and place < n else "" for place in documents]
+        texts = [corpus.texts[place] if place < n else NO_TEXT for place in documents]
+        return [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
+
+    def fuse(self, searches: Sequence[Rankings], rrf_k: float, k: int) -> Rankings:
+        """Fuse aligned searches by reciprocal ranks, and keep the best k of each query."""
+        order = tie_order(self.corpus, searches[0].unknown_ids)
+        return reciprocal_ranks([each.documents for each in searches], rrf_k, order, k)
 
 
 def found_by(documents: NDArray[np.int32]) -> list[list[int]]:
@@ -117,7 +127,7 @@ class Account:
 def concluded(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[Account]) -> Rankings:
     """Return rankings with what is to be said of the searches that they are made of, and of each query's account.
 
-    A query for which one of the searches failed finds nothing.
+    A query for which one of the searches failed finds nothing. Positions mean the same documents in all searches.
     """
     errors = {query: message for stage in reversed(stages) for query, message in (stage.errors or {}).items()}
     ranked.documents[list(errors)], ranked.scores[list(errors)] = NOTHING, -np.inf
@@ -138,6 +148,7 @@ def concluded(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[A
         diagnostics=figures,
         notes=notes,
         settled=all(stage.settled for stage in stages) and all(account.settled for account in accounts),
+        unknown_ids=stages[-1].unknown_ids,
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
-from retrievers.search import searched
+from retrievers.search import search_depth, searched
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import Grading, grade_found
 from runner.config.objects import ConfigError, build
@@ -164,7 +164,7 @@ class Bench:
         dataset, settings = self.dataset(experiment.source), experiment.metrics
         grader, asked = self._grader(experiment, dataset)
         with self.store.account() as costs:
-            depth = min(settings.depth, len(dataset.corpus))
+            depth = search_depth(experiment.retriever, dataset.corpus, settings.depth)
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         self.store.note_use(costs, dataset.name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
@@ -201,7 +201,8 @@ class Bench:
         searched_as = experiment.search_type if judgments is not dataset.judgments else ""
         key = (repr(experiment.source), searched_as)
         if key not in self._graders:
-            grader = Grader(judgments, len(dataset.queries), len(dataset.documents), dataset.document_of)
+            n, judged_ids = len(dataset.documents), dataset.judged_ids
+            grader = Grader(judgments, len(dataset.queries), n, dataset.document_of, judged_ids)
             self._graders[key] = grader, _asked(dataset, judgments)
         return self._graders[key]
 

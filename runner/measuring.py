@@ -7,16 +7,19 @@ is arithmetic, and knows neither where rankings are from nor where a result goes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from retrievers.base import Rankings
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Rankings
 from runner.analysis.significance import bootstrap_interval
 from runner.metrics.abstention import abstention, statuses
 from runner.metrics.reach import depth_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Found, QueryTable, Result, Timings
+from runner.result import DatasetSummary, Found, Holes, QueryTable, Result, Timings
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
 """The timings of what nobody timed."""
@@ -69,6 +72,7 @@ def measured(
     counted = scores.values[:, scores.counted]
     intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
     places, errors = range(len(asked.ids)), rankings.errors or {}
+    found = _found(rankings, searched, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)
     return Result(
         name=name,
@@ -95,9 +99,37 @@ def measured(
         by_type=scores.by_type(asked.types),
         abstention=abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
         timings=UNTIMED,
-        found=Found(rankings, searched.documents, grader.grades(rankings), searched.metadata, searched.parents),
+        found=found,
+        holes=_holes(found, scores.counted, settings.primary_measure.cutoff or 10),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         own_gold=asked.own_gold,
         warnings=depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
     )
+
+
+def _found(rankings: Rankings, searched: Searched, grades: NDArray[np.int32]) -> Found:
+    """Return rankings by id; hits that the corpus lacks are documents without metadata, and their own parents."""
+    documents, metadata, parents = searched.documents, searched.metadata, searched.parents
+    outside = rankings.unknown_ids
+    if not outside:
+        return Found(rankings, documents, grades, metadata, parents)
+    return Found(
+        replace(rankings, unknown_ids=()),
+        [*documents, *outside],
+        grades,
+        [*metadata, *({} for _ in outside)] if metadata else (),
+        [*parents, *outside] if parents else (),
+        frozenset(outside).difference(parents),
+    )
+
+
+def _holes(found: Found, counted: NDArray[np.bool_], cutoff: int) -> Holes:
+    """Count the hits without a grade among the first ones of the counted queries."""
+    documents, grades = found.rankings.documents[counted, :cutoff], found.grades[counted, :cutoff]
+    hits, unjudged = np.count_nonzero(documents != NOTHING), np.count_nonzero((documents != NOTHING) & (grades < 0))
+    if not found.unknown:
+        return Holes(cutoff, int(hits), int(unjudged), 0, 0)
+    outside = found.is_unknown
+    among_first = int(np.count_nonzero(outside[counted, :cutoff]))
+    return Holes(cutoff, int(hits), int(unjudged), among_first, int(np.count_nonzero(outside)))

@@ -101,7 +101,8 @@ class Found:
     """Rankings by document id, with the grade of what is judged (n x k, -1 for unjudged or nothing).
 
     `metadata` is what a reader is shown of each document besides its id, or empty. Where chunks were searched, the
-    documents are these, and `parents` the ids of what they are chunks of; else it is empty.
+    documents are these, and `parents` the ids of what they are chunks of; else it is empty. `unknown` are the ids of
+    those documents that a service returned and the dataset lacks.
     """
 
     rankings: Rankings
@@ -109,6 +110,13 @@ class Found:
     grades: NDArray[np.int32]
     metadata: Sequence[Mapping[str, Any]] = ()
     parents: Sequence[str] = ()
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Return which hits the dataset lacks (n x k)."""
+        places = [place for place, name in enumerate(self.documents) if name in self.unknown] if self.unknown else []
+        return np.isin(self.rankings.documents, places)
 
     @property
     def judged(self) -> Sequence[str]:
@@ -131,7 +139,28 @@ class Found:
             name: [column[d] for d in used] if (column := getattr(self, name)) else ()
             for name in ("documents", "metadata", "parents")
         }
-        return {"rankings": replace(self.rankings, documents=positions), "grades": self.grades, **columns}
+        rankings = replace(self.rankings, documents=positions)
+        return {"rankings": rankings, "grades": self.grades, "unknown": self.unknown, **columns}
+
+
+@dataclass(frozen=True)
+class Holes:
+    """Hits that nobody judged, among the first `cutoff` of the queries that enter a mean.
+
+    `hits` is how many hits these are, `unjudged` how many of them have no grade, `unknown` how many the dataset lacks;
+    `unknown_anywhere` counts the latter at any rank of any query.
+    """
+
+    cutoff: int
+    hits: int
+    unjudged: int
+    unknown: int
+    unknown_anywhere: int
+
+    @property
+    def rate(self) -> float:
+        """Return the hole rate, the share of unjudged hits; NaN without hits."""
+        return self.unjudged / self.hits if self.hits else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +174,8 @@ class Result:
     `diagnostics` what the retriever says of itself (an approximate index's recall). `grades` are a language model's,
     where one is configured. `search_type` is by what name the dataset was asked for expectations, `own_gold` are the
     queries, by id, of which it expects other items of this search type than in general, `settled` is as its rankings
-    are. `warnings` are sentences on what a reader of the figures has to know.
+    are. `warnings` are sentences on what a reader of the figures has to know. `holes` counts the unjudged hits, None
+    for a record that was written without that count.
     """
 
     name: str
@@ -171,6 +201,7 @@ class Result:
     settled: bool = True
     own_gold: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    holes: Holes | None = None
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""
@@ -284,6 +315,7 @@ def _loaded(file: Path, rankings: bool) -> Result:
     )
     timings = head.pop("timings")
     stages = [Stage(**stage) for stage in timings.pop("stages")]
+    head["holes"] = Holes(**head["holes"]) if head.get("holes") else None
     head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
     rows = [table[m].to_numpy() for m in head["measures"]]
     scores = np.array(rows, dtype=np.float64).reshape(-1, len(queries.ids))
@@ -342,6 +374,8 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
     if result.found.parents:
         parents = pa.array([result.found.parents[d] for d in used])
         columns["parent_id"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), parents)
+    if result.found.unknown:
+        columns["unknown"] = result.found.is_unknown[there]
     return pa.table(
         {
             "query_id": pa.DictionaryArray.from_arrays(queries.astype(np.int32), pa.array(result.queries.ids)),
@@ -386,4 +420,5 @@ def _found(table: Any, asked: QueryTable) -> Found:  # noqa: ANN401 (pyarrow has
         return [said[code] for code in range(len(ids))]
 
     metadata = [orjson.loads(shown) for shown in of_each("metadata")]
-    return Found(Rankings(documents, scores, errors=errors), ids, grades, metadata, of_each("parent_id"))
+    unknown = frozenset(name for name, said in zip(ids, of_each("unknown"), strict=False) if said == "true")
+    return Found(Rankings(documents, scores, errors=errors), ids, grades, metadata, of_each("parent_id"), unknown)

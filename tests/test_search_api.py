@@ -63,7 +63,7 @@ def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
         assert main(["--config-dir=own", "retriever=elastic", url, *words, *DATASET]) == 0
         searches = [asked for asked in api.asked if asked.path == "/articles/_search"]
     assert sorted(asked.body["query"]["match"]["text"] for asked in searches) == ["ferries", "ships"]
-    assert all(asked.body["size"] == 3 for asked in searches)
+    assert all(asked.body["size"] == 100 for asked in searches)
     assert {(asked.headers["X-Tenant"], asked.headers["Authorization"]) for asked in searches} == {
         ("golden", "Bearer s3cr3t-token")
     }

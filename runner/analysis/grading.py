@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from retrievers.chat import Chat
+from retrievers.stages import NO_TEXT
 from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
@@ -178,6 +179,7 @@ class _Chunks:
         return float(next(ranks, np.inf)) if needles else np.nan
 
     def _content(self, chunk: str) -> str:
-        position = self._at[chunk]
+        if (position := self._at.get(chunk)) is None:
+            return NO_TEXT
         title = self._corpus.titles[position] if self._corpus.titles else ""
         return "\n".join(filter(None, (title, self._corpus.texts[position])))

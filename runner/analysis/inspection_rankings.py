@@ -107,7 +107,7 @@ def findability(
 ) -> Findability:
     """Read off rankings what they tell of a dataset, whose documents are `shingled`, with their titles."""
     n = len(dataset.queries)
-    grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of)
+    grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of, dataset.judged_ids)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
     means = [grader.score(each, measures).means() for each in rankings.values()]
     first = [grader.grade(each).first for each in rankings.values()]
@@ -141,6 +141,7 @@ def _suspicious(
         votes: Counter[int] = Counter()
         for first, found in zip(first_gold[:, query].tolist(), rankings.values(), strict=True):
             above = found.documents[query, : max(first - 1, 0)]  # what beats gold that was not found says little
+            above = above[above < len(dataset.corpus)]  # a hit that the corpus lacks has no text to look at
             votes.update(set((above if document_of is None else document_of[above]).tolist()))
         agreed = [d for d in votes if 2 * votes[d] > len(rankings)]
         agreed = sorted(agreed, key=lambda d: (-votes[d], ids[d]))[:DEEPEST]

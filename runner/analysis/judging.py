@@ -98,18 +98,20 @@ def pool(found: Sequence[Ranked], depth: int) -> dict[Pair, Place]:
     """Return the pairs among the first `depth` of any rankings that its judgments lack, those that matter most first.
 
     That is by their best rank, then by how many rankings have them, then by query and document: the best start that a
-    budget can buy. Each has the place of its best rank, in the first of the rankings that have it there.
+    budget can buy. Each has the place of its best rank, in the first of the rankings that have it there. Hits that the
+    corpus lacks have no text to judge, and are left out.
     """
     best: dict[Pair, tuple[int, Place]] = {}
     systems = Counter[Pair]()
     lacking: dict[int, Callable[[Pair], bool]] = {}
     for result, (dataset, rankings, judgments) in enumerate(found):
         lacks = lacking.get(id(judgments)) or lacking.setdefault(id(judgments), _lacks(judgments))
+        documents = _documents(found[result])
         pairs: dict[Pair, tuple[int, Place]] = {}
         for query, rank in np.argwhere(rankings.documents[:, :depth] != NOTHING).tolist():
             position = int(rankings.documents[query, rank])
-            document = position if dataset.document_of is None else int(dataset.document_of[position])
-            if lacks((query, document)):
+            document = int(documents[position])
+            if position < len(dataset.corpus) and lacks((query, document)):
                 pairs.setdefault((query, document), (rank, (result, position)))
         systems.update(pairs.keys())
         best |= {pair: min(place, best.get(pair, place)) for pair, place in pairs.items()}
@@ -153,14 +155,37 @@ def filled(judgments: Judgments, pairs: Collection[Pair], said: Sequence[Verdict
 def bounds(found: Ranked, measure: Measure, depth: int) -> Bounds:
     """Return the bounds of a measure of rankings, of whose first `depth` documents some may be unjudged."""
     dataset, rankings, judgments = found
-    unjudged = pool([found], depth)
-    everything = _added(judgments, list(unjudged), [int(judgments.grades.max(initial=1))] * len(unjudged))
-    seen = Measure("Judged", depth)
-    least, most = (
-        Grader(each, len(rankings), len(dataset.documents), dataset.document_of).score(rankings, [measure, seen])
-        for each in (judgments, everything)
+    unjudged = [*pool([found], depth), *_unreadable(found, depth)]
+    everything = _added(judgments, unjudged, [int(judgments.grades.max(initial=1))] * len(unjudged))
+    seen, outside = Measure("Judged", depth), _documents(found)[len(dataset.corpus) :].tolist()
+    of = (
+        len(rankings),
+        len(dataset.documents),
+        dataset.document_of,
+        dict(zip(rankings.unknown_ids, outside, strict=True)),
     )
+    least, most = (Grader(each, *of).score(rankings, [measure, seen]) for each in (judgments, everything))
     return Bounds(least.means()[str(measure)], most.means()[str(measure)], least.means()[str(seen)])
+
+
+def _documents(found: Ranked) -> NDArray[np.int32]:
+    """Return which document, by its position in judgments, each position in rankings is (n + m).
+
+    Hits that neither the corpus nor the judgments have come last, in the order of `Rankings.unknown_ids`.
+    """
+    dataset, n = found.dataset, len(found.dataset.corpus)
+    known = np.arange(n, dtype=np.int32) if dataset.document_of is None else dataset.document_of
+    free = len(dataset.documents) + len(dataset.unknown_documents)
+    outside = [dataset.judged_ids.get(name, free + i) for i, name in enumerate(found.rankings.unknown_ids)]
+    return np.concatenate((known, np.array(outside, dtype=np.int32)))
+
+
+def _unreadable(found: Ranked, depth: int) -> list[Pair]:
+    """Return the unjudged pairs among the first documents whose text the corpus lacks."""
+    hits, documents, lacks = found.rankings.documents[:, :depth], _documents(found), _lacks(found.judgments)
+    places = np.argwhere(hits >= len(found.dataset.corpus)).tolist()
+    pairs = dict.fromkeys((query, int(documents[hits[query, rank]])) for query, rank in places)
+    return [pair for pair in pairs if lacks(pair)]
 
 
 def _content(corpus: Corpus, position: int) -> str:

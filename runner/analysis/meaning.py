@@ -44,9 +44,14 @@ class Meaning:
         return int(np.count_nonzero(near > near[places].max())) + 1
 
     def likeness(self, ids: Sequence[str], others: Sequence[str]) -> Floats:
-        """Return how like the one of others that is most like it each document is, as a cosine (m)."""
-        first, second = ([self.positions[i] for i in each if i in self.positions] for each in (ids, others))
-        if len(first) < len(ids) or not second:
-            return np.full(len(ids), -1, np.float32)
-        likeness: Floats = (self.vectors[first] @ self.vectors[second].T).max(axis=1, initial=-1)
+        """Return how like the one of others that is most like it each document is, as a cosine (m).
+
+        It is -1 for one that the corpus lacks, or where it lacks all others.
+        """
+        known = [place for place, name in enumerate(ids) if name in self.positions]
+        first = [self.positions[ids[place]] for place in known]
+        second = [self.positions[name] for name in others if name in self.positions]
+        likeness = np.full(len(ids), -1, np.float32)
+        if first and second:
+            likeness[known] = (self.vectors[first] @ self.vectors[second].T).max(axis=1, initial=-1)
         return likeness

@@ -103,8 +103,10 @@ def _positions(result: Result, dataset: Dataset) -> Rankings:
     if result.found is None:
         raise ResultError(f"{result.name} has no rankings in its record")
     at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
+    unknown = tuple(dict.fromkeys(i for i in result.found.documents if i not in at))
+    at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}
     positions = np.array([*(at[i] for i in result.found.documents), NOTHING], dtype=np.int32)
-    return replace(result.found.rankings, documents=positions[result.found.rankings.documents])
+    return replace(result.found.rankings, documents=positions[result.found.rankings.documents], unknown_ids=unknown)
 
 
 def _write(

@@ -108,6 +108,15 @@ class Dataset:
         """Return the id of each chunk's document; nothing where documents are searched whole."""
         return () if self.whole is None else [chunk[DOCUMENT] for chunk in self.corpus.metadata]
 
+    @cached_property
+    def judged_ids(self) -> Mapping[str, int]:
+        """Return where the judgments have the documents that may be judged and are not searched, by id.
+
+        These are the documents that the corpus lacks, and, where chunks are searched, the whole documents.
+        """
+        at = {} if self.whole is None else {name: place for place, name in enumerate(self.whole.ids)}
+        return at | {name: len(self.documents) + place for place, name in enumerate(self.unknown_documents)}
+
     def chunked(self, chunking: Chunking) -> Dataset:
         """Return the same questions and judgments on chunks of the documents."""
         chunks = chunking.chunked(self.documents)
@@ -157,9 +166,10 @@ class Source(ABC):
 
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
     `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
-    (they can never be found), or drop them, and with them the queries that are left with no gold document. `chunking`
-    is how documents are cut into what is searched. Any path may have `{split}` in it, in the place of which `split` is
-    read. Where `golden` is true, the documents' metadata are for reading, and evaluations leave a golden report.
+    (only a service that has them can find them), or drop them, and with them the queries that are left with no gold
+    document. `chunking` is how documents are cut into what is searched. Any path may have `{split}` in it,
+    in the place of which `split` is read. Where `golden` is true, the documents' metadata are for
+    reading, and evaluations leave a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -305,7 +315,7 @@ def _unknown_documents(
     if unknown and source.unknown_judged == "error":
         raise DatasetError(
             f"{raw.qrels_name}: documents judged but not among the {len(document_at)} of the corpus: {len(unknown)}, "
-            f"first {next(iter(unknown))!r}; to go on, dataset.unknown_judged=keep (they count as never found) or drop"
+            f"first {next(iter(unknown))!r}; to go on, dataset.unknown_judged=keep (only a service finds them) or drop"
         )
     return sorted(unknown)
 

@@ -123,7 +123,7 @@ class Tabular(Source):
                 raise record.fault(
                     f"{self.query_golds!r} has {gold!r}, which is no document's id, but {known!r} is: for several "
                     f"ids, set 'dataset.gold_separator=\"{separator}\"'; if it is one, of a document that is missing, "
-                    "dataset.unknown_judged=keep (it counts as never found) or drop"
+                    "dataset.unknown_judged=keep (only a service can find it) or drop"
                 )
 
     def _records(self, setting: str, pattern: str, named: Sequence[str]) -> Iterator[Record]:

@@ -6,7 +6,7 @@ nothing of thresholds, of significance, or of where the rankings are from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -83,12 +83,16 @@ class Grader:
 
     Where these are of chunks, `document_of` is each one's document: it is found at its first chunk. The others take
     their places, and do nothing else: they are no gold found again, and what is irrelevant counts once.
+
+    Hits that the corpus lacks keep their rank. `judged_ids` is where the judgments have those of them that may be
+    judged, by id; all others are unjudged.
     """
 
     judgments: Judgments
     n_queries: int
     n_documents: int
     document_of: NDArray[np.int32] | None = None
+    judged_ids: Mapping[str, int] = field(default_factory=dict)
     _ideal_dcg: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
     _latest: list[tuple[Rankings, Graded]] = field(default_factory=list, init=False, repr=False)
 
@@ -151,11 +155,15 @@ class Grader:
 
     def _documents(self, rankings: Rankings) -> NDArray[np.int32]:
         """Return what rankings found as positions of documents (n x k); raises `ValueError` if they are of another."""
-        found = rankings.documents
+        found, unknown = rankings.documents, rankings.unknown_ids
         n = self.n_documents if self.document_of is None else len(self.document_of)
-        if found.max(initial=NOTHING) >= n:
+        if found.max(initial=NOTHING) >= n + len(unknown):
             raise ValueError(f"the rankings have document {found.max()} of a corpus of {n}")
-        return found if self.document_of is None else np.append(self.document_of, np.int32(NOTHING))[found]
+        if self.document_of is None and not unknown:
+            return found
+        known = np.arange(n, dtype=np.int32) if self.document_of is None else self.document_of
+        outside = [self.judged_ids.get(name, self._unjudged) for name in unknown]
+        return np.concatenate((known, np.array([*outside, NOTHING], dtype=np.int32)))[found]
 
     @cached_property
     def ideal(self) -> Graded:
@@ -172,10 +180,15 @@ class Grader:
         return self._ideal_dcg[k]
 
     @cached_property
+    def _unjudged(self) -> int:
+        """Return the position, behind all documents, of unknown hits that nobody judged."""
+        judged = max(int(self.judgments.documents.max(initial=0)), max(self.judged_ids.values(), default=0))
+        return max(self.n_documents, judged + 1)
+
+    @cached_property
     def _first_keys(self) -> NDArray[np.int64]:
         """Return the key of each query's first document (queries). The one before it stands for no document."""
-        documents = max(self.n_documents, int(self.judgments.documents.max(initial=0)) + 1)
-        return np.arange(self.n_queries, dtype=np.int64) * (documents + 1) + 1
+        return np.arange(self.n_queries, dtype=np.int64) * (self._unjudged + 2) + 1
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:

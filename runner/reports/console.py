@@ -80,7 +80,7 @@ def show_result(result: Result, hardest: int = 3) -> None:
     _show(out, tables.measures_table(result))
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
-    for warning in result.warnings:
+    for warning in tables.warnings(result):
         out.print(Text(f"warning: {warning}", style="yellow"))
     _show(out, tables.types_table(result), "By query type")
     _show(out, tables.abstention_table(result), tables.no_result_title(result))

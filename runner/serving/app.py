@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 from starlette.responses import Response
 
 from retrievers.base import NOTHING, Corpus, Rankings, Searcher
+from retrievers.unknown import name_of
 from runner.serving.edge import TOLD, Edge, refused, reply
 
 MOST_ITEMS = 1000
@@ -202,7 +203,12 @@ def _timed(searcher: Searcher, query: str, k: int) -> tuple[Rankings, float]:
 def _results(rankings: Rankings, corpus: Corpus) -> list[dict[str, object]]:
     pairs = zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True)
     return [
-        {"item_id": corpus.ids[position], "rank": rank, "score": score, "title": _title(corpus, position)}
+        {
+            "item_id": name_of(corpus, rankings.unknown_ids, position),
+            "rank": rank,
+            "score": score,
+            "title": _title(corpus, position) if position < len(corpus) else "",
+        }
         for rank, (position, score) in enumerate(pairs, start=1)
         if position != NOTHING
     ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.search import Work, is_live, planned
+from retrievers.search import Work, is_live, planned, search_depth
 from retrievers.store import MemoryStore
 from runner.config.objects import build
 from runner.datasets.base import Dataset
@@ -124,7 +124,7 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
     plans, works = MemoryStore(), {}
     for combination, experiment in experiments.items():
         dataset = bench.dataset(experiment.source)
-        depth = min(experiment.metrics.depth, len(dataset.corpus))
+        depth = search_depth(experiment.retriever, dataset.corpus, experiment.metrics.depth)
         works[combination] = planned(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
     return works
 

@@ -95,6 +95,13 @@ def test_the_judge_sees_question_expected_answer_and_chunks(chunks: Corpus, tmp_
     assert f"\n\n{shown}\n\n" in prompt
 
 
+def test_the_judge_sees_that_a_hit_has_no_text(chunks: Corpus, tmp_path: Path) -> None:
+    llm = always('{"grade": 8}')
+    graded(Grading(llm=llm), chunks, questions("at 9"), [["elsewhere", "market"]], [["light_1"]], tmp_path)
+    (prompt,) = llm.asked
+    assert "[Chunk 1 - elsewhere]\n(no text: the corpus lacks this document)\n\n[Chunk 2 - market]" in prompt
+
+
 def test_a_question_that_found_nothing_is_graded_and_told_so(chunks: Corpus, tmp_path: Path) -> None:
     llm = always('{"grade": 1}')
     found = graded(Grading(llm=llm), chunks, questions(n=1), [[]], [["ferry_1"]], tmp_path)

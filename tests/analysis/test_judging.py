@@ -160,3 +160,13 @@ def test_the_judge_sees_the_chunk_and_its_grade_is_of_the_document(tmp_path: Pat
     before, now = (bounds(ranked(found.rankings, judged, cut), parse("RR"), depth=3) for judged in (JUDGED, after))
     assert (before.irrelevant, before.relevant) == ((1 / 3 + 1) / 2, 1)
     assert (now.irrelevant, now.relevant, now.judged) == (1, 1, 1)
+
+
+def test_a_hit_that_the_corpus_lacks_is_not_pooled_and_may_be_relevant() -> None:
+    """It has no text to judge; the bounds still count it."""
+    run = Rankings(
+        *(getattr(rankings([6, 0], [7, 1], [7]), name) for name in ("documents", "scores")), unknown_ids=("x", "y")
+    )
+    assert list(pool([ranked(run)], depth=2)) == []
+    found = bounds(ranked(run), parse("P@2"), 2)
+    assert (found.irrelevant, found.relevant) == (0.5, 1)

@@ -34,7 +34,8 @@ def search(api: FakeApi, *queries: str, k: int = 3, **settings: Any) -> Rankings
 
 def found(rankings: Rankings, query: int = 0) -> list[tuple[str, float]]:
     pairs = zip(rankings.documents[query], rankings.scores[query], strict=True)
-    return [(CORPUS.ids[document], float(score)) for document, score in pairs if document != NOTHING]
+    ids = [*CORPUS.ids, *rankings.unknown_ids]
+    return [(ids[document], float(score)) for document, score in pairs if document != NOTHING]
 
 
 def error_of(api: FakeApi, **settings: Any) -> str:
@@ -128,9 +129,7 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
         given_now[0] = hits(*pairs)
         rankings = searchers[lower].search(["q"], k)
         assert rankings.documents.shape == rankings.scores.shape == (1, k)
-        assert [name for name, _ in found(rankings)] == [n for n in dict.fromkeys(n for n, _ in pairs) if n in "abc"][
-            :k
-        ]
+        assert [name for name, _ in found(rankings)] == list(dict.fromkeys(name for name, _ in pairs))[:k]
         assert (np.diff(np.array([score for _, score in found(rankings)])) <= 0).all()
 
     with fake_api(lambda _: given_now[0]) as api:
@@ -157,11 +156,20 @@ def test_without_scores_the_rank_counts() -> None:
         assert found(search(api, score=None)) == [("b", 1), ("a", 0.5)]
 
 
-def test_items_that_are_unknown_or_come_again_are_left_out_and_counted() -> None:
-    with fake_api(in_turn(hits(("x", 9), ("a", 8), ("y", 7), ("a", 6), ("c", 5)))) as api:
+def test_unknown_items_keep_their_rank_and_are_counted() -> None:
+    answers = [hits(("x", 9), ("a", 8), ("y", 7), ("c", 5)), hits(("y", 3), ("b", 2), ("z", 1))]
+    with fake_api(in_turn(*answers)) as api:
+        rankings = search(api, "one", "two", concurrency=1)
+    assert found(rankings) == [("x", 9), ("a", 8), ("y", 7)]
+    assert found(rankings, 1) == [("y", 3), ("b", 2), ("z", 1)]
+    assert rankings.diagnostics == {"unknown_items": 4, "repeated_items": 0, "rising_scores": 0}
+
+
+def test_items_that_come_again_are_left_out_and_counted() -> None:
+    with fake_api(in_turn(hits(("x", 9), ("a", 8), ("x", 7), ("a", 6), ("c", 5)))) as api:
         rankings = search(api, "one", "two")
-    assert found(rankings) == found(rankings, 1) == [("a", 8), ("c", 5)]
-    assert rankings.diagnostics == {"unknown_items": 4, "repeated_items": 2, "rising_scores": 0}
+    assert found(rankings) == found(rankings, 1) == [("x", 9), ("a", 8), ("c", 5)]
+    assert rankings.diagnostics["repeated_items"] == 4
 
 
 def test_more_than_was_asked_for_is_cut_off() -> None:

@@ -28,8 +28,9 @@ def with_negatives(queries: Sequence[Query], rankings: Rankings, targets: Target
     most = max(mining.random_negatives, mining.contexts)
     found = []
     for row, query in enumerate(queries):
-        ranked = [int(document) for document in rankings.documents[row] if document != NOTHING]
-        rank = next((place for place, document in enumerate(ranked, start=1) if document in query.golds), None)
+        hits = [int(document) for document in rankings.documents[row] if document != NOTHING]
+        rank = next((place for place, document in enumerate(hits, start=1) if document in query.golds), None)
+        ranked = [document for document in hits if document < len(targets)]  # a service may return others
         never = _never(query, targets)
 
         def is_near(document: int, golds: Sequence[int] = query.golds) -> bool:

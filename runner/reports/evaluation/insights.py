@@ -44,7 +44,7 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     found, queries, truth = result.found, result.queries, result.of(result.primary)
     cutoff = _cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
-    known = set(found.judged) if len(found.documents) == searched else None
+    known = set(found.judged) - found.unknown if len(found.documents) - len(found.unknown) == searched else None
     run = Judged(queries.texts, found.rankings, found.grades, found.judged, queries.expected, ~np.isnan(truth), known)
     lengths = [len(text.split()) for text in queries.texts]
     tunings, untunable = _tunings(result)

@@ -35,9 +35,10 @@ def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
                 f"- **{escaped(result.primary)}**: {numbers.score(result.means.get(result.primary))}, "
                 f"{tables.intervals_of(result)} {low_high}",
                 f"- **Outcome**: {escaped(tables.outcomes_line(result))}",
+                *([f"- **Hole rate**: {escaped(holes)}"] if (holes := tables.hole_rate(result)) else []),
                 f"- **Fingerprints**: dataset `{d.fingerprint}`, corpus `{d.corpus_fingerprint}`, "
                 f"config `{result.config_hash}`",
-                *(f"- **Warning**: {escaped(warning)}" for warning in result.warnings),
+                *(f"- **Warning**: {escaped(warning)}" for warning in tables.warnings(result)),
             ]
         ),
         *section("Summary measures", tables.measures_table(result)),

@@ -149,6 +149,33 @@ def outcomes_line(result: Result) -> str:
     return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in outcomes(result).items())
 
 
+def hole_rate(result: Result) -> str:
+    """Return the share of unjudged hits among the first ones; "" where there are no hits."""
+    holes = result.holes
+    if holes is None or not holes.hits:
+        return ""
+    hits = f"{holes.unjudged:,} of {holes.hits:,} hits" if holes.unjudged else f"none of {holes.hits:,} hits"
+    return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
+
+
+def warnings(result: Result) -> list[str]:
+    """Return what a reader of the figures has to know, a sentence each."""
+    return [*result.warnings, *([unknown] if (unknown := unknown_warning(result)) else [])]
+
+
+def unknown_warning(result: Result) -> str:
+    """Return how many hits the dataset lacks and what they count as; "" where it has all."""
+    holes = result.holes
+    if holes is None or not holes.unknown_anywhere:
+        return ""
+    share = f"{holes.unknown:,} of {holes.hits:,} hits in the top {holes.cutoff}"
+    share += f" ({percent(holes.unknown / holes.hits)})" if holes.hits else ""
+    return (
+        f"{share} are missing from the dataset, {holes.unknown_anywhere:,} at any rank: they keep their rank and count "
+        "as unjudged unless the judgments grade them"
+    )
+
+
 def no_result_title(result: Result) -> str:
     """Return the title of what is said about the queries without gold."""
     auroc = result.abstention.get("auroc")

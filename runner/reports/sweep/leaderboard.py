@@ -18,7 +18,7 @@ from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import bootstrap_interval
 from runner.reports.comparison.comparability import ReportError, other_gold, some
 from runner.reports.comparison.labels import labels, swept_apart
-from runner.reports.evaluation.tables import recall_at_most
+from runner.reports.evaluation.tables import recall_at_most, unknown_warning
 from runner.reports.sweep.selection import Search, Selection
 from runner.result import DatasetSummary, Result
 
@@ -231,7 +231,7 @@ def leaderboard(
         rows=rows,
         failures=list(failures),
         letters=letters,
-        notes=[*_other_gold(ranked), *dict.fromkeys(warning for result in ranked for warning in result.warnings)],
+        notes=[*_other_gold(ranked), *_warnings(ranked)],
     )
 
 
@@ -246,6 +246,20 @@ def _other_gold(ranked: Sequence[Result]) -> list[str]:
                 "expected rather than in what is found."
             )
     return sorted(told)
+
+
+def _warnings(ranked: Sequence[Result]) -> list[str]:
+    """Return the warnings of all results, each once; of hits that the dataset lacks, one with the worst result."""
+    warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
+    some_unknown = [result for result in ranked if result.holes and result.holes.unknown_anywhere]
+    if not some_unknown:
+        return warnings
+    worst = max(some_unknown, key=lambda result: result.holes.unknown_anywhere if result.holes else 0)
+    return [
+        *warnings,
+        f"Warning: hits of {len(some_unknown):,} of {len(ranked):,} combinations are missing from the dataset. "
+        f"{worst.name}: {unknown_warning(worst)}.",
+    ]
 
 
 def finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:

@@ -1,0 +1,214 @@
+"""A service that has more documents than the dataset is measured as if the dataset had them all."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import NOTHING, Corpus
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid
+from retrievers.http_api import Http
+from retrievers.store import MemoryStore
+from runner.analysis.failures import Lexicon
+from runner.datasets.base import Dataset, Queries, Raw, Source
+from runner.datasets.beir import Beir
+from runner.datasets.chunking import Tokens
+from runner.evaluation import Bench, Experiment
+from runner.metrics.settings import MetricSettings
+from runner.reports import console
+from runner.reports.evaluation import grades, tables
+from runner.reports.evaluation import insights as insight_tables
+from runner.reports.evaluation.insights import Insights, insights
+from runner.reports.evaluation.markdown import result_markdown
+from runner.reports.rendering.page import render
+from runner.reports.sweep.leaderboard import leaderboard
+from runner.result import Result, load, save, write_trec
+from runner.store.disk import DiskStore
+from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
+
+WORDS = ["red", "blue", "green", "boat", "house", "tree", "sea", "harbour", "pier", "ferry"]
+TEXTS = [" ".join(WORDS[(i * step + i // 7) % len(WORDS)] for step in (1, 3, 7)) for i in range(60)]
+WHOLE = Corpus([f"d{i:02d}" for i in range(60)], TEXTS)
+QUERIES = ["red boat", "blue house", "sea pier", "green tree ferry", "harbour"]
+QRELS = [
+    (f"q{q}", f"d{d:02d}", grade) for q in range(4) for d, grade in ((q, 2), (q + 11, 1), (q + 23, 0), (q + 30, 1))
+]
+JUDGED = sorted({document for _, document, _ in QRELS})
+METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"))
+
+
+@settings(frozen=True, kw_only=True)
+class World(Source):
+    """Five queries, one without gold, over the documents named in `ids`."""
+
+    ids: tuple[str, ...] = tuple(WHOLE.ids)
+
+    def read(self) -> Raw:
+        texts = dict(zip(WHOLE.ids, WHOLE.texts, strict=True))
+        queries = Queries([f"q{i}" for i in range(5)], QUERIES, [""] * 5)
+        return Raw(Corpus(self.ids, [texts[name] for name in self.ids]), queries, QRELS, ["q4"])
+
+
+@contextmanager
+def service(corpus: Corpus, queries: Sequence[str], k: int = 100) -> Iterator[FakeApi]:
+    """Run an API that finds what BM25 finds in a corpus."""
+    rankings = BM25().index(corpus, MemoryStore()).search(queries, k)
+    rows = zip(rankings.documents.tolist(), rankings.scores.tolist(), strict=True)
+    answers: Mapping[str, Answer] = {
+        query: hits(*((corpus.ids[d], s) for d, s in zip(*row, strict=True) if d != NOTHING))
+        for query, row in zip(queries, rows, strict=True)
+    }
+
+    def search(asked: Asked) -> Answer:
+        return answers[asked.body["query"]]
+
+    with fake_api(search) as api:
+        yield api
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(DiskStore(tmp_path / "store"))
+
+
+@pytest.fixture
+def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
+    """Return what measures the service on documents with these ids."""
+    with service(WHOLE, QUERIES) as api:
+        http = Http(api.url, ports=[], expected_items=None)
+
+        def measure(retriever: object = http, **source: object) -> Result:
+            return bench.evaluate(experiment(retriever, World(**source)))  # type: ignore[arg-type]  # any settings
+
+        measure.http = http  # type: ignore[attr-defined]
+        yield measure
+
+
+def experiment(retriever: object, source: Source) -> Experiment:
+    return Experiment("http", "http", retriever, source, METRICS, {"choices": {}}, {})  # type: ignore[arg-type]
+
+
+def same(one: Result, other: Result) -> None:
+    assert one.measures == other.measures
+    np.testing.assert_allclose(one.scores, other.scores, rtol=0, atol=1e-9)
+    assert one.queries.statuses == other.queries.statuses
+    assert one.found and other.found
+    assert [one.found.ids(i) for i in range(len(one.queries.ids))] == [
+        other.found.ids(i) for i in range(len(other.queries.ids))
+    ]
+    assert one.found.grades.tolist() == other.found.grades.tolist()
+
+
+def test_a_corpus_of_only_the_judged_documents_gives_the_same_measures(measured: Callable[..., Result]) -> None:
+    whole, few = measured(), measured(ids=tuple(JUDGED))
+    assert 0 < whole.means["nDCG@10"] < 1
+    same(whole, few)
+    assert (whole.holes.unknown_anywhere, few.holes.unknown_anywhere > 0) == (0, True)  # type: ignore[union-attr]
+    assert whole.holes.rate == few.holes.rate == pytest.approx(1 - few.means["Judged@10"], abs=0.02)  # type: ignore[union-attr]
+
+
+def test_a_hit_that_is_judged_counts_with_its_grade_also_if_the_corpus_lacks_it(
+    measured: Callable[..., Result],
+) -> None:
+    rest = tuple(name for name in WHOLE.ids if name not in JUDGED[::2])
+    same(measured(), measured(ids=rest, unknown_judged="keep"))
+
+
+def test_a_hybrid_with_a_service_is_the_same_on_all_documents_where_its_local_part_finds_the_same(
+    measured: Callable[..., Result],
+) -> None:
+    http = measured.http  # type: ignore[attr-defined]
+    hybrid = Hybrid({"one": http, "two": Http(http.base_url, ports=[], expected_items=None, timeout_s=20)})
+    same(measured(hybrid), measured(hybrid, ids=tuple(JUDGED)))
+
+
+def test_a_whole_document_is_found_also_if_the_corpus_has_its_chunks(measured: Callable[..., Result]) -> None:
+    chunked = measured(chunking=Tokens(size=2))
+    np.testing.assert_allclose(chunked.scores, measured().scores, rtol=0, atol=1e-9)
+
+
+def test_the_record_and_the_run_show_unknown_hits_at_their_rank(
+    measured: Callable[..., Result], tmp_path: Path
+) -> None:
+    result = measured(ids=tuple(JUDGED))
+    assert result.found
+    unknown = set(result.found.ids(0)) - set(JUDGED)
+    assert unknown
+    save(result, tmp_path)
+    write_trec(result, tmp_path / "run.gz")
+    read, sent = load(tmp_path), pickle.loads(pickle.dumps(result))
+    for again in (read, sent):
+        assert again.found
+        assert again.found.ids(0) == result.found.ids(0)
+        assert again.found.unknown == result.found.unknown >= unknown
+        assert again.found.is_unknown.sum(axis=1).tolist() == result.found.is_unknown.sum(axis=1).tolist()
+        assert again.holes == result.holes
+    lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
+    assert [line.split()[2] for line in lines if line.startswith("q0 ")] == result.found.ids(0)
+
+
+def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
+    measured: Callable[..., Result], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, told = measured(ids=tuple(JUDGED)), Insights()
+    parts = {"tables": tables, "insight_tables": insight_tables, "grade_tables": grades, "figures": []}
+    page = render("result.html.jinja", result=result, insights=told, limit=10, **parts)
+    for report in (result_markdown(result, told), page):
+        assert "Hole rate" in report
+        assert "are missing from the dataset" in report
+    console.show_result(result)
+    assert "are missing from the dataset" in capsys.readouterr().out
+    (note,) = leaderboard([result], result.primary).notes
+    assert note.startswith("Warning: hits of 1 of 1 combinations are missing")
+    console.show_result(measured())
+    assert "are missing from the dataset" not in capsys.readouterr().out
+
+
+def test_failure_classes_tell_the_same_of_known_documents_beside_unknown_ones(
+    measured: Callable[..., Result], bench: Bench
+) -> None:
+    """A hit without a text is no distractor, but the unjudged document beside it still is like gold."""
+    few = tuple(name for name in WHOLE.ids if name in JUDGED or int(name[1:]) % 2)
+    told = []
+    for ids in (tuple(WHOLE.ids), few):
+        lexicon = Lexicon(bench.dataset(World(ids=ids)).documents, bench.analyzer, bench.store)
+        told.append(insights(measured(ids=ids), lexicon).failures)
+    assert [(f.query, f.gold, f.gold_rank) for f in told[0]] == [(f.query, f.gold, f.gold_rank) for f in told[1]]
+    assert "absent from the corpus" not in {name for failure in told[1] for name in failure.classes}
+
+
+def test_measures_of_a_real_collection_do_not_depend_on_the_unjudged_documents(
+    collections: Path, tmp_path: Path
+) -> None:
+    source = Beir(path=str(collections / "cranfield"))
+    dataset, bench = source.load(), Bench(DiskStore(tmp_path))
+    judged = sorted(set(dataset.judgments.documents.tolist()))
+    few = _only(dataset, judged)
+    with service(dataset.corpus, dataset.queries.texts) as api:
+        http = Http(api.url, ports=[], expected_items=None)
+        results = []
+        for each in (dataset, few):
+            bench._datasets[repr(source)] = each
+            bench._graders.clear()
+            results.append(bench.evaluate(experiment(http, source)))
+    assert len(judged) < len(dataset.corpus)
+    same(*results)
+
+
+def _only(dataset: Dataset, judged: Sequence[int]) -> Dataset:
+    """Return a dataset with only some of its documents."""
+    corpus = dataset.corpus
+    columns = {
+        name: [getattr(corpus, name)[i] for i in judged] for name in ("ids", "texts", "titles") if getattr(corpus, name)
+    }
+    documents = np.searchsorted(judged, dataset.judgments.documents).astype(np.int32)
+    return replace(dataset, corpus=Corpus(**columns), judgments=replace(dataset.judgments, documents=documents))
