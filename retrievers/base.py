@@ -93,7 +93,8 @@ class Rankings:
     with what they said; they found nothing.
     `diagnostics` are figures that the search gives about itself, such as what share of the exact best it finds. `notes`
     is how a query was answered, as JSON, by position: the steps of a retriever that takes several. Where something
-    failed on the way that may go well another time, they are not `settled`, and not kept.
+    failed on the way that may go well another time, they are not `settled`, and not kept. `addresses` are those of the
+    services that answered, by the part of the retriever that queried each ("" for the retriever itself).
     """
 
     documents: NDArray[np.int32]
@@ -104,6 +105,7 @@ class Rankings:
     notes: Mapping[int, str] = field(default_factory=dict)
     settled: bool = True
     unknown_ids: Sequence[str] = ()
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.documents)

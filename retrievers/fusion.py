@@ -225,7 +225,11 @@ def _with_what_was_said(fused: Rankings, found: Mapping[str, Rankings]) -> Ranki
             notes.setdefault(query, {})[name] = json.loads(note)
     told = {query: json.dumps(note) for query, note in notes.items()}
     settled = all(rankings.settled for rankings in found.values())
-    fused = replace(fused, notes=told, settled=settled, unknown_ids=next(iter(found.values())).unknown_ids)
+    unknown = next(iter(found.values())).unknown_ids
+    places = {
+        f"{name}.{part}".rstrip("."): address for name, r in found.items() for part, address in r.addresses.items()
+    }
+    fused = replace(fused, notes=told, settled=settled, unknown_ids=unknown, addresses=places)
     said: dict[int, list[str]] = {}
     for name, rankings in found.items():
         for query, message in (rankings.errors or {}).items():

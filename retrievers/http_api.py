@@ -50,8 +50,9 @@ class Http:
     The service's order is kept, also among equal scores. Scores only fall: one that is higher than that of the item
     above counts as much as that, unless `lower_is_better`, which turns the sign.
 
-    The API is looked for at `base_url`, then at other `ports` of the same host, by its `health_path` (null: it is not
-    looked for); with `secret_headers` at `base_url` alone, as what else listens is not to learn them.
+    The API is queried at `base_url` and nowhere else. Without a `base_url`, the first of the `ports` of this machine
+    that answers `health_path` is queried: other programs may listen there, so `secret_headers` need a `base_url`.
+    Rankings carry the address that answered. A null `health_path` skips the check.
     `golden_subdomain` asks for the host golden.localhost, by which a server tells its golden database from its others.
     `expected_items`, a number or as many as the `corpus`, is compared with the `total` of `items_path` (null: not at
     all).
@@ -63,7 +64,7 @@ class Http:
 
     live: ClassVar[bool] = True
 
-    base_url: str = "http://localhost:8001"
+    base_url: str | None = None
     search_type: str | None = None
     method: Literal["POST", "GET"] = "POST"
     search_path: str = "/search"
@@ -86,14 +87,7 @@ class Http:
     concurrency: int = Field(default=8, ge=1, repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            url = httpx.URL(self.base_url)
-        except httpx.InvalidURL as error:
-            raise RetrieverError(f"base_url={self.base_url}: is no address ({error})") from error
-        if url.userinfo:
-            raise RetrieverError("base_url: a password in an address would be recorded; put it into secret_headers")
-        if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-            raise RetrieverError(f"base_url={self.base_url}: should be an address such as http://localhost:8001")
+        self._check_address()
         for place, name in self._recorded():
             if _SECRET.search(name):
                 raise RetrieverError(
@@ -113,6 +107,23 @@ class Http:
         if self.expected_items is not None:
             self._check_items(connection, len(corpus) if self.expected_items == "corpus" else self.expected_items)
         return HttpSearcher(self, connection, {name: position for position, name in enumerate(corpus.ids)})
+
+    def _check_address(self) -> None:
+        """Refuse an address that is none or would be recorded with a password, and a missing one that is needed."""
+        if self.base_url is None:
+            if self.secret_headers:
+                raise RetrieverError("secret_headers: set base_url, the only address that they are sent to")
+            if self.health_path is None or not self.ports:
+                raise RetrieverError("base_url: set it; without health_path and ports, no search API can be looked for")
+            return
+        try:
+            url = httpx.URL(self.base_url)
+        except httpx.InvalidURL as error:
+            raise RetrieverError(f"base_url={self.base_url}: is no address ({error})") from error
+        if url.userinfo:
+            raise RetrieverError("base_url: a password in an address would be recorded; put it into secret_headers")
+        if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+            raise RetrieverError(f"base_url={self.base_url}: should be an address such as http://localhost:8001")
 
     def _check_request(self) -> None:
         """Refuse a request that would not say what is searched for, or that no address can hold."""
@@ -144,24 +155,23 @@ class Http:
                 return connection
             trouble = connection.trouble(self.health_path)
             if not trouble:
-                if tried:
-                    log.warning("no search API at %s; there is one at %s, which is asked instead", tried[0], url)
+                if self.base_url is None:
+                    log.warning("no base_url is set: the search API at %s is queried", connection.base_url)
                 return connection
             tried.append(f"{url} ({trouble})")
-        alone = ", the only place that is shown secret_headers" if secrets else ""
         named = "; with its golden_subdomain false, the host is asked for by its own name"
         raise RetrieverError(
-            f"no search API answers: tried {', '.join(tried)}{alone}; start it, or say where it is with the "
+            f"no search API answers: tried {', '.join(tried)}; start it, or say where it is with the "
             f"retriever's base_url{named if self.golden_subdomain else ''}"
         )
 
     def _places(self) -> Iterator[httpx.URL]:
-        """Yield where the API may be: as configured, then the same host's other ports, unless there are secrets."""
-        configured = httpx.URL(self.base_url)
-        yield configured
-        for port in [] if self.secret_headers else self.ports:
-            if port != port_of(configured):
-                yield configured.copy_with(port=port)
+        """Yield where the API may be: at the address that was given, or else at some ports of this machine."""
+        if self.base_url is not None:
+            yield httpx.URL(self.base_url)
+            return
+        for port in dict.fromkeys(self.ports):
+            yield httpx.URL(f"http://localhost:{port}")
 
     def _check_items(self, connection: Connection, expected: int) -> None:
         skip = "the retriever's expected_items set to null skips the check"
@@ -205,7 +215,10 @@ class HttpSearcher:
             "repeated_items": float(sum(answer.repeated for answer in answers)),
             "rising_scores": float(sum(answer.rising for answer in answers)),
         }
-        return replace(found, seconds=seconds, errors=errors or None, diagnostics=said, unknown_ids=tuple(unknown))
+        return replace(
+            found, seconds=seconds, errors=errors or None, diagnostics=said, unknown_ids=tuple(unknown),
+            addresses={"": self.connection.base_url},
+        )  # fmt: skip
 
     def _position(self, name: str, unknown: dict[str, int]) -> int:
         """Return the position of an item, a new one behind the corpus and the unknown items before it if need be."""

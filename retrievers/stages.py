@@ -149,6 +149,7 @@ def concluded(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[A
         notes=notes,
         settled=all(stage.settled for stage in stages) and all(account.settled for account in accounts),
         unknown_ids=stages[-1].unknown_ids,
+        addresses=stages[0].addresses,
     )
 
 

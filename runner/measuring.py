@@ -103,6 +103,7 @@ def measured(
         holes=_holes(found, scores.counted, settings.primary_measure.cutoff or 10),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
+        addresses=dict(rankings.addresses),
         own_gold=asked.own_gold,
         warnings=depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
     )

@@ -175,7 +175,8 @@ class Result:
     where one is configured. `search_type` is by what name the dataset was asked for expectations, `own_gold` are the
     queries, by id, of which it expects other items of this search type than in general, `settled` is as its rankings
     are. `warnings` are sentences on what a reader of the figures has to know. `holes` counts the unjudged hits, None
-    for a record that was written without that count.
+    for a record that was written without that count. `addresses` are those of the services that answered, by the part
+    of the retriever that queried each.
     """
 
     name: str
@@ -202,6 +203,7 @@ class Result:
     own_gold: Sequence[str] = ()
     warnings: Sequence[str] = ()
     holes: Holes | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""

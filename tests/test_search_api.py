@@ -10,6 +10,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.result import Result, load
+from runner.tracking.record import tags_of
 from runner.tracking.settings import Tracking
 from tests.retrievers.fake_api import Answer, Asked, fake_api
 
@@ -39,7 +40,7 @@ def result(folder: Path) -> Result:
 
 
 def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEARCH_AUTHORIZATION", "Bearer s3cr3t-token")
     page = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
@@ -69,6 +70,10 @@ def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
     }
     found = result(here)
     assert found.of("RR").tolist() == [1, 0.5]
+    assert found.addresses == {"": api.url}
+    assert tags_of(found)["address"] == api.url
+    assert f"answered by {api.url}\n" in capsys.readouterr().out
+    assert all(f"{api.url}" in path.read_text().split("Summary measures")[0] for path in here.rglob("report.md"))
     kept = [file for file in here.rglob("*") if file.is_file()]
     assert not [file for file in kept if b"s3cr3t" in file.read_bytes()]
 

@@ -75,6 +75,8 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out = _console()
     low_high = numbers.interval(result.intervals.get(result.primary))
     out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
+    if address := tables.answered_by(result):
+        out.print(Text(f"answered by {address}"))
     mean = numbers.score(result.means.get(result.primary))
     out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
     _show(out, tables.measures_table(result))

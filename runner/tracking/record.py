@@ -221,6 +221,7 @@ def tags_of(result: Result) -> dict[str, str]:
         "corpus_fingerprint": result.dataset.corpus_fingerprint,
         "config_hash": result.config_hash,
         "retriever": result.retriever,
+        "address": ", ".join(dict.fromkeys(result.addresses.values())),
         "mlflow.source.git.commit": str(env.get("git_commit", "")),
         "git_dirty": str(env.get("git_dirty", "")).lower(),
         "versions": json.dumps({"python": env.get("python"), **env.get("packages", {})}),

@@ -19,9 +19,11 @@ from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
+from retrievers.reranked import Reranked
 from retrievers.search import searched
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import CUT, Answer, Asked, FakeApi, fake_api, hits, in_turn
+from tests.retrievers.scripted import Overlap
 
 CORPUS = Corpus(["a", "b", "c"], ["one", "two", "three"])
 FEW: dict[str, Any] = {"ports": [], "backoff_s": 0.001}
@@ -312,23 +314,42 @@ def test_no_more_queries_are_under_way_than_the_limit_says(concurrency: int) -> 
     assert [CORPUS.ids[row[0]] for row in rankings.documents] == list("abcabcabc")
 
 
-def test_an_api_on_another_port_is_found_and_said(closed: list[int], caplog: pytest.LogCaptureFixture) -> None:
+def test_without_an_address_the_first_port_that_answers_is_queried_and_recorded(
+    closed: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
     with fake_api(in_turn(ONE), health=404) as wrong, fake_api(in_turn(ONE)) as api:
-        port = int(api.url.rpartition(":")[2])
-        assert found(search(wrong, ports=[closed[0], port])) == [("a", 1)]
+        ports = [closed[0], *(int(each.url.rpartition(":")[2]) for each in (wrong, api))]
+        rankings = Http(**{**FEW, "ports": ports}).index(CORPUS, NoStore()).search(["q"], 3)
+        assert found(rankings) == [("a", 1)]
         assert (len(wrong.searches), len(api.searches)) == (0, 1)
-    assert f"there is one at {api.url}" in caplog.text
+    assert rankings.addresses == {"": f"http://localhost:{ports[2]}"}
+    assert f"the search API at http://localhost:{ports[2]} is queried" in caplog.text
+
+
+def test_no_other_address_is_queried_than_the_one_that_was_given(closed: list[int]) -> None:
+    with fake_api(in_turn(ONE)) as other, pytest.raises(RetrieverError, match=f"tried http://127.0.0.1:{closed[0]} "):
+        port = int(other.url.rpartition(":")[2])
+        Http(f"http://127.0.0.1:{closed[0]}", ports=[port]).index(CORPUS, NoStore())
+    assert other.asked == []
+
+
+def test_rankings_made_of_others_have_the_addresses_of_all_services() -> None:
+    with fake_api(in_turn(ONE)) as one, fake_api(in_turn(ONE)) as two:
+        parts = {name: Http(api.url, **FEW) for name, api in (("one", one), ("two", two))}
+        for hybrid in (Hybrid(parts), Reranked(Hybrid(parts), Overlap())):
+            rankings = searched(hybrid, CORPUS, ["q"], 3, MemoryStore())
+            assert rankings.addresses == {"one": one.url, "two": two.url}
 
 
 def test_an_api_that_is_down_is_one_error_with_what_was_tried(closed: list[int]) -> None:
     first, second = closed
     with fake_api(in_turn(ONE), health=500) as wrong, pytest.raises(RetrieverError) as raised:
         port = int(wrong.url.rpartition(":")[2])
-        Http(f"http://127.0.0.1:{first}", ports=[first, second, port]).index(CORPUS, NoStore())
+        Http(ports=[first, second, first, port]).index(CORPUS, NoStore())
     said = str(raised.value)
-    assert f"http://127.0.0.1:{first} (ConnectError" in said
-    assert f"http://127.0.0.1:{second} (ConnectError" in said
-    assert f"http://127.0.0.1:{port} (HTTP 500" in said
+    assert f"http://localhost:{first} (ConnectError" in said
+    assert f"http://localhost:{second} (ConnectError" in said
+    assert f"http://localhost:{port} (HTTP 500" in said
     assert said.count(f":{first} ") == 1
     assert said.endswith(
         "with the retriever's base_url; with its golden_subdomain false, the host is asked for by its own name"
@@ -392,7 +413,7 @@ def test_a_secret_is_sent_and_is_in_nothing_that_is_told(monkeypatch: pytest.Mon
 
 
 def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    retriever = Http(secret_headers={"X-Api-Key": "SEARCH_KEY"})
+    retriever = Http("http://localhost:1", secret_headers={"X-Api-Key": "SEARCH_KEY"})
     for value, said in (
         (None, "SEARCH_KEY is not set"),
         (" ", "is not set"),
@@ -414,6 +435,7 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
         ({"base_url": "http://"}, "should be an address"),
         ({"base_url": "http://host?x=1"}, "should be an address"),
         ({"base_url": "http://host:x"}, "is no address"),
+        ({"health_path": None}, "base_url: set it"),
         ({"search_path": "search"}, "search_path=search: should begin with a /"),
         ({"headers": {"X-Name": "pass@ü"}}, "headers.X-Name: has characters that no header has"),
         ({"headers": {"X-Name": "one\nX-Other: two"}}, "headers.X-Name: has characters that no header has"),
@@ -448,8 +470,10 @@ def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch
             "ports": [int(other.url.rpartition(":")[2])],
             "secret_headers": {"Authorization": "SEARCH_AUTHORIZATION"},
         }
-        with pytest.raises(RetrieverError, match="the only place that is shown secret_headers"):
+        with pytest.raises(RetrieverError, match="no search API answers"):
             search(wrong, **how)
+        with pytest.raises(ValueError, match="secret_headers: set base_url, the only address that they are sent to"):
+            Http(**how)
         assert other.asked == []
         assert found(search(other, **how)) == [("a", 1)]
 

@@ -32,6 +32,7 @@ def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
             [
                 f"- **Dataset**: {escaped(tables.heading(result))}",
                 f"- **Retriever**: {escaped(result.retriever)}",
+                *([f"- **Answered by**: {escaped(address)}"] if (address := tables.answered_by(result)) else []),
                 f"- **{escaped(result.primary)}**: {numbers.score(result.means.get(result.primary))}, "
                 f"{tables.intervals_of(result)} {low_high}",
                 f"- **Outcome**: {escaped(tables.outcomes_line(result))}",

@@ -158,6 +158,11 @@ def hole_rate(result: Result) -> str:
     return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
 
 
+def answered_by(result: Result) -> str:
+    """Return the addresses of the services that answered, with the parts of the retriever that queried them."""
+    return ", ".join(f"{address} ({part})" if part else address for part, address in result.addresses.items())
+
+
 def warnings(result: Result) -> list[str]:
     """Return what a reader of the figures has to know, a sentence each."""
     return [*result.warnings, *([unknown] if (unknown := unknown_warning(result)) else [])]

@@ -87,8 +87,10 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
     dataset, retrievers = _settings(first, "dataset"), [_settings(result, "retriever") for result in results]
     targets = [settings.get("expected_items") for settings in (dataset, *retrievers)]
     target = next((each for each in targets if each is not None), None)  # an API's may be "corpus"
+    answered = [url for result in results for url in result.addresses.values()]
+    configured = [settings.get("base_url") for settings in retrievers]
     return {
-        "api_base_url": next((url for settings in retrievers if (url := settings.get("base_url"))), None),
+        "api_base_url": next((url for url in (*answered, *configured) if url), None),
         "dataset_path": dataset.get("path") or first.dataset.name,
         **sides,
         "top_k_values": _cutoffs(first.measures),

@@ -6,6 +6,7 @@ Made from results alone. Knows nothing of how a leaderboard is shown.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -231,7 +232,7 @@ def leaderboard(
         rows=rows,
         failures=list(failures),
         letters=letters,
-        notes=[*_other_gold(ranked), *_warnings(ranked)],
+        notes=[*_answered_by(ranked), *_other_gold(ranked), *_warnings(ranked)],
     )
 
 
@@ -246,6 +247,18 @@ def _other_gold(ranked: Sequence[Result]) -> list[str]:
                 "expected rather than in what is found."
             )
     return sorted(told)
+
+
+def _answered_by(ranked: Sequence[Result]) -> list[str]:
+    """Return in a sentence which services answered, and how many combinations queried each."""
+    queried = Counter(address for result in ranked for address in set(result.addresses.values()))
+    if not queried:
+        return []
+    return [
+        "Answered by "
+        + ", ".join(f"{address} ({count:,} of {len(ranked):,})" for address, count in sorted(queried.items()))
+        + "."
+    ]
 
 
 def _warnings(ranked: Sequence[Result]) -> list[str]:
