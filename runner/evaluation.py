@@ -22,7 +22,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.search import search_depth, searched
 from runner.analysis.failures import Lexicon
-from runner.analysis.grading import Grading, grade_found
+from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash
 from runner.datasets.base import Dataset, Judgments, Source
@@ -186,7 +186,7 @@ class Bench:
             experiment.grading, dataset.corpus, dataset.queries, found, result.queries.expected, failed,
             self.store.folder.parent / "grading", repr(experiment.retriever),
         )  # fmt: skip
-        result = replace(result, grades=grades)
+        result = replace(result, grades=grades, warnings=[*result.warnings, *grades.warnings(SCALE)])
         if not (grades.unasked or grades.failed):
             self._journals.append(journal)
         return result

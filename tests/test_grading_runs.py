@@ -294,3 +294,25 @@ def test_a_judge_needs_a_run_and_a_model(here: Path, capsys: pytest.CaptureFixtu
     assert "run: is required" in capsys.readouterr().err
     assert main(["judge", "run=0123"]) == 2
     assert "llm=none: there is nobody to judge" in capsys.readouterr().err
+
+
+def test_grades_off_the_scale_are_counted_and_calls_are_those_of_the_ledger(
+    runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = ["prose", "server", *["wrong_number"] * 3]
+    assert main(["retriever=bm25", *DATA]) == 0
+    (run,) = runs()
+    with FakeLLM(answer=lambda question, system: '{"grade": 2}', script=replies) as server:
+        judge = ["judge", f"run={run.info.run_id}", "output=judged", "llm=openai", "llm.model=m", "llm.concurrency=1"]
+        judge += [f"llm.base_url={server.url}", "judging.backoff_s=0", "llm.backoff_s=0", "tracking.background=false"]
+        assert main([*judge, "llm.max_calls=6", "judging.depth=3", "llm.budget=of this test"]) == 0
+        calls = len(server.asked)
+    shown, summary = capsys.readouterr(), orjson.loads(Path("judged/summary.json").read_bytes())
+    assert summary["clamped"] == 3
+    assert "3 of 4 grades were outside the scale of 0 to 3" in summary["warnings"][0]
+    assert summary["warnings"][0] in " ".join(shown.err.split())
+    assert summary["calls"] == calls == 6
+    assert f"language model: {calls} calls" in shown.err
+    (judged,) = [each for each in runs() if each.data.tags["kind"] == "judging"]
+    assert (judged.data.metrics["judge/clamped"], judged.data.metrics["judge/calls"]) == (3, calls)
+    assert judged.data.tags["judged_run"] == run.info.run_id

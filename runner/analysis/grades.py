@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.judge_quality import Agreement, spread
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import Scale, Verdict, cut_warning
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ HIT_CUTOFFS = (1, 5)
 _COLUMNS: Mapping[str, type] = {
     "query_id": str, "repeat": int, "grade": float, "outcome": str, "said": str, "clamped": bool, "cached": bool,
     "asked": int, "calls": int, "tokens_in": int, "tokens_out": int, "cost": float,
-    "rank": int, "needle": bool, "total_score": float, "echo": bool,
+    "cut": bool, "rank": int, "needle": bool, "total_score": float, "echo": bool,
 }  # fmt: skip
 
 
@@ -85,11 +85,16 @@ class Grades:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Return how many verdicts ended how, and how many of them were clamped or came from the cache."""
+        """Return how many verdicts ended how, and how many of them were clamped, cached, or of a text that was cut."""
         every = [verdict for row in self.verdicts for verdict in row]
         counts = Counter[str](verdict.outcome for verdict in every)
-        counts.update(clamped=sum(v.clamped for v in every), cached=sum(v.cached for v in every))
+        counts.update({name: sum(getattr(v, name) for v in every) for name in ("clamped", "cached", "cut")})
         return counts
+
+    def warnings(self, scale: Scale) -> list[str]:
+        """Return a sentence for each fault of the verdicts: grades outside the scale, texts that were cut."""
+        every = [verdict for row in self.verdicts for verdict in row]
+        return [warning for warning in (scale.warning(every), cut_warning(every)) if warning]
 
     def figures(self) -> Mapping[str, float | None]:
         """Return the means, counts and costs by name; None where there is nothing to take a mean of."""
@@ -109,7 +114,7 @@ class Grades:
             "grade/echoes": float(sum(self.echoes)),
             "grade/mrr": self.reciprocal_rank,
         }
-        found |= {f"grade/{name}": float(counts[name]) for name in ("unasked", "rescued", "clamped", "cached")}
+        found |= {f"grade/{name}": float(counts[name]) for name in ("unasked", "rescued", "clamped", "cut", "cached")}
         found |= {
             f"grade/{name}": float(sum(getattr(verdict, name) for verdict in every))
             for name in ("asked", "calls", "tokens_in", "tokens_out", "cost")

@@ -24,7 +24,7 @@ from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
 from runner.analysis.prompts import Prompt, prompt_in
-from runner.analysis.verdicts import Patience, Scale, Verdict, verdicts
+from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
 from runner.datasets.base import EXPECTED_ANSWER, Queries
 from runner.datasets.chunking import DOCUMENT
 from runner.llm.journal import Journal
@@ -40,16 +40,18 @@ NO_ANSWER = "(none is given)"
 class Grading:
     """How what each question found is graded.
 
-    `prompt` is a template file. The judge sees the first `k` chunks, `repeats` times, and is asked `retries` times more
-    for a reply without a grade. A total score is the grade times one of three `weights`: of the needle at rank 1, later
-    among the k, and not there. The expected answer is in the queries' metadata. A chunk's document is what its metadata
-    have in `document_field`, or the first group of `document_pattern` in its id, or what it was cut from, or else the
-    chunk itself. `reference` is a file of grades by others to compare with.
+    `prompt` is a template file. The judge sees the first `k` chunks, each to `max_characters`, as is the question and
+    its answer, `repeats` times, and is asked `retries` times more for a reply without a grade. A total score is the
+    grade times one of three `weights`: of the needle at rank 1, later among the k, and not there. The expected answer
+    is in the queries' metadata. A chunk's document is what its metadata have in `document_field`, or the first group of
+    `document_pattern` in its id, or what it was cut from, or else the chunk itself. `reference` is a file of grades by
+    others to compare with.
     """
 
     llm: Chat
     prompt: str = "bundled:usefulness.txt"
     k: int = Field(default=5, ge=1)
+    max_characters: int = Field(default=10_000, ge=100)
     repeats: int = Field(default=1, ge=1)
     retries: int = Field(default=3, ge=0)
     backoff_s: float = Field(default=1.0, ge=0, repr=False)
@@ -113,9 +115,12 @@ def grade_found(
     chunks = _Chunks(corpus, grading)
     answers, seen = grading.answers(queries), [list(ids[: grading.k]) for ids in found]
     asked = [position for position in range(len(queries)) if position not in failed]
+    longest = grading.max_characters
     questions = [
         grading.template.fill(
-            question=queries.texts[q], expected_answer=answers[q] or NO_ANSWER, chunks=chunks.shown(seen[q])
+            question=shortened(queries.texts[q], longest),
+            expected_answer=shortened(answers[q], longest) or NO_ANSWER,
+            chunks=chunks.shown(seen[q]),
         )
         for q in asked
     ]
@@ -124,7 +129,8 @@ def grade_found(
     said = verdicts(grading.llm, questions, SCALE, "grade", kept, patience, grading.repeats)
     rows = [[Verdict(None, "error", "its search raised an error")] * grading.repeats for _ in queries.ids]
     for position, row in zip(asked, said, strict=True):
-        rows[position] = row
+        cut = max(len(queries.texts[position]), len(answers[position]), chunks.longest(seen[position])) > longest
+        rows[position] = [replace(verdict, cut=cut) for verdict in row]
     grades = Grades(
         judge=repr(grading.llm),
         prompt=grading.template.hash,
@@ -167,10 +173,14 @@ class _Chunks:
     def shown(self, chunks: Sequence[str]) -> str:
         """Return chunks as the judge sees them."""
         shown = [
-            f"[Chunk {place} - {self.document(chunk)}]\n{self._content(chunk)}"
+            f"[Chunk {place} - {self.document(chunk)}]\n{shortened(self._content(chunk), self._grading.max_characters)}"
             for place, chunk in enumerate(chunks, start=1)
         ]
         return "\n\n".join(shown) or NO_CHUNKS
+
+    def longest(self, chunks: Sequence[str]) -> int:
+        """Return how many characters the longest of some chunks has."""
+        return max((len(self._content(chunk)) for chunk in chunks), default=0)
 
     def rank(self, chunks: Sequence[str], golds: Sequence[str]) -> float:
         """Return the rank of the first chunk whose document is that of a gold, NaN where there is no gold."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -24,7 +24,7 @@ from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.prompts import Prompt, prompt_in
-from runner.analysis.verdicts import Patience, Scale, Verdict, verdicts
+from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
 from runner.datasets.base import Dataset, Judgments
 from runner.llm.journal import Journal
 from runner.metrics.measures import Measure
@@ -51,12 +51,14 @@ class Ranked(NamedTuple):
 class Judging:
     """How unjudged pairs are judged: those among the first `depth` documents of any result, on a scale from 0 to 3.
 
-    `prompt` is a template file. Replies without a grade are asked for again `retries` times.
+    `prompt` is a template file. The judge sees the first `max_characters` of a query and of a document. Replies without
+    a grade are asked for again `retries` times.
     """
 
     llm: Chat
     prompt: str = "bundled:relevance.txt"
     depth: int = Field(default=10, ge=1)
+    max_characters: int = Field(default=10_000, ge=100)
     retries: int = Field(default=3, ge=0)
     backoff_s: float = Field(default=1.0, ge=0, repr=False)
 
@@ -129,15 +131,20 @@ def judge_pairs(
 
     `advance` is called as each pair is first answered, with whether that failed.
     """
-    queries = found[0].dataset.queries.texts
-    questions = [
-        judging.template.fill(question=queries[query], document=_content(found[result].dataset.corpus, position))
+    queries, longest = found[0].dataset.queries.texts, judging.max_characters
+    texts = [
+        (queries[query], _content(found[result].dataset.corpus, position))
         for (query, _), (result, position) in pairs.items()
+    ]
+    questions = [
+        judging.template.fill(question=shortened(query, longest), document=shortened(document, longest))
+        for query, document in texts
     ]
     journal = Journal(folder / f"{fingerprint(repr(judging), judging.template.hash, *questions)}.jsonl")
     patience = Patience(judging.retries, judging.backoff_s)
     said = verdicts(judging.llm, questions, SCALE, "judge", journal, patience, advance=advance)
-    return [row[0] for row in said], journal
+    cut = [max(map(len, both)) > longest for both in texts]
+    return [replace(row[0], cut=was_cut) for row, was_cut in zip(said, cut, strict=True)], journal
 
 
 def filled(judgments: Judgments, pairs: Collection[Pair], said: Sequence[Verdict]) -> Judgments:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +21,9 @@ from runner.llm.journal import Journal
 Outcome = Literal["graded", "rescued", "unreadable", "refused", "error", "unasked"]
 """A number from JSON; one from other words; none in any reply; no reply, now or later; none for an error that may pass;
 no budget, or nobody, left to ask."""
+
+ELLIPSIS = " [...]"
+"""What stands for the rest of a text that was cut."""
 
 _NUMBER = r"[\"'*_` ]*(-?\d+(?:\.\d+)?)"
 _FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
@@ -33,11 +36,23 @@ class Scale:
     least: int
     greatest: int
 
+    def warning(self, verdicts: Iterable[Verdict]) -> str:
+        """Return a sentence on the verdicts whose grades were not on the scale; "" if all were."""
+        graded = [verdict for verdict in verdicts if verdict.grade is not None]
+        clamped = sum(verdict.clamped for verdict in graded)
+        if not clamped:
+            return ""
+        return (
+            f"{clamped:,} of {len(graded):,} grades were outside the scale of {self.least} to {self.greatest} and "
+            "count as its nearer end: the judge may use another scale; check its prompt before you trust the figures"
+        )
+
 
 @dataclass(frozen=True)
 class Verdict:
     """A grade, or None with what went wrong in `said`, else the model's reasoning.
 
+    `clamped` marks a grade from beyond the scale, `cut` one of a text that was too long to be sent whole.
     `asked` counts the times that it was asked for, `calls` the requests that this took; with their tokens, and their
     cost where prices are known. `cached` is true where none of the replies had to be paid.
     """
@@ -52,12 +67,13 @@ class Verdict:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
+    cut: bool = False
 
 
 def read(text: str, scale: Scale) -> Verdict:
-    """Return the verdict in a reply: `{"grade": n, "reasoning": "..."}`, within fences or other words, or a rescue."""
+    """Return the verdict in a reply: the last `{"grade": n, "reasoning": "..."}` in it, or a rescue."""
     fenced = _FENCE.match(text)
-    content = _json_object(fenced[1] if fenced else text)
+    content = _last_grade(fenced[1] if fenced else text)
     number = _number(content.get("grade"))
     if number is not None:
         return _within(scale, number, "graded", str(content.get("reasoning") or ""))
@@ -72,16 +88,23 @@ def _within(scale: Scale, number: float, outcome: Outcome, said: str) -> Verdict
     return Verdict(grade, outcome, said, clamped=grade != number)
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    """Return the first JSON object in a text that has a grade, or an empty one."""
+def _last_grade(text: str) -> dict[str, Any]:
+    """Return the last JSON object in a text with a number for a grade, or an empty one.
+
+    A model that thinks aloud ends with its answer. An object within one that has a grade is part of that one.
+    """
+    last: dict[str, Any] = {}
+    end = 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
+        if start < end:
+            continue
         try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
+            content, after = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and "grade" in found:
-            return found
-    return {}
+        if isinstance(content, dict) and _number(content.get("grade")) is not None:
+            last, end = content, after
+    return last
 
 
 def _number(value: object) -> float | None:
@@ -152,10 +175,24 @@ def verdicts(
     return [list(row) for row in zip(*columns, strict=True)]
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most `longest` characters, with an ellipsis in brackets for what was cut off."""
+    return text if len(text) <= longest else f"{text[: max(longest - len(ELLIPSIS), 0)]}{ELLIPSIS}"
+
+
+def cut_warning(verdicts: Iterable[Verdict]) -> str:
+    """Return a sentence on the verdicts on texts that were cut; "" if none was."""
+    every = list(verdicts)
+    cut = sum(verdict.cut for verdict in every)
+    if not cut:
+        return ""
+    return f"{cut:,} of {len(every):,} verdicts are on texts that were cut to max_characters before the judge saw them"
+
+
 def _after(before: Verdict, outcome: Reply | ChatError, scale: Scale) -> Verdict:
     """Return the verdict after one more answer, with all that it took; an unreadable one stands if there is none."""
-    if before.asked and isinstance(outcome, ChatError) and outcome.final:
-        return before
+    if before.asked and isinstance(outcome, ChatError) and outcome.final:  # after calls of its own, maybe
+        return replace(before, calls=before.calls + outcome.calls, cost=before.cost + outcome.cost)
     if isinstance(outcome, Reply):
         verdict, free = read(outcome.text, scale), outcome.cached
     else:

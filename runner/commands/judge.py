@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from retrievers.base import Rankings
@@ -24,14 +24,19 @@ def main(cfg: DictConfig) -> int:
 
     from hydra.core.hydra_config import HydraConfig
 
-    from runner.analysis.judging import Standing, bounds, filled, judge_pairs, pool
+    from runner.analysis.judging import SCALE, Standing, bounds, filled, judge_pairs, pool
+    from runner.analysis.verdicts import cut_warning
     from runner.config.objects import ConfigError, build
     from runner.llm.none import NoLLM
+    from runner.llm.spending import spending
     from runner.lookup import as_typed, results_of_run
     from runner.metrics.measures import parse
     from runner.reports import console
-    from runner.reports.judging import pool_table, standings_table
+    from runner.reports.judging import pool_figures, pool_table, standings_table
+    from runner.tracking.background import BackgroundTracker
+    from runner.tracking.record import DatasetMade, now
 
+    started = now()
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     word = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))
     judging: Judging = build(config["judging"], "judging", config["plugins"])
@@ -44,8 +49,12 @@ def main(cfg: DictConfig) -> int:
     folder = Path(str(config["output"] or f"mlruns/judgments/{run}")).expanduser()
     measure = parse(results[0].primary)
     pairs = pool(found, judging.depth)
-    with console.Progress(len(pairs), what="pairs") as progress:
-        said, journal = judge_pairs(judging, found, pairs, folder, progress.advance)
+    try:
+        with console.Progress(len(pairs), what="pairs") as progress:
+            said, journal = judge_pairs(judging, found, pairs, folder, progress.advance)
+    finally:  # what is spent is spent, whatever became of it
+        if spent := spending([judging]):
+            console.note(spent)
     after = {id(each.judgments): filled(each.judgments, pairs, said) for each in found}
     standings = [
         Standing(
@@ -55,9 +64,13 @@ def main(cfg: DictConfig) -> int:
         )
         for result, own in zip(results, found, strict=True)
     ]
-    _write(folder, found[0].dataset, pairs, said, standings)
+    warnings = [warning for warning in (SCALE.warning(said), cut_warning(said)) if warning]
+    files = _files(pool_figures(said), warnings, standings)
+    _write(folder, found[0].dataset, pairs, said, files)
     console.show_table(pool_table(said))
     console.show_table(standings_table(standings, str(measure), judging.depth))
+    for warning in warnings:
+        console.note(f"warning: {warning}")
     left = [verdict for verdict in said if verdict.outcome in ("unasked", "error")]
     if left:
         unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
@@ -66,6 +79,13 @@ def main(cfg: DictConfig) -> int:
     else:
         journal.forget()
     console.line(f"judgments: {folder / 'judgments.tsv'}")
+    parameters = {"judge": repr(judging.llm), "prompt": judging.prompt, "depth": str(judging.depth)}
+    figures = {f"judge/{name}": value for name, value in pool_figures(said).items()}
+    tags = {"kind": "judging", "judged_run": run, "warnings": " ".join(warnings)}
+    with BackgroundTracker(tracking) as tracker:
+        tracker.start()
+        (logged,) = tracker.ask("log", [DatasetMade(f"judge {run[:8]}", started, parameters, figures, files, tags)])
+    console.line(f"run: {logged.id}")
     return 0
 
 
@@ -109,10 +129,23 @@ def _positions(result: Result, dataset: Dataset) -> Rankings:
     return replace(result.found.rankings, documents=positions[result.found.rankings.documents], unknown_ids=unknown)
 
 
+def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]) -> dict[str, str]:
+    """Return what is logged and written alike: the scores, and how many verdicts ended how, with the warnings."""
+    from dataclasses import asdict
+
+    import orjson
+
+    contents: dict[str, object] = {
+        "standings.json": [asdict(standing) for standing in standings],
+        "summary.json": {**figures, "warnings": list(warnings)},
+    }
+    return {name: orjson.dumps(each, option=orjson.OPT_INDENT_2).decode() for name, each in contents.items()}
+
+
 def _write(
-    folder: Path, dataset: Dataset, pairs: Collection[Pair], said: Sequence[Verdict], standings: Sequence[Standing]
+    folder: Path, dataset: Dataset, pairs: Collection[Pair], said: Sequence[Verdict], files: Mapping[str, str]
 ) -> None:
-    """Write the model's judgments as TREC's qrels have them, its verdicts with their reasons, and the scores."""
+    """Write the model's judgments as TREC's qrels have them, its verdicts with their reasons, and the other files."""
     from dataclasses import asdict
 
     import orjson
@@ -123,4 +156,5 @@ def _write(
     (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
     verdicts = [{"query_id": q, "document_id": d, **asdict(v)} for (q, d), v in zip(ids, said, strict=True)]
     (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(verdict) + b"\n" for verdict in verdicts))
-    (folder / "standings.json").write_bytes(orjson.dumps([asdict(s) for s in standings], option=orjson.OPT_INDENT_2))
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")

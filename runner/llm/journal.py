@@ -58,7 +58,7 @@ class Journal:
         asked = (questions[position] for position in left)
         for place, outcome in answers(_Kept(llm, self), asked, threads, purpose=purpose):
             if isinstance(outcome, ChatError) and outcome.final:
-                self._final = outcome
+                self._final = type(outcome)(str(outcome), outcome.kind, True)  # its calls are counted once
             yield left[place], outcome
 
     def keep(self, llm: Chat, question: str, outcome: Reply | ChatError) -> None:

@@ -156,8 +156,8 @@ class Ledger:
                 if nanos - under_way + order.most_nanos <= order.max_nanos:
                     return None
                 raise BudgetSpent(
-                    f"llm.max_cost={order.max_nanos / NANO:g}: {(nanos - under_way) / NANO:g} is spent, and the next "
-                    f"call may cost {order.most_nanos / NANO:g}",
+                    f"llm.max_cost={order.max_nanos / NANO:g}: what is left does not cover another call, "
+                    f"which may cost up to {order.most_nanos / NANO:g}",
                     "budget",
                     True,
                 )

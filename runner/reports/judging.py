@@ -11,6 +11,9 @@ from runner.analysis.verdicts import Verdict
 from runner.reports.rendering.numbers import number, percent, score4
 from runner.reports.rendering.tables import Column, Table
 
+WORDS = {"clamped": "grades outside the scale", "cut": "texts cut"}
+"""What figures of a pool are called, where their name does not say it."""
+
 
 def standings_table(standings: Sequence[Standing], measure: str, depth: int) -> Table:
     """Return how results stand before and after, the best after first.
@@ -31,10 +34,15 @@ def standings_table(standings: Sequence[Standing], measure: str, depth: int) -> 
     return Table(columns, rows)
 
 
+def pool_figures(said: Sequence[Verdict]) -> dict[str, float]:
+    """Return how many pairs of a pool ended how, how many grades were clamped or of a cut text, and what they took."""
+    outcomes = Counter(verdict.outcome for verdict in said)
+    figures: dict[str, float] = {"pairs": len(said), **{str(name): n for name, n in sorted(outcomes.items())}}
+    names = ("clamped", "cut", "calls", "tokens_in", "tokens_out", "cost")
+    return figures | {name: sum(getattr(verdict, name) for verdict in said) for name in names}
+
+
 def pool_table(said: Sequence[Verdict]) -> Table:
     """Return how many pairs of a pool ended how, and what they took."""
-    outcomes = Counter(verdict.outcome for verdict in said)
-    rows: list[list[Any]] = [["pairs", len(said)], *([name, count] for name, count in sorted(outcomes.items()))]
-    rows += [[name.replace("_", " "), sum(getattr(v, name) for v in said)] for name in ("calls", "tokens_in")]
-    rows += [["tokens out", sum(v.tokens_out for v in said)], ["cost", sum(v.cost for v in said)]]
+    rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(said).items()]
     return Table([Column("unjudged pairs in the pool"), Column("", number, numeric=True)], rows)

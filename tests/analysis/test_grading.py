@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from retrievers.base import Corpus
 from retrievers.chat import ChatError
 from runner.analysis.grades import Grades, load_grades, save_grades
-from runner.analysis.grading import Grading, grade_found
+from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.analysis.verdicts import Verdict
 from runner.datasets.base import Queries
 from tests.analysis.chats import Scripted, always
@@ -117,6 +117,18 @@ def test_only_the_first_chunks_are_seen(chunks: Corpus, tmp_path: Path) -> None:
     assert "Chunk 2" in llm.asked[0]
     assert "Chunk 3" not in llm.asked[0]
     assert found.ranks.tolist() == [math.inf]  # it is the third
+
+
+def test_chunks_that_are_too_long_are_cut_and_counted(tmp_path: Path) -> None:
+    llm, corpus = always('{"grade": 30}'), Corpus(["long", "short"], ["x" * 200, "y" * 20])
+    found = graded(
+        Grading(llm=llm, max_characters=100), corpus, questions(n=2), [["long"], ["short"]], [[]] * 2, tmp_path
+    )
+    assert not any("x" * 95 in question for question in llm.asked)
+    assert (found.figures()["grade/cut"], found.figures()["grade/clamped"]) == (1, 2)
+    first, second = found.warnings(SCALE)
+    assert first.startswith("2 of 2 grades were outside the scale of 1 to 10")
+    assert second.startswith("1 of 2 verdicts are on texts that were cut")
 
 
 @pytest.mark.parametrize(

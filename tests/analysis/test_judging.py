@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retrievers.base import Corpus, Rankings
 from runner.analysis.judging import Judging, Ranked, bounds, filled, judge_pairs, pool
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import Verdict, cut_warning
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import Tokens
 from runner.metrics.measures import parse
@@ -170,3 +170,14 @@ def test_a_hit_that_the_corpus_lacks_is_not_pooled_and_may_be_relevant() -> None
     assert list(pool([ranked(run)], depth=2)) == []
     found = bounds(ranked(run), parse("P@2"), 2)
     assert (found.irrelevant, found.relevant) == (0.5, 1)
+
+
+def test_a_text_that_is_too_long_is_cut_and_the_verdict_says_so(tmp_path: Path) -> None:
+    corpus = Corpus(["long", "short"], ["x" * 200, "y" * 20], ["", ""])
+    dataset = Dataset("d", "test", corpus, Queries(["q"], ["zero"], [""]), JUDGED)
+    llm = always('{"grade": 2}')
+    found = [ranked(rankings([]), dataset=dataset)]
+    said, _ = judge_pairs(Judging(llm=llm, max_characters=100), found, {(0, 0): (0, 0), (0, 1): (0, 1)}, tmp_path)
+    assert [verdict.cut for verdict in said] == [True, False]
+    assert not any("x" * 95 in question for question in llm.asked)
+    assert cut_warning(said).startswith("1 of 2 verdicts are on texts that were cut")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.chat import ChatError, Reply
-from runner.analysis.verdicts import Patience, Scale, read, verdicts
+from retrievers.chat import BudgetSpent, ChatError, Reply
+from runner.analysis.verdicts import Patience, Scale, read, shortened, verdicts
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always
 
@@ -24,6 +24,9 @@ AT_ONCE = Patience(retries=3, backoff_s=0)
         ('```\n{"grade": 7}\n```\n', 7, "graded", False),
         ('Sure! Here it is: {"grade": 6.5, "reasoning": "{odd} braces"} Anything else?', 6.5, "graded", False),
         ('{"note": {"x": 1}} {"grade": "8"}', 8, "graded", False),
+        ('First {"grade": 2}, but then {"grade": 8, "reasoning": {"grade": 5}}', 8, "graded", False),
+        ('[{"grade": 2}, {"grade": 6}]', 6, "graded", False),
+        ('{"grade": 4} in the form {"grade": "<number>"}', 4, "graded", False),
         ('{"grade": 57}', 10, "graded", True),
         ('{"grade": -3}', 1, "graded", True),
         ('{"grade": 0}', 1, "graded", True),
@@ -199,3 +202,22 @@ def test_a_cached_reply_is_marked_as_one(tmp_path: Path) -> None:
 def test_no_questions_have_no_verdicts(tmp_path: Path) -> None:
     assert verdicts(always(""), [], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE) == []
     assert not (tmp_path / "j").exists()
+
+
+def test_calls_after_an_unreadable_reply_are_counted_though_the_budget_ends_them(tmp_path: Path) -> None:
+    spent = BudgetSpent("llm.max_calls=3: all have been made", "budget", True)
+    spent.calls, spent.cost = 2, 0.5
+    llm = Scripted(lambda question, before: spent if before else "hm")  # type: ignore[arg-type,return-value]
+    ((verdict,),) = verdicts(llm, ["how good?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
+    assert (verdict.outcome, verdict.asked, verdict.calls, verdict.cost) == ("unreadable", 1, 3, 0.5)
+
+
+def test_the_warning_counts_the_grades_outside_the_scale() -> None:
+    said = [read(text, TEN) for text in ('{"grade": 57}', '{"grade": 5}', "nothing")]
+    assert TEN.warning(said).startswith("1 of 2 grades were outside the scale of 1 to 10")
+    assert TEN.warning(said[1:]) == ""
+
+
+def test_a_text_is_cut_to_the_longest_that_is_allowed() -> None:
+    assert shortened("x" * 100, 100) == "x" * 100
+    assert shortened("x" * 101, 100) == "x" * 94 + " [...]"

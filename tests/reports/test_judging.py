@@ -15,6 +15,7 @@ def test_standings_are_ordered_by_what_they_are_after() -> None:
 
 
 def test_a_pools_verdicts_are_counted() -> None:
-    said = [Verdict(2.0, "graded", calls=1, tokens_in=10), Verdict(None, "error", calls=6)]
+    said = [Verdict(2.0, "graded", clamped=True, calls=1, tokens_in=10, cut=True), Verdict(None, "error", calls=6)]
     table = dict(pool_table(said).texts())
+    assert (table["grades outside the scale"], table["texts cut"]) == ("1", "1")
     assert (table["pairs"], table["graded"], table["error"], table["calls"]) == ("2", "1", "1", "7")

@@ -34,7 +34,7 @@ def grade_table(result: Result) -> Table:
 def verdict_table(result: Result) -> Table:
     """Return how many verdicts ended how, and what they took."""
     figures = grades_of(result).figures()
-    names = ["parse_failures", "errors", "unasked", "rescued", "clamped", "echoes", "cached", "calls"]
+    names = ["parse_failures", "errors", "unasked", "rescued", "clamped", "cut", "echoes", "cached", "calls"]
     names += ["tokens_in", "tokens_out"]
     rows: list[list[Any]] = [[name.replace("_", " "), int(figures[f"grade/{name}"] or 0)] for name in names]
     if figures["grade/cost"]:
