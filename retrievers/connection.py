@@ -11,6 +11,7 @@ import ssl
 import time
 import weakref
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -19,6 +20,7 @@ from typing import Any
 import httpx
 
 from retrievers.base import RetrieverError
+from retrievers.deadline import limit_total_time, within
 
 PRESENT_S = 5.0
 """How long a place is given to say that there is a service."""
@@ -41,8 +43,8 @@ class Connection:
     """A client of a service at one place, which threads may share, closed when nothing refers to it any more.
 
     `secrets` are headers too, whose values are in no message. A question is asked again, `retries` times, where there
-    is no connection, no answer within `timeout_s`, or a busy one: after `backoff_s`, twice that, and so on, or when
-    the service says.
+    is no connection, no whole answer within `timeout_s`, or a busy one: after `backoff_s`, twice that, and so on, or
+    when the service says. An answer has at most `response_bytes`, unpacked.
     """
 
     def __init__(
@@ -53,10 +55,13 @@ class Connection:
         timeout_s: float,
         retries: int,
         backoff_s: float,
+        response_bytes: int,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._client = httpx.Client(timeout=timeout_s, headers={**headers, **secrets}, verify=_trusted())
+        limit_total_time(self._client)
         self._timeout_s, self._retries, self._backoff_s = timeout_s, retries, backoff_s
+        self._response_bytes = response_bytes
         words = {word for secret in secrets.values() for word in (secret, *secret.split())}
         self._secrets = sorted(words, key=len, reverse=True)
         weakref.finalize(self, self._client.close)
@@ -64,10 +69,13 @@ class Connection:
     def trouble(self, path: str) -> str:
         """Return what is wrong with the answer to a question that is asked once, "" where it is a good one."""
         try:
-            response = self._client.get(self.base_url + path, timeout=min(PRESENT_S, self._timeout_s))
+            request = self._client.build_request("GET", self.base_url + path)
+            response, content = self._sent(request, min(PRESENT_S, self._timeout_s))
         except httpx.RequestError as error:
             return self._told(error)
-        return "" if response.is_success else self._refused(response)
+        except ConnectionFailed as error:
+            return str(error)
+        return "" if response.is_success else self._refused(response, content)
 
     def ask(self, method: str, path: str, asked: Mapping[str, Any] | None = None) -> tuple[object, float]:
         """Return the JSON of an answer, and the seconds that its attempt took; raises `ConnectionFailed`.
@@ -80,14 +88,14 @@ class Connection:
             time.sleep(wait)
             start, rest = time.perf_counter(), 0.0
             try:
-                response = self._client.send(request)
+                response, content = self._sent(request, self._timeout_s)
             except httpx.RequestError as error:
                 said = self._told(error)
             else:
                 seconds = time.perf_counter() - start
                 if response.is_success:
-                    return _json_of(response), seconds
-                said, rest = self._refused(response), _retry_after(response)
+                    return _json_of(content), seconds
+                said, rest = self._refused(response, content), _retry_after(response)
                 if response.status_code not in BUSY:
                     break
             if rest > LONGEST_WAIT_S:
@@ -95,6 +103,18 @@ class Connection:
                 break
             wait = max(rest, min(self._backoff_s * 2**attempt, LONGEST_WAIT_S))
         raise ConnectionFailed(f"{method} {self.base_url}{path}: {said} (attempt {attempt + 1})")
+
+    def _sent(self, request: httpx.Request, timeout_s: float) -> tuple[httpx.Response, bytes]:
+        """Return a response and its content, both within a total time; raises `ConnectionFailed` if it is too large."""
+        content = bytearray()
+        with within(timeout_s), closing(self._client.send(request, stream=True)) as response:
+            for part in response.iter_bytes():
+                content += part
+                if len(content) > self._response_bytes:
+                    raise ConnectionFailed(
+                        f"the reply has more than {self._response_bytes:,} bytes; raise response_bytes, or request less"
+                    )
+        return response, bytes(content)
 
     def _request(self, method: str, path: str, asked: Mapping[str, Any] | None) -> httpx.Request:
         if asked is None or method == "GET":
@@ -106,8 +126,8 @@ class Connection:
     def _told(self, error: httpx.RequestError) -> str:
         return self._without_secrets(f"{type(error).__name__}: {error}")
 
-    def _refused(self, response: httpx.Response) -> str:
-        shown = self._without_secrets(" ".join(response.text.split()))[:SHOWN]
+    def _refused(self, response: httpx.Response, content: bytes) -> str:
+        shown = self._without_secrets(" ".join(content.decode("utf-8", "replace").split()))[:SHOWN]
         return f"HTTP {response.status_code} {shown}".rstrip()
 
     def _without_secrets(self, text: str) -> str:
@@ -150,8 +170,8 @@ def _retry_after(response: httpx.Response) -> float:
     return max((until - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def _json_of(response: httpx.Response) -> object:
+def _json_of(content: bytes) -> object:
     try:
-        return json.loads(response.content)
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ConnectionFailed(f"the reply is no JSON ({type(error).__name__})") from error

@@ -58,8 +58,9 @@ class Http:
     all).
 
     `secret_headers` names the environment variable that has each header's value. A query is asked again, `retries`
-    times, when there is no connection, no answer within `timeout_s`, or one of status 429, 502, 503 or 504: after
-    `backoff_s`, twice that, and so on, or when the service says.
+    times, when there is no connection, no whole answer within `timeout_s`, or one of status 429, 502, 503 or 504: after
+    `backoff_s`, twice that, and so on, or when the service says. A reply of more than `response_bytes` is an error of
+    its query.
     """
 
     live: ClassVar[bool] = True
@@ -85,6 +86,7 @@ class Http:
     retries: int = Field(default=3, ge=0)
     backoff_s: float = Field(default=0.5, ge=0, allow_inf_nan=False)
     concurrency: int = Field(default=8, ge=1, repr=False)
+    response_bytes: int = Field(default=1 << 26, ge=1, repr=False)
 
     def __post_init__(self) -> None:
         self._check_address()
@@ -150,7 +152,9 @@ class Http:
         for url in self._places():
             golden = {"Host": f"golden.localhost:{port_of(url)}"} if self.golden_subdomain else {}
             headers = {**golden, **self.headers}
-            connection = Connection(str(url), headers, secrets, self.timeout_s, self.retries, self.backoff_s)
+            connection = Connection(
+                str(url), headers, secrets, self.timeout_s, self.retries, self.backoff_s, self.response_bytes
+            )
             if self.health_path is None:
                 return connection
             trouble = connection.trouble(self.health_path)

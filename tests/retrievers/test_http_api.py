@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import gzip
+import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -264,6 +267,64 @@ def test_an_answer_that_takes_too_long_is_an_error() -> None:
     with fake_api(answer) as api:
         assert "ReadTimeout: timed out (attempt 2)" in error_of(api, timeout_s=0.2, retries=1, health_path=None)
         given_up.set()
+
+
+@contextmanager
+def dripping(quick: bytes, slow: bytes) -> Iterator[str]:
+    """Yield the address of a server that sends the slow part of its reply byte by byte."""
+    over = threading.Event()
+
+    def reply(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while not over.is_set():
+                connection, _ = listening.accept()
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(quick)
+                    for byte in slow:
+                        if over.wait(0.02):
+                            break
+                        connection.sendall(bytes([byte]))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=reply, args=(listening,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+BODY = b'{"results": [{"item_id": "a", "score": 1}]}'
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\nX-Padding: " % len(BODY)
+PADDING = b"x" * 60
+
+
+@pytest.mark.parametrize(
+    ("quick", "slow"),
+    [(HEAD + PADDING + b"\r\n\r\n", BODY), (HEAD, PADDING + b"\r\n\r\n" + BODY)],
+    ids=["body", "head"],
+)
+def test_a_reply_that_drips_in_ends_with_the_total_time(quick: bytes, slow: bytes) -> None:
+    """Each byte comes within the time-out, and all of them in more than three times of it."""
+    with dripping(quick, slow) as url:
+        http = Http(url, timeout_s=0.25, retries=0, health_path=None, expected_items=None)
+        rankings = http.index(CORPUS, NoStore()).search(["q"], 3)
+    assert rankings.errors is not None
+    assert "ReadTimeout" in rankings.errors[0]
+
+
+def test_a_reply_that_is_too_large_is_the_error_of_its_query() -> None:
+    packed = gzip.compress(json.dumps({"results": [], "padding": "x" * 100_000}).encode())
+    for answer in (
+        Answer({"results": [], "padding": "x" * 1000}),
+        Answer(packed, headers={"Content-Encoding": "gzip"}),
+    ):
+        with fake_api(in_turn(answer)) as api:
+            assert "more than 1,000 bytes; raise response_bytes" in error_of(api, response_bytes=1000)
+            assert len(api.searches) == 1
 
 
 UNREADABLE = {
