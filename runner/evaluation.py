@@ -21,6 +21,7 @@ import numpy as np
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.search import search_depth, searched
+from retrievers.work import kind_of
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.config.objects import ConfigError, build
@@ -34,12 +35,6 @@ from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, Stage, Timings
 from runner.store.disk import Cost, DiskStore
-
-SEARCH_STAGES = frozenset({"rankings", "query vectors", "pair scores"})
-"""The kinds of work that belong to answering queries. All other is indexing, but for what comes next."""
-
-NO_WORK = frozenset({"latency", "diagnostics", "live model", "live code"})
-"""Measuring, and loading what no corpus and no query is the cause of: a model, compiled code."""
 
 DECIDING_PACKAGES = (
     "retrieval-runner",
@@ -267,9 +262,10 @@ def _gold(dataset: Dataset, judgments: Judgments) -> tuple[list[list[str]], list
 
 
 def _timed(result: Result, costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wall_s: float) -> Result:
-    kinds = [cost for cost in costs.values() if cost.kind not in NO_WORK]
-    search_s = sum(cost.seconds for cost in kinds if cost.kind in SEARCH_STAGES)
-    index_s = sum(cost.seconds for cost in kinds if cost.kind not in SEARCH_STAGES)
+    index_s, search_s = (
+        sum(cost.seconds for cost in costs.values() if kind_of(cost.kind).stage == stage)
+        for stage in ("index", "search")
+    )
     alone = rankings.seconds[~np.isnan(rankings.seconds)] * 1000 if rankings.seconds is not None else np.zeros(0)
     timed = len(alone) > 0
     stages = [Stage(cost.kind, cost.seconds, cost.reused) for cost in costs.values()]

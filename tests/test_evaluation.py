@@ -17,6 +17,7 @@ from retrievers.bm25 import BM25, BM25Searcher
 from retrievers.dense import Dense
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
+from retrievers.postings import Postings
 from retrievers.store import NoStore, Store
 from runner.datasets.base import Queries, Raw, Source
 from runner.evaluation import Bench, Experiment
@@ -147,6 +148,19 @@ class SlowSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         Clock.now += 3 * WORTH_KEEPING_S if len(queries) > 1 else 0
         return self.inner.search(queries, k)
+
+
+def test_analysing_queries_is_timed_as_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terms_of = Postings.terms_of
+
+    def slowly(postings: Postings, queries: Sequence[str], analyzer: Analyzer) -> object:
+        Clock.now += 7.0 if len(queries) > 1 else 0
+        return terms_of(postings, queries, analyzer)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: Clock.now)
+    monkeypatch.setattr(Postings, "terms_of", slowly)
+    timings = Bench(DiskStore(tmp_path)).evaluate(experiment(BM25(analyzer=PLAIN))).timings
+    assert (timings.index_s, timings.search_s) == (0, 7)
 
 
 def test_times_are_what_the_work_costs_however_much_of_it_was_there(

@@ -14,6 +14,7 @@ from statistics import median
 
 from retrievers.search import TIMED_QUERIES
 from retrievers.store import Key
+from retrievers.work import KINDS
 from runner.store.entries import Entry
 
 MOST_ALIKE = 100
@@ -91,7 +92,9 @@ _MODELS: Mapping[str, _Model] = {
     "diagnostics": _Model(lambda n: n.asked * n.documents, known=False),
 }
 
-_WITH: Mapping[str, tuple[str, ...]] = {"rankings": ("latency", "diagnostics")}
+_WITH: Mapping[str, tuple[str, ...]] = {
+    "rankings": tuple(kind.name for kind in KINDS.values() if kind.stage == "measure")
+}
 """What is measured together with a kind of work, where there is anything to measure."""
 
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from retrievers.search import is_live
+from retrievers.work import kind_of
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, Experiment
 from runner.llm.ledger import Usage
@@ -31,9 +32,6 @@ from runner.sweep.workers import Answer, Crew, answers, crew_of
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 from runner.tracking.record import Failed, Finished, axes_of
-
-UNCOUNTED = frozenset({"latency", "diagnostics", "searcher", "query terms"})
-"""Kinds of work that are part of a search, not worth counting by themselves."""
 
 
 class SweepRun:
@@ -247,7 +245,7 @@ class SweepRun:
             self._tracker.log(Failed(answer.name, parameters, answer.error, answer.traceback, tags))
         else:
             done = (stage.kind for stage in answer.timings.stages if not stage.reused)
-            self.outcome.work.update(kind for kind in done if kind not in UNCOUNTED and not kind.startswith("live "))
+            self.outcome.work.update(kind for kind in done if kind_of(kind).counted)
             self._hand_over(combination, answer)
             if answer.grades is not None:
                 self._tracker.flush()  # what was paid for is safe before it is forgotten

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retrievers.work import kind_of
 from runner.metrics.measures import ONE_CUTOFF
 from runner.reports.rendering.numbers import (
     duration,
@@ -256,24 +257,12 @@ def hardest_table(result: Result, limit: int) -> Table:
     return table if any(result.queries.types) else table.without(columns[2])
 
 
-STAGES = {
-    "latency": "queries timed alone",
-    "live postings": "postings in memory",
-    "live vector index": "vector index in memory",
-    "live code": "compiled code",
-    "live model": "loaded model",
-    "tokens by tie order": "tokens",
-    "searcher": "search made ready",
-}
-"""What kinds of work are called, where the store's own word is not everybody's."""
-
-
 def cost(result: Result) -> str:
     """Return in a line what the work took."""
     t = result.timings
     each = t.median_ms
     alone = "" if each is None else f", {milliseconds(each)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
-    reused = dict.fromkeys(STAGES.get(stage.kind, stage.kind) for stage in t.stages if stage.reused)
+    reused = dict.fromkeys(kind_of(stage.kind).title for stage in t.stages if stage.reused)
     there = f"; there already: {', '.join(reused)}" if reused else ""
     return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; {duration(t.wall_s)} passed{there}"
 
@@ -284,7 +273,7 @@ def timings_table(result: Result) -> Table:
     there = {True: "was there already", False: ""}
     stages: dict[tuple[str, str], float] = {}
     for stage in t.stages:
-        kind = STAGES.get(stage.kind, stage.kind), there[stage.reused]
+        kind = kind_of(stage.kind).title, there[stage.reused]
         stages[kind] = stages.get(kind, 0.0) + stage.seconds
     rows: list[list[Any]] = [[name, seconds, note] for (name, note), seconds in stages.items()]
     rows += [

@@ -1,0 +1,69 @@
+"""The kinds of work that an evaluation consists of: one table for its timings, reports, counts and estimates.
+
+Nothing here knows what the work is, or where its results are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+WorkStage = Literal["index", "search", "setup", "measure"]
+
+
+@dataclass(frozen=True)
+class WorkKind:
+    """A kind of work: its name in keys, when it is done, what reports call it, and whether a sweep counts it.
+
+    Documents are the cause of the stage `index`, and queries of `search`; `setup` has no part in either (a model is
+    loaded, code compiled), nor has `measure`, which is done for the figures alone.
+    """
+
+    name: str
+    stage: WorkStage
+    label: str = ""
+    counted: bool = True
+
+    @property
+    def title(self) -> str:
+        """Return what reports call it."""
+        return self.label or self.name
+
+
+KINDS: Mapping[str, WorkKind] = {
+    kind.name: kind
+    for kind in (
+        WorkKind("postings", "index"),
+        WorkKind("live postings", "index", "postings in memory", counted=False),
+        WorkKind("tokens by tie order", "index", "tokens"),
+        WorkKind("fts5 database", "index"),
+        WorkKind("live fts5 database", "index", "FTS5 database in memory", counted=False),
+        WorkKind("document vectors", "index"),
+        WorkKind("lsa", "index"),
+        WorkKind("points", "index"),
+        WorkKind("vector index", "index"),
+        WorkKind("live vector index", "index", "vector index in memory", counted=False),
+        WorkKind("searcher", "index", "search made ready", counted=False),
+        WorkKind("rankings", "search"),
+        WorkKind("query terms", "search", "query analysis", counted=False),
+        WorkKind("query vectors", "search"),
+        WorkKind("candidates", "search"),
+        WorkKind("pair scores", "search"),
+        WorkKind("live pair scores", "search", "pair scores in memory", counted=False),
+        WorkKind("live model", "setup", "loaded model", counted=False),
+        WorkKind("live code", "setup", "compiled code", counted=False),
+        WorkKind("encoding planned", "setup", counted=False),
+        WorkKind("bundles", "setup"),
+        WorkKind("drafts", "setup"),
+        WorkKind("verdicts", "setup"),
+        WorkKind("latency", "measure", "queries timed alone", counted=False),
+        WorkKind("diagnostics", "measure", counted=False),
+    )
+}
+"""Every kind of work of this program, by name."""
+
+
+def kind_of(name: str) -> WorkKind:
+    """Return a kind of work by its name; what a plug-in calls its own is indexing, and counted."""
+    return KINDS.get(name) or WorkKind(name, "index")
