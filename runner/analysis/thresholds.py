@@ -52,13 +52,15 @@ class Outcome:
 
     `f1` is that of answering: of the queries that get an answer and those that have one, how many do both, as the
     harmonic mean of both shares. `tn_rate` is the share of no-result queries that get nothing, `recall` the mean R@k of
-    the answerable ones, `recall_lost` how much of it the threshold costs.
+    the answerable ones, `recall_lost` how much of it the threshold costs, `rejected` the share of the answerable ones
+    that get nothing.
     """
 
     f1: float
     tn_rate: float
     recall: float
     recall_lost: float
+    rejected: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +95,15 @@ class Curve:
         """Return how much more the mean R@k is without a threshold (t)."""
         return _share(self.sums[5], self.sums[0] + self.sums[1])
 
+    @property
+    def rejected(self) -> Floats:
+        """Return the share of the answerable queries that get nothing (t)."""
+        return _share(self.sums[1], self.sums[0] + self.sums[1])
+
     def outcome(self, place: int) -> Outcome:
         """Return what queries come to at the threshold at a place."""
-        return Outcome(*(float(values[place]) for values in (self.f1, self.tn_rate, self.recall, self.recall_lost)))
+        figures = (self.f1, self.tn_rate, self.recall, self.recall_lost, self.rejected)
+        return Outcome(*(float(values[place]) for values in figures))
 
 
 @dataclass(frozen=True, eq=False)

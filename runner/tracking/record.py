@@ -194,9 +194,11 @@ def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float,
         return []
     everything, *thresholds = abstention["thresholds"]
     found = [("auroc", abstention["auroc"]), *((name, everything[name]) for name in ("tn_rate", "fp_rate"))]
+    found += [("recall_lost", everything["recall_lost"]), ("answerable_rejected", everything["left_with_nothing"])]
     for at in thresholds:
         place = f"threshold_{at['threshold']:g}"
         found += [(f"{place}/{name}", at[name]) for name in ("tn_rate", "fp_rate", "recall", "recall_lost")]
+        found.append((f"{place}/answerable_rejected", at["left_with_nothing"]))
     return [(name, value, 0) for name, value in found if value is not None]
 
 

@@ -189,6 +189,7 @@ def thresholds_table(found: Insights) -> Table:
         Column("TN rate", percent, numeric=True),
         Column(f"R@{found.tunings[0].settings.k}", score, numeric=True),
         Column("recall lost", score, numeric=True),
+        Column("answerable rejected", percent, numeric=True),
     ]
     rows: list[list[Any]] = [["", "unthresholded", [], *_figures(found.tunings[0].untouched)]]
     for tuning in found.tunings:
@@ -243,7 +244,7 @@ def _cutoff(primary: str) -> int:
 
 
 def _figures(outcome: Outcome) -> list[float]:
-    return [outcome.f1, outcome.tn_rate, outcome.recall, outcome.recall_lost]
+    return [outcome.f1, outcome.tn_rate, outcome.recall, outcome.recall_lost, outcome.rejected]
 
 
 def _thresholds(values: Sequence[float | None]) -> str:

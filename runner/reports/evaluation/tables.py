@@ -194,10 +194,10 @@ def abstention_table(result: Result) -> Table:
     columns = [
         Column("threshold", lambda value: "none" if value is None else f"{value:g}", numeric=True),
         Column("true negatives", numeric=True),
-        Column("rate", percent, numeric=True),
+        Column("TN rate", percent, numeric=True),
         Column(f"R@{a.get('k', '')}", score, numeric=True),
-        Column("recall lost", score, numeric=True, spare=1),
-        Column("wrongly silent", percent, numeric=True, spare=2),
+        Column("recall lost", score, numeric=True),
+        Column("answerable rejected", percent, numeric=True),
     ]
     n = a.get("no_result") or 0
     rows = [

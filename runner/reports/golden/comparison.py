@@ -6,14 +6,18 @@ The figures are those of `compare` and `agreement`, only arranged here. Knows no
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
+from runner.analysis.corrections import correct
+from runner.metrics.measures import WHOLE_RANKING
 from runner.reports.comparison.agreement import agreement
 from runner.reports.comparison.comparability import OTHERS
-from runner.reports.comparison.compare import NO_DIFFERENCE, Statistics, Versus, compare, times
+from runner.reports.comparison.compare import NO_DIFFERENCE, Comparison, Statistics, Versus, compare, times
 from runner.result import Result
 
 COEFFICIENTS = {
@@ -33,20 +37,24 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     """Compare search types, by name, to the first; `names` are what their measures are called.
 
     The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
-    of the others; `p` is corrected for all of them. Raises `NotComparable` for results on different data.
+    of the others. `p` of the primary measure is corrected for the number of search types; of other measures it is not,
+    and none of their differences counts as significant. Cutoffs that take in the whole corpus are left out. Raises
+    `NotComparable` for results on different data.
     """
     made = compare(list(types.values()), _statistics(next(iter(types.values()))))
-    order = sorted(made.table, key=[*names, *OTHERS].index)
+    order = sorted(filter(_sensible(made.results[0]), made.table), key=[*names, *OTHERS].index)
+    corrected = _corrected(made)
     return {
         "metric_differences": {
-            names.get(measure, measure): _difference(dict(zip(types, made.table[measure], strict=True)))
+            names.get(measure, measure): _difference(dict(zip(types, corrected[measure], strict=True)))
             for measure in order
             if not math.isnan(made.table[measure][0].mean)
         },
         "tests": {
             "test": made.statistics.test,
             "correction": made.statistics.correction,
-            "comparisons": made.tests,
+            "measure": made.primary,
+            "comparisons": len(types) - 1,
             "alpha": made.statistics.alpha,
             "confidence": made.statistics.confidence,
             "notes": list(made.notes),
@@ -54,6 +62,33 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
         "agreement": _agreement(types, made.primary),
         "performance": {name: retrieval_times(result) for name, result in types.items()},
     }
+
+
+def _sensible(result: Result) -> Callable[[str], bool]:
+    """Return what tells a measure that does not take in the whole corpus, of which every retriever finds the same."""
+    documents = result.dataset.documents or math.inf
+
+    def sensible(measure: str) -> bool:
+        name, _, cutoff = measure.rpartition("@")
+        return not cutoff.isdecimal() or int(cutoff) < documents or name in WHOLE_RANKING or measure == result.primary
+
+    return sensible
+
+
+def _corrected(made: Comparison) -> dict[str, list[Versus]]:
+    """Return the table of a comparison with the p-values of the primary measure corrected, as a family of its own."""
+    table = {
+        measure: [replace(versus, corrected=versus.p, significant=False) for versus in row]
+        for measure, row in made.table.items()
+    }
+    first, *others = made.table[made.primary]
+    p_values = correct(np.array([versus.p for versus in others]), made.statistics.correction)
+    alpha = made.statistics.alpha
+    table[made.primary] = [first] + [
+        replace(versus, corrected=float(p), significant=bool(p < alpha))
+        for versus, p in zip(others, p_values, strict=True)
+    ]
+    return table
 
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:

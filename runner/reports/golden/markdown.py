@@ -97,12 +97,15 @@ def _edge_cases(said: Json) -> Iterator[str]:
         "### Edge Cases (No Results Expected)",
         f"- True Negatives: {said['true_negatives']}/{total} ({percent(said['tn_rate'])})",
         f"- False Positives: {said['false_positives']}/{total} ({percent(said['fp_rate'])})",
+        f"- Cost: recall lost {score(said['recall_lost'])}, answerable queries rejected "
+        f"{percent(said['answerable_rejected'])}",
     ]
     if not missing(said["auroc"]):
         lines.append(f"- AUROC of the best score (answerable against no-result): {score(said['auroc'])}")
     yield "\n".join(lines)
     if said["thresholds"]:
-        titles = ["Score threshold", "True Negatives", "Rate", f"R@{said['recall_at']}", "Recall lost"]
+        titles = ["Score threshold", "True Negatives", "TN rate", f"R@{said['recall_at']}", "Recall lost"]
+        titles.append("Answerable rejected")
         rows = [
             [
                 f"{at['threshold']:g}",
@@ -110,6 +113,7 @@ def _edge_cases(said: Json) -> Iterator[str]:
                 percent(at["tn_rate"]),
                 score(at["recall"]),
                 score(at["recall_lost"]),
+                percent(at["left_with_nothing"]),
             ]
             for at in said["thresholds"]
         ]
@@ -152,8 +156,10 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     yield "---\n\n## Summary Metrics Comparison"
     yield (
         f"\N{GREEK CAPITAL LETTER DELTA} is {best} less {escaped(types[0])}, the first. p is that of a paired test "
-        f"({tests['test']}), corrected ({tests['correction']}) for the {tests['comparisons']} differences of the whole "
-        f"comparison; below {tests['alpha']:g} it has an asterisk. Intervals: {tests['confidence']:.0%}."
+        f"({tests['test']}). That of {escaped(tests['measure'])}, the primary measure, is corrected "
+        f"({tests['correction']}) for its {tests['comparisons']} differences; below {tests['alpha']:g} it has "
+        "an asterisk. All other p-values are uncorrected: they describe, and decide nothing. "
+        f"Intervals: {tests['confidence']:.0%}."
     )
     yield from (f"Note: {escaped(note)}." for note in tests["notes"])
     sections: dict[str, list[list[str]]] = {}
@@ -238,11 +244,15 @@ def _edges(found: Json) -> Iterator[str]:
     if any(said["total"] for said in edges.values()):
         yield "---\n\n## Edge Cases (No Results Expected)"
         yield lined(
-            ["Search Type", "True Negatives", "False Positives", "TN rate", "AUROC"],
+            [
+                *("Search Type", "True Negatives", "False Positives"),
+                *("TN rate", "Recall lost", "Answerable rejected", "AUROC"),
+            ],
             [
                 [f"**{escaped(name)}**"]
                 + [f"{said[kind]}/{said['total']}" for kind in ("true_negatives", "false_positives")]
-                + [percent(said["tn_rate"]), score(said["auroc"])]
+                + [percent(said["tn_rate"]), score(said["recall_lost"]), percent(said["answerable_rejected"])]
+                + [score(said["auroc"])]
                 for name, said in edges.items()
             ],
         )

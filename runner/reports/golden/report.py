@@ -227,6 +227,8 @@ def _edge_cases(result: Result) -> dict[str, Any]:
     return {
         "total": said.get("no_result", 0),
         **counts,
+        "recall_lost": whole.get("recall_lost"),
+        "answerable_rejected": whole.get("left_with_nothing"),
         "auroc": auroc,
         "thresholds": others,
         "recall_at": said.get("k"),

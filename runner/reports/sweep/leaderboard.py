@@ -296,13 +296,18 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
     def mean(measure: str) -> Callable[[Result], float]:
         return lambda result: _number(result.means.get(measure))
 
-    def tn_rate(threshold: float) -> Callable[[Result], float]:
-        return lambda result: _number(_by_threshold(result).get(threshold, {}).get("tn_rate"))
+    def at_threshold(threshold: float, figure: str) -> Callable[[Result], float]:
+        return lambda result: _number(_by_threshold(result).get(threshold, {}).get(figure))
 
     measures = [m for m in (recall_at_most(m for r in results for m in r.measures), "RR") if m and m != primary]
     columns: dict[str, Callable[[Result], float]] = {measure: mean(measure) for measure in measures}
     thresholds = sorted({threshold for result in results for threshold in _by_threshold(result)})
-    columns |= {f"tn_rate@{threshold:g}": tn_rate(threshold) for threshold in thresholds}
+    for threshold in thresholds:  # the rate of true negatives never stands without its cost
+        columns |= {
+            f"tn_rate@{threshold:g}": at_threshold(threshold, "tn_rate"),
+            f"recall_lost@{threshold:g}": at_threshold(threshold, "recall_lost"),
+            f"rejected@{threshold:g}": at_threshold(threshold, "left_with_nothing"),
+        }
     columns |= {
         "grade": lambda result: _number(result.grades.figures()["grade/mean"]) if result.grades else math.nan,
         "auroc": lambda result: _number(result.abstention.get("auroc")),

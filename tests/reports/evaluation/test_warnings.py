@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from runner.reports import console
-from runner.reports.evaluation.insights import insights
+from runner.reports.evaluation.insights import insights, thresholds_table
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
+from runner.reports.evaluation.tables import abstention_table
 from runner.reports.sweep.leaderboard import leaderboard
-from runner.reports.sweep.tables import notices
+from runner.reports.sweep.tables import leaderboard_table, notices
 from runner.result import Result, load, save
+from runner.tracking.record import metrics_of
 from tests.reports.factory import result
 
 WARNING = "5 queries have more gold than results"
@@ -39,3 +41,21 @@ def test_a_leaderboard_shows_each_once(warned: Result) -> None:
 def test_the_record_keeps_them(warned: Result, tmp_path: Path) -> None:
     save(warned, tmp_path)
     assert load(tmp_path).warnings == [WARNING]
+
+
+def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result()
+    titles = ("TN rate", "recall lost", "answerable rejected")
+    console.show_result(found)
+    shown_there = capsys.readouterr().out
+    assert all(title in shown_there for title in titles)
+    for table in (
+        abstention_table(found),
+        thresholds_table(insights(found)),
+        leaderboard_table(leaderboard([found], "R@10")),
+    ):
+        shown = [column.title.partition("@")[0] for column in table.columns]
+        assert set(titles) <= {*shown}
+    logged = {name for name, *_ in metrics_of(found)}
+    for place in ("", "threshold_0.5/"):
+        assert {f"{place}tn_rate", f"{place}answerable_rejected"} <= logged

@@ -42,7 +42,17 @@ def test_a_dataset_without_gold_is_said_to_be_one() -> None:
 
 def test_columns_about_thresholds_name_them() -> None:
     titles = [column.title for column in tables.leaderboard_table(leaderboard([result()], PRIMARY)).columns]
-    assert titles[8:] == ["R@100", "RR", "TN rate@0.5", "AUROC", "query ms", "p95 ms", "index s"]
+    assert titles[8:] == [
+        "R@100",
+        "RR",
+        "TN rate@0.5",
+        "recall lost@0.5",
+        "answerable rejected@0.5",
+        "AUROC",
+        "query ms",
+        "p95 ms",
+        "index s",
+    ]
 
 
 def test_what_a_query_takes_is_its_median_and_the_mean_is_in_the_csv() -> None:
