@@ -45,16 +45,21 @@ _TASKS_KEPT = 64  # gold of tasks, of which many runs there may be
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Reading:
-    """How traces are read: a YAML file with tools of one's own, and whether what shell commands do counts."""
+    """How traces and tasks are read.
+
+    `tools` is a YAML file with tools of the user's own. `shell` says whether the files of shell commands count, and
+    `sufficient_files` whether gold files of which any one is enough are all required.
+    """
 
     tools: str | None = None
     shell: bool = True
+    sufficient_files: bool = False
 
     @property
     def identity(self) -> str:
-        """Return a hash of what decides the events of a trace besides the trace: settings, tools, code."""
+        """Return a hash of what decides the events of a trace besides its files: settings, tools, code."""
         own = [] if self.tools is None else [Path(self.tools).read_text(encoding="utf-8")]
-        return fingerprint(_code(), str(self.shell), *own)
+        return fingerprint(_code(), str(self.shell), str(self.sufficient_files), *own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,9 @@ class Evaluation:
         """Write a run's events and its metrics, rounded; return these in full precision."""
         run, when = job.run, datetime.fromtimestamp(job.inputs.newest_ns // 10**9, UTC)
         trace = _trace(run, _sharing(_look(self.reading)))
-        document = events(trace, _gold(tuple(run.tasks), job.definition), run.provenance, when)
+        document = events(
+            trace, _gold(tuple(run.tasks), job.definition, self.reading.sufficient_files), run.provenance, when
+        )
         made = artifact(document, _outcome(run.folder, trace))
         of_events, of_metrics = self.files(run.artifact)
         of_events.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +131,9 @@ def events_of(file: Path, reading: Reading, tasks: Tasks) -> Document:
     folder = file.parent.parent if file.parent.name in _HOLDERS else file.parent
     provenance, folders = provenance_of(folder, records_in(folder), tasks)
     when = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    return lazy_events(read(file, _sharing(_look(reading))), ground_truth_in(folders), provenance, when)
+    return lazy_events(
+        read(file, _sharing(_look(reading))), ground_truth_in(folders, reading.sufficient_files), provenance, when
+    )
 
 
 def _trace(run: RunFolder, look: Look[Sighting]) -> Trace[Sighting]:
@@ -169,8 +178,8 @@ def _sharing(look: Look[Sighting]) -> Look[Sighting]:
 
 
 @lru_cache(_TASKS_KEPT)
-def _gold(folders: tuple[Path, ...], _: Inputs) -> GroundTruth:
-    return ground_truth_in(folders)
+def _gold(folders: tuple[Path, ...], _: Inputs, sufficient: bool) -> GroundTruth:
+    return ground_truth_in(folders, sufficient)
 
 
 def _inputs(files: Iterable[Path], otherwise_ns: int = 0) -> Inputs:

@@ -37,6 +37,7 @@ class TraceSettings:
     output: str | None = None
     tools: str | None = None
     shell: bool = True
+    sufficient_files: bool = False
     baseline: str | None = None
     timelines: int = Field(default=40, ge=0)
     workers: int | None = Field(default=None, ge=1)
@@ -59,7 +60,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"path, file: {said}; say path=FOLDER for a folder of runs, or file=FILE for one trace")
     if wanted.tasks is not None and not Path(wanted.tasks).is_dir():
         raise ConfigError(f"tasks={wanted.tasks}: is not a folder; name the one that task definitions are in")
-    reading = Reading(wanted.tools, wanted.shell)
+    reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files)
     looking(reading.tools, reading.shell)  # a mistake in the tools is found before any work
     tasks = tasks_in([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
@@ -146,6 +147,7 @@ def _settings(config: Mapping[str, Any]) -> TraceSettings:
 def _asked(wanted: TraceSettings, baseline: str) -> dict[str, str]:
     """Return the settings that decide what is told of a run, but for the metrics."""
     said = {"path": wanted.path, "tasks": wanted.tasks, "tools": wanted.tools, "shell": str(wanted.shell).lower()}
+    said |= {"sufficient_files": str(wanted.sufficient_files).lower()}
     said |= {"baseline": baseline, "timelines": str(wanted.timelines)}
     return {key: value for key, value in said.items() if value is not None}
 

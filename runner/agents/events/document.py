@@ -19,13 +19,14 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from runner.agents.events.own_files import OwnFiles
 from runner.agents.events.sightings import Sighting, View
 from runner.agents.long_json import indented
 from runner.agents.runs.provenance import Provenance
 from runner.agents.trace import Step, Trace
 from runner.agents.truth.gold_files import GoldFile
 from runner.agents.truth.ground_truth import GroundTruth
-from runner.agents.truth.paths import ROOTS, File, gold_file, in_repository, matches, plain, short
+from runner.agents.truth.paths import ROOTS, File, gold_file, in_repository, match_names, plain, short
 from runner.config.objects import ConfigError
 
 SCHEMA_VERSION = "1.1"
@@ -110,16 +111,6 @@ def check(document: Document, place: str = "events", extended: bool = False) -> 
     _refuse(_validator(extended), document, place)
 
 
-def gold_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return which gold file each target file of a document is, both as the document names them."""
-    gold = [_file(name) for name in document["ground_truth"]["files"]]
-    targets = dict.fromkeys(name for event in document["events"] for name in event["target_files"])
-    files = {name: _file(name) for name in targets}
-    found = matches(files.values(), gold)
-    wanted: Sequence[str] = document["ground_truth"]["files"]
-    return {name: wanted[found[file]] for name, file in files.items() if file in found}
-
-
 class _Events:
     """The events of steps, which are made, and checked, when they are gone through."""
 
@@ -140,15 +131,12 @@ class _Names:
 
     def __init__(self, trace: Trace[Sighting], gold: Sequence[File], roots: Sequence[str]) -> None:
         self.gold = [_named(file) for file in gold]
-        self._gold = [_file(name) for name in self.gold]
         stripped = [plain(root) for root in (*roots, *sorted(trace.cwds, key=len))]
         seen = dict.fromkeys(file for step in trace.steps for view in step.seen.views for file in view.files)
         inside = {file: in_repository(File(_clean(file.path), file.repo), stripped) for file in seen}
         repos = {short(file.repo) for file in (*inside.values(), *gold) if file.repo}
         self._names = {file: _named(own) if len(repos) > 1 else own.path for file, own in inside.items()}
-        files = {name: _file(name) for name in self._names.values()}
-        found = matches(files.values(), self._gold)
-        self._found = {name: self.gold[found[file]] for name, file in files.items() if file in found}
+        self.matches = match_names(self._names.values(), self.gold)
 
     def of(self, files: Iterable[File]) -> dict[str, str]:
         """Return the names of files, each with its path in the trace."""
@@ -160,12 +148,12 @@ class _Names:
 
     def gold_of(self, names: Iterable[str]) -> list[str]:
         """Return the gold files that names mean, each once."""
-        return list(dict.fromkeys(self._found[name] for name in names if name in self._found))
+        return list(dict.fromkeys(self.matches[name] for name in names if name in self.matches))
 
     def as_gold(self, file: File) -> str:
         """Return what a file that the task names is called: as one of its gold files, where it is one."""
-        position = matches([file], self._gold).get(file)
-        return _named(file) if position is None else self.gold[position]
+        name = _named(file)
+        return match_names([name], self.gold).get(name, name)
 
 
 def _event(step: Step[Sighting], view: View, names: _Names) -> dict[str, Any]:
@@ -212,7 +200,7 @@ def _coverage(trace: Trace[Sighting], truth: GroundTruth) -> dict[str, Any]:
 
 
 def _ground_truth(truth: GroundTruth, names: _Names) -> dict[str, Any]:
-    content: dict[str, Any] = {"files": names.gold}
+    content: dict[str, Any] = {"files": names.gold, "matches": names.matches}
     if truth.symbols:
         content["symbols"] = [
             {"file": _clean(each.path), "symbol": _clean(each.name), "repo": each.repo and _clean(each.repo)}
@@ -237,12 +225,14 @@ def _summary(events: Iterable[Mapping[str, Any]], gold: Sequence[str]) -> dict[s
     categories: Counter[str] = Counter()
     files: set[str] = set()
     hit: set[str] = set()
+    own = OwnFiles()
     first, by_mcp = None, 0
     for event in events:
         categories[event["tool_category"]] += 1
         files |= {name.lower() for name in event["target_files"]}
-        hit |= {*event["matched_ground_truth_files"]}
-        first = event["step_index"] if first is None and event["hits_ground_truth"] else first
+        hits = {file for file in event["matched_ground_truth_files"] if own.is_retrieval(file, event["tool_category"])}
+        hit |= hits
+        first = event["step_index"] if first is None and hits else first
         by_mcp += event["is_mcp"]
     return {
         "total_events": categories.total(),
@@ -258,11 +248,6 @@ def _summary(events: Iterable[Mapping[str, Any]], gold: Sequence[str]) -> dict[s
 
 def _named(file: File) -> str:
     return f"{_clean(short(file.repo))}::{_clean(file.path)}" if file.repo else _clean(file.path)
-
-
-def _file(name: str) -> File:
-    repo, separator, path = name.rpartition("::")
-    return File(path, repo) if separator and repo else File(name)
 
 
 def _seconds(value: float | None) -> float | None:

@@ -9,8 +9,8 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runner.agents.measures.trail import Trail, named_file
-from runner.agents.truth.paths import File, short
+from runner.agents.measures.trail import Trail
+from runner.agents.truth.paths import File, named_file, short
 
 LABELS: Mapping[str, str] = {
     "irrelevant_retrieval": "files retrieved that are not gold",

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from runner.agents.events.document import gold_of
-from runner.agents.truth.gold_files import GoldFile
-from runner.agents.truth.paths import File, gold_file, matches, short
+from runner.agents.events.own_files import OwnFiles
+from runner.agents.truth.paths import File, match_names, named_file, short
 
 Event = Mapping[str, Any]
 
@@ -42,10 +41,15 @@ class Trail:
     visits: Sequence[Visit]
     traced: bool
 
+    @property
+    def visited(self) -> tuple[str, ...]:
+        """Return the files that any event has, those that the agent wrote among them, in order of first sight."""
+        return tuple(dict.fromkeys(visit.file for visit in self.visits))
+
     @cached_property
     def retrieved(self) -> tuple[str, ...]:
-        """Return the files that any event has, in order of first sight."""
-        return tuple(dict.fromkeys(visit.file for visit in self.visits))
+        """Return the files that the agent saw and had not written itself, in order of first sight."""
+        return tuple(dict.fromkeys(visit.file for visit in self._retrievals))
 
     @cached_property
     def read(self) -> Mapping[str, int]:
@@ -69,9 +73,15 @@ class Trail:
 
     @property
     def first_gold(self) -> Event | None:
-        """Return the event that first has a gold file."""
+        """Return the event that first retrieves a gold file."""
         gold = {*self.gold}
-        return next((self.events[visit.event] for visit in self.visits if visit.file in gold), None)
+        return next((self.events[visit.event] for visit in self._retrievals if visit.file in gold), None)
+
+    @cached_property
+    def _retrievals(self) -> Sequence[Visit]:
+        own = OwnFiles()
+        categories = (self.events[visit.event]["tool_category"] for visit in self.visits)
+        return [v for v, category in zip(self.visits, categories, strict=True) if own.is_retrieval(v.file, category)]
 
     def _first(self, category: str) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -86,12 +96,13 @@ def trail_of(document: Mapping[str, Any]) -> Trail:
     truth, coverage, events = document["ground_truth"], document["coverage"], document["events"]
     gold = _distinct(truth["files"] if coverage["has_ground_truth"] else ())
     wanted = [*(truth.get("expected_edit_files") or ()), *(chunk["file"] for chunk in truth.get("chunks") or ())]
-    called = _known(wanted, gold)
+    called = match_names(wanted, [*gold.values()])
     others = _distinct(name for name in wanted if name not in called)
-    called = called | _known((name for name in wanted if name not in called), others)
-    seen = gold_of(document) if gold else {}
-    paths = dict.fromkeys(path for event in events for path in event["target_files"] if path not in seen)
-    seen = seen | _known(paths, others)
+    called = called | match_names((name for name in wanted if name not in called), [*others.values()])
+    paths = dict.fromkeys(path for event in events for path in event["target_files"])
+    stored = truth.get("matches")  # a document of version 1.0 has none
+    seen = match_names(paths, [*gold.values()]) if stored is None or not gold else _renamed(stored, gold)
+    seen = seen | match_names((path for path in paths if path not in seen), [*others.values()])
     spelt: dict[str, str] = {}
     return Trail(
         gold=tuple(gold.values()),
@@ -107,22 +118,19 @@ def trail_of(document: Mapping[str, Any]) -> Trail:
     )
 
 
-def named_file(name: str) -> File:
-    """Return the file that a document means by `path` or `repo::path`."""
-    return gold_file(GoldFile(name))
-
-
 def _distinct(names: Iterable[str]) -> dict[File, str]:
     """Return files with their names; of two names that mean the same file, the first."""
-    found: dict[File, str] = {}
+    distinct: dict[File, str] = {}
     for name in names:
-        file = named_file(name)
-        found.setdefault(File(file.path.lower(), file.repo and short(file.repo)), name)
-    return found
+        distinct.setdefault(_identity(name), name)
+    return distinct
 
 
-def _known(names: Iterable[str], known: Mapping[File, str]) -> dict[str, str]:
-    """Return what those names are called that mean a known file."""
-    files = {name: named_file(name) for name in names}
-    found, called = matches(files.values(), list(known)), list(known.values())
-    return {name: called[found[file]] for name, file in files.items() if file in found}
+def _renamed(stored: Mapping[str, str], gold: Mapping[File, str]) -> dict[str, str]:
+    """Return the matches of a document, each gold file under the first of its names."""
+    return {path: gold[_identity(name)] for path, name in stored.items() if _identity(name) in gold}
+
+
+def _identity(name: str) -> File:
+    file = named_file(name)
+    return File(file.path.lower(), file.repo and short(file.repo))

@@ -1,18 +1,22 @@
 """Where tasks are defined: the folders of definitions, found by a task's name however a run spells it.
 
-It knows nothing of what a definition holds.
+A task is named by its folder and by the id in its `task.toml`. It knows nothing of what else a definition holds.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.agents.runs.records import Unusable, text_at, text_within
 from runner.agents.runs.walk import walked
 
 _MARKS = {"task.toml", "task.yaml", "instruction.md", "ground_truth.json", "ground_truth_agent.json"}
+_MANIFEST = "task.toml"
+_IDS = (("task", "id"), ("task", "task_id"), ("metadata", "id"), ("metadata", "task_id"), ("id",), ("task_id",))
 _PARTS = ("tests", "solution", "environment")
 _MOST_WORDS = 32  # of a name: a longer one is no task's
 _SEPARATORS = re.compile(r"[_-]+")
@@ -26,7 +30,7 @@ _TRIAL_SUFFIX = re.compile(r"__[A-Za-z0-9]{5,12}$")
 
 @dataclass(frozen=True)
 class Tasks:
-    """The folders of task definitions by name; a name is the same with hyphens or underscores, in either case."""
+    """The folders of task definitions by their names and ids; hyphens or underscores, and case, make no difference."""
 
     folders: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
@@ -47,13 +51,29 @@ class Tasks:
 
 def tasks_in(roots: Iterable[Path]) -> Tasks:
     """Find the definitions of tasks below folders: a folder with a task's files, its tests or its solution."""
-    found: dict[str, list[Path]] = {}
+    by_name: dict[str, list[Path]] = {}
+    by_id: dict[str, list[Path]] = {}
     for root in roots:
         for place in walked(root, inside=lambda name: name not in _PARTS):
             if place.files & _MARKS or any(part in place.folders for part in _PARTS):
-                folders = found.setdefault(_key(place.path.name), [])
-                folders += [place.path] if place.path not in folders else []
-    return Tasks({name: tuple(folders) for name, folders in found.items()})
+                _add(by_name, place.path.name, place.path)
+                for name in _ids(place.path / _MANIFEST) if _MANIFEST in place.files else ():
+                    _add(by_id, name, place.path)
+    return Tasks({name: tuple(folders) for name, folders in {**by_id, **by_name}.items()})
+
+
+def _add(names: dict[str, list[Path]], name: str, folder: Path) -> None:
+    folders = names.setdefault(_key(name), [])
+    folders += [folder] if folder not in folders else []
+
+
+def _ids(manifest: Path) -> Sequence[str]:
+    """Return the ids that a task's manifest gives it, none where that is damaged."""
+    try:
+        content = tomllib.loads(text_at(manifest) or "")
+    except (Unusable, tomllib.TOMLDecodeError, RecursionError):
+        return ()
+    return tuple(dict.fromkeys(name for place in _IDS if (name := text_within(content, *place))))
 
 
 def plain_name(name: str) -> str:

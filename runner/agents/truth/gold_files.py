@@ -18,7 +18,7 @@ _PATH_FIELDS = ("path", "file", "file_path", "canonical_path")
 
 FIELDS: Sequence[Sequence[str]] = (
     ("files",),
-    ("required_files", "sufficient_files"),
+    ("required_files",),
     ("file_references",),
     ("buggy_files",),
     ("entries", "steps"),
@@ -28,9 +28,21 @@ FIELDS: Sequence[Sequence[str]] = (
 )
 """The fields that name the gold, the surest first: the files are those of the first line that has any."""
 
+SUFFICIENT = "sufficient_files"
+"""The field with files of which any one is enough: alternatives, so that none of them is required."""
+
 _OF_FILES = re.compile(r"(?:^|_)files?(?:_|$)")
-_NOT_GOLD = ("context_files", "scoring_evidence", "repos")
-"""What the agent was given, what a grader looks for, and where repositories are cloned to."""
+_NOT_GOLD = ("context_files", "scoring_evidence", "repos", "repositories", SUFFICIENT)
+"""What the agent was given, what a grader looks for, where repositories are cloned to, and alternatives."""
+
+_FILE_NAME = re.compile(r"^[\w@./-](?:.*/)?[^/]*\.\w+$")
+_LEFT_ALONE = re.compile(
+    r"(?:^|_)(?:not|non|no|never|live|alive|unrelated|unaffected|irrelevant|untouched|unchanged|safe|valid|false_positives?"
+    r"|distractors?|decoys?|traps?|red_herrings?|exclu(?:de|des|ded|sions?)|ignored?|avoid|forbidden|keep|preserved?"
+    r"|outputs?|deliverables?)(?:_|$)",
+    re.I,
+)
+"""Words in the name of a field that lists what the agent must leave alone, or is asked to write."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +88,50 @@ def files_in(value: object) -> Found:
 
 
 def named_files(record: object) -> Found:
-    """Return the files of a ground truth in JSON: a list, or an object with one of the `FIELDS`."""
+    """Return the files of a ground truth in JSON: a list, or an object with one of the `FIELDS`.
+
+    Without any of these, they are the files of the records in its lists, whatever those are called, such as
+    `dead_code[].file`; lists of what must be left alone do not count.
+    """
     if isinstance(record, list):
         return files_in(record)
     for fields in FIELDS:
         found = files_in([within(record, name) for name in fields if within(record, name) is not None])
         if found.files:
             return found
-    return Found()
+    return Found(files_in([*_records_with_files(record)]).files)
+
+
+def sufficient_files(record: object) -> Found:
+    """Return the files of which any one is enough, as a ground truth in JSON lists them."""
+    return files_in(within(record, SUFFICIENT) or [])
+
+
+def _records_with_files(value: object, depth: int = 0) -> Iterator[object]:
+    """Yield the records with the path of a file that stand in lists at any place of a ground truth."""
+    if depth > _DEEPEST_LIST:
+        return
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            if isinstance(below, (list, Mapping)) and name not in _NOT_GOLD and not _LEFT_ALONE.search(name):
+                yield from _records_with_files(below, depth + 1)
+    elif isinstance(value, list):
+        for entry in value:
+            if isinstance(entry, Mapping) and _names_a_file(entry):
+                yield entry
+            elif isinstance(entry, (list, Mapping)):
+                yield from _records_with_files(entry, depth + 1)
+
+
+def _names_a_file(record: Mapping[str, object]) -> bool:
+    """Return whether a record has the path of a file: `path` alone may also be a folder, or a place in a document."""
+    path = _path_of(record)
+    is_sure = any(isinstance(record.get(field), str) for field in _PATH_FIELDS if field != "path")
+    return path is not None and (is_sure or _FILE_NAME.search(path) is not None)
 
 
 def told_files(record: object) -> Found:
-    """Return the files of an answer in JSON that has none of the `FIELDS`.
+    """Return the files of an answer in JSON that has none of the `FIELDS` nor a list of records with files.
 
     They are in fields whose names speak of files, at the top or in the answer itself, or in the answer's prose.
     """
@@ -99,7 +143,7 @@ def told_files(record: object) -> Found:
 
 def _speaking_of_files(record: object) -> Iterator[object]:
     for name, value in record.items() if isinstance(record, Mapping) else ():
-        if name in _NOT_GOLD:
+        if name in _NOT_GOLD or _LEFT_ALONE.search(name):
             continue
         is_entry = any(isinstance(within(value, field), str) for field in _PATH_FIELDS)
         if is_entry or (_OF_FILES.search(name) and isinstance(value, (str, list, dict))):

@@ -23,9 +23,11 @@ from runner.agents.truth.gold_files import (
     named_files,
     patched_files,
     paths_in,
+    sufficient_files,
     symbols_in,
     told_files,
 )
+from runner.agents.truth.output_files import is_output, output_files
 
 __all__ = ["Confidence", "GoldChunk", "GoldFile", "GoldSymbol", "GroundTruth", "ground_truth_in"]
 
@@ -51,11 +53,15 @@ class GroundTruth:
 
 @dataclass(frozen=True)
 class _Source:
-    """One file of a definition as a source of gold files: how it is read, and how far that is to be trusted."""
+    """One file of a definition as a source of gold files: how it is read, and how far that is to be trusted.
+
+    From a source that only mentions files, those that the task asks the agent to write are left out.
+    """
 
     name: str
     confidence: Confidence
     read: Callable[[Any], Found]
+    only_mentions: bool = False
 
 
 def _oracle_files(record: object) -> Found:
@@ -84,10 +90,10 @@ _SOURCES: Sequence[_Source] = (
     _Source("expected_defects.json", "high", _defective_files),
     _Source("expected_changes.json", "high", named_files),
     *(_Source(name, "high", patched_files) for name in _PATCHES),
-    _Source("ground_truth.json", "medium", told_files),
+    _Source("ground_truth.json", "medium", told_files, only_mentions=True),
     _Source("solve.sh", "medium", patched_files),
-    _Source("test.sh", "medium", _mentioned_files),
-    _Source("instruction.md", "low", _mentioned_files),
+    _Source("test.sh", "medium", _mentioned_files, only_mentions=True),
+    _Source("instruction.md", "low", _mentioned_files, only_mentions=True),
 )
 """Where gold files come from, the surest first. What yields none leaves it to the next."""
 
@@ -112,11 +118,11 @@ class _Definition:
     problems: Sequence[str]
 
 
-def ground_truth_in(folders: Path | Sequence[Path]) -> GroundTruth:
+def ground_truth_in(folders: Path | Sequence[Path], sufficient: bool = False) -> GroundTruth:
     """Return what the definition of a task names; of several folders, the surest source in the first that has it.
 
-    Never raises for what the folders hold: a file that is damaged is named among the problems, and the next source
-    is asked.
+    With `sufficient`, the `sufficient_files` of a ground truth are required as its other files are. Never raises for
+    what the folders hold: a file that is damaged is named among the problems, and the next source is tried.
     """
     definitions = [_read(folder) for folder in ([folders] if isinstance(folders, Path) else folders)]
     problems = [problem for definition in definitions for problem in definition.problems]
@@ -127,7 +133,12 @@ def ground_truth_in(folders: Path | Sequence[Path]) -> GroundTruth:
     for definition, candidate in [(definition, candidate) for candidate in _SOURCES for definition in definitions]:
         if candidate.name not in definition.contents:
             continue
-        place, found = definition.places[candidate.name], candidate.read(definition.contents[candidate.name])
+        place, content = definition.places[candidate.name], definition.contents[candidate.name]
+        found = candidate.read(content)
+        if sufficient and candidate.read is named_files:
+            found = _joined(found, sufficient_files(content))
+        if candidate.only_mentions and found.files:
+            found = _without_outputs(found, definitions)
         if found.unusable:
             problems.append(f"{place}: {found.unusable} entries name no usable path")
         if found.files:
@@ -144,6 +155,17 @@ def ground_truth_in(folders: Path | Sequence[Path]) -> GroundTruth:
         confidence=confidence,
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _joined(one: Found, other: Found) -> Found:
+    return Found(tuple(dict.fromkeys((*one.files, *other.files))), one.unusable + other.unusable)
+
+
+def _without_outputs(found: Found, definitions: Sequence[_Definition]) -> Found:
+    """Return files without those that the task asks the agent to write."""
+    prose = [definition.contents.get(name) for definition in definitions for name in ("instruction.md", "test.sh")]
+    outputs = {path for text in prose if text for path in output_files(text)}
+    return Found(tuple(file for file in found.files if not is_output(file.path, outputs)), found.unusable)
 
 
 def _read(folder: Path) -> _Definition:

@@ -86,6 +86,21 @@ def gold_file(file: GoldFile) -> File:
     return in_repository(File(path, repo)) if separator and repo else in_repository(File(file.path, file.repo))
 
 
+def named_file(name: str) -> File:
+    """Return the file that a document means by `path` or `repo::path`."""
+    return gold_file(GoldFile(name))
+
+
+def match_names(names: Iterable[str], known: Sequence[str]) -> dict[str, str]:
+    """Return which known file each name means, both as a document names them; names of other files are left out.
+
+    This is the only place where paths are matched with gold files; see `matches` for when two are the same.
+    """
+    files = {name: named_file(name) for name in names}
+    positions = matches(files.values(), [named_file(name) for name in known])
+    return {name: known[positions[file]] for name, file in files.items() if file in positions}
+
+
 def matches(seen: Iterable[File], gold: Sequence[File]) -> Mapping[File, int]:
     """Return which gold file each file that was seen is, by its position; the others are left out.
 

@@ -76,9 +76,9 @@ def timeline(name: str, document: Mapping[str, Any]) -> Timeline:
     marks = _marks(trail, last)
     gold = {*trail.gold}
     used = {*trail.read, *trail.written}
-    own = {*sorted(trail.retrieved, key=lambda file: (file not in gold, file not in used))[:MOST_ROWS]}
-    others = [file for file in trail.retrieved if file not in own]
-    rows = [Row(shortened(file), file, file in gold, marks[file]) for file in trail.retrieved if file in own]
+    own = {*sorted(trail.visited, key=lambda file: (file not in gold, file not in used))[:MOST_ROWS]}
+    others = [file for file in trail.visited if file not in own]
+    rows = [Row(shortened(file), file, file in gold, marks[file]) for file in trail.visited if file in own]
     if others:
         merged = _merged(mark for file in others for mark in marks[file])
         rows.append(Row(f"{len(others):,} other files", _listed(others), False, merged))

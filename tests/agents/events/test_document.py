@@ -16,7 +16,6 @@ from runner.agents.events.document import (
     Document,
     check,
     events,
-    gold_of,
     lazy_events,
     load_events,
     written,
@@ -76,6 +75,17 @@ def test_a_document_has_the_steps_with_their_files_and_what_of_them_is_gold() ->
     }
 
 
+def test_what_the_agent_wrote_itself_does_not_count_as_gold_that_was_hit() -> None:
+    found = document(
+        call("Write", "ok", file_path="out/report.md"),
+        call("Read", "1\tx", file_path="out/report.md"),
+        call("Read", "1\tx", file_path="src/a.py"),
+        gold=["out/report.md", "src/a.py"],
+    )
+    assert found["ground_truth"]["matches"] == {"out/report.md": "out/report.md", "src/a.py": "src/a.py"}
+    assert (found["summary"]["ground_truth_files_hit"], found["summary"]["first_ground_truth_hit_step"]) == (1, 2)
+
+
 def test_the_same_file_has_one_name_however_it_was_seen() -> None:
     found = document(
         call("Bash", "x", command="cat /workspace/kafka--07/core/A.java"),
@@ -129,6 +139,7 @@ def test_all_of_the_ground_truth_is_there_under_the_names_of_its_files() -> None
     found = events(trace(), truth, RUN, WHEN)
     assert found["ground_truth"] == {
         "files": ["kafka::core/A.java"],
+        "matches": {},
         "symbols": [{"file": "core/A.java", "symbol": "A", "repo": None}],
         "chunks": [
             {"file": "kafka::core/A.java", "line_start": start, "line_end": end, "annotation": None}
@@ -234,7 +245,7 @@ def test_any_trace_gives_the_same_valid_document_twice(
 ) -> None:
     first = events(trace(*calls, losses=losses), truth, RUN, WHEN)
     assert json.dumps(first) == json.dumps(events(trace(*calls, losses=losses), truth, RUN, WHEN))
-    found = gold_of(first)
+    found = first["ground_truth"]["matches"]
     for event in first["events"]:
         gold = list(dict.fromkeys(found[name] for name in event["target_files"] if name in found))
         assert event["matched_ground_truth_files"] == gold
@@ -244,7 +255,13 @@ def test_any_trace_gives_the_same_valid_document_twice(
 @pytest.mark.parametrize(
     ("trial", "task", "gold", "by_arguments", "seen"),
     [
-        ("000624051b19", "csb_sdlc_test/envoy-code-review-001", 4, 4, 4),  # 3 in calls that are whole, 1 in a cut one
+        (
+            "000624051b19",
+            "csb_sdlc_test/envoy-code-review-001",
+            4,
+            3,
+            4,
+        ),  # of the fourth, arguments only say that it is written
         ("002a72814c6d", "csb_org_migration/ccx-migration-114", 11, 2, 10),
         ("0a5898e7708f", "csb_org_compliance/ccx-compliance-190", 11, 10, 11),
         ("04fc056c642f", "csb_sdlc_test/aspnetcore-code-review-001", 2, 2, 2),

@@ -47,6 +47,11 @@ def test_files_are_ranked_by_first_sight_and_measured_as_any_ranking() -> None:
     assert (found["n_retrieved"], found["n_ground_truth"], found["n_overlap"]) == (3, 3, 2)
 
 
+def test_a_run_that_only_writes_its_report_has_a_recall_of_0() -> None:
+    found = stage("file_level_metrics", write("reports/out.md"), read("reports/out.md"), gold=("reports/out.md",))
+    assert (found["file_recall"], found["n_retrieved"], found["first_gt_hit_step"]) == (0, 0, None)
+
+
 def test_the_time_to_the_first_relevant_file_is_that_of_the_event_that_first_has_one() -> None:
     found = stage(
         "file_level_metrics",

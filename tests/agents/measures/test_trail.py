@@ -45,7 +45,26 @@ def test_edits_and_chunks_are_the_gold_files_that_they_mean_or_files_of_their_ow
     )
     assert trail.edits == ("app::src/a.py", "lib/New.py")
     assert trail.chunks == ("app::src/a.py", "lib/New.py", "app::src/a.py")
-    assert trail.retrieved == ("lib/New.py", "app::src/a.py")
+    assert trail.visited == ("lib/New.py", "app::src/a.py")
+
+
+def test_what_the_agent_wrote_before_it_saw_it_is_not_retrieved() -> None:
+    trail = trail_of(
+        document(
+            [search("b.py"), write("a.py", "b.py", "report.md"), search("A.py", "report.md"), read("c.py")],
+            ["a.py", "c.py"],
+        )
+    )
+    assert trail.retrieved == ("b.py", "c.py")
+    assert trail.first_gold == trail.events[3]
+    assert trail.visited == ("b.py", "a.py", "report.md", "c.py")
+
+
+def test_files_are_the_gold_that_the_document_says_they_are() -> None:
+    made = document([read("k/core/A.java")], ["kafka::core/A.java"])
+    assert trail_of(made).retrieved == ("kafka::core/A.java",)
+    made["ground_truth"]["matches"] = {}
+    assert trail_of(made).retrieved == ("k/core/A.java",)
 
 
 def test_without_ground_truth_nothing_is_gold() -> None:
@@ -58,7 +77,8 @@ def test_any_document_has_a_trail_of_the_files_that_it_names(made: dict[str, Any
     check(made)
     trail = trail_of(made)
     assert len(trail.visits) == sum(len(event["target_files"]) for event in made["events"])
-    assert {*trail.read, *trail.written} <= {*trail.retrieved}
-    assert len({name.lower() for name in trail.retrieved}) == len(trail.retrieved)
+    assert {*trail.read, *trail.written, *trail.retrieved} <= {*trail.visited}
+    assert len({name.lower() for name in trail.visited}) == len(trail.visited)
     hits = {name for event in made["events"] for name in event["matched_ground_truth_files"]}
-    assert hits <= {*trail.retrieved}
+    assert hits <= {*trail.visited}
+    assert {*trail.visited} - {*trail.retrieved} <= {*trail.written}

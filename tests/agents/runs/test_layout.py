@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -323,6 +324,33 @@ def test_a_task_is_found_by_any_spelling_of_its_name(tmp_path: Path) -> None:
     assert not tasks.of("dep-0012")
     assert not tasks.of("rewrite_core_loop")
     assert not tasks.of("_" * 100_000)
+
+
+def test_a_task_is_found_by_the_id_in_its_manifest(tmp_path: Path) -> None:
+    manifests = {
+        "inv-002": '[task]\nid = "inv-watch-delete"\n',
+        "inv-003": '[metadata]\ntask_id = "inv_vxlan"\n',
+        "inv-004": 'id = "inv-002"\n',
+        "inv-005": "[task\n",
+    }
+    for name, content in manifests.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "task.toml").write_text(content)
+    tasks = tasks_in([tmp_path])
+    assert tasks.of("mcp_inv-watch-delete_Ab12Cd") == (tmp_path / "inv-002",)
+    assert tasks.of("inv-vxlan") == (tmp_path / "inv-003",)
+    assert tasks.of("inv-002") == (tmp_path / "inv-002",)  # a folder's own name comes first
+    assert tasks.of("inv-005") == (tmp_path / "inv-005",)
+
+
+def test_real_tasks_are_found_by_their_ids(real_traces: Path) -> None:
+    tasks = tasks_in([real_traces / "tasks"])
+    manifests = sorted((real_traces / "tasks").rglob("task.toml"))
+    ids = {file.parent: tomllib.loads(file.read_text()).get("task", {}).get("id") for file in manifests}
+    named = {folder: name for folder, name in ids.items() if name}
+    assert (len(manifests), len(named)) == (29, 19)
+    assert sum(folder.name != name for folder, name in named.items()) == 14
+    assert all(folder in tasks.of(name) for folder, name in named.items())
 
 
 def test_a_task_that_several_suites_have_is_that_of_the_runs_suite(tmp_path: Path) -> None:

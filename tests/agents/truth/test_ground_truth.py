@@ -60,7 +60,23 @@ def paths(files: Sequence[GoldFile] | None) -> list[str] | None:
         ({"entries": [{"file": "a.py", "line": 3}, {"file": "a.py"}]}, [GoldFile("a.py")]),
         (
             {"required_files": [{"path": "a.go", "repo": "x", "confidence": 0.9}], "sufficient_files": ["b.go"]},
-            [GoldFile("a.go", "x"), GoldFile("b.go")],
+            [GoldFile("a.go", "x")],
+        ),
+        (
+            {"dead_code": [{"file": "src/a.go", "symbol": "f"}, {"file": "Makefile"}], "live_code": [{"file": "b.go"}]},
+            [GoldFile("src/a.go"), GoldFile("Makefile")],
+        ),
+        (
+            {"report": {"drift_points": [{"path": "a.go", "repo": "r"}]}, "not_drift": [{"path": "b.go"}]},
+            [GoldFile("a.go", "r")],
+        ),
+        (
+            {"services": [{"name": "x", "calls": [{"file_path": "a.go"}]}], "false_positive_traps": [{"file": "b.go"}]},
+            [GoldFile("a.go")],
+        ),
+        (
+            {"leaks": [{"file": "a.go"}], "repos": [{"path": "x/b.v2"}], "sufficient_files": [{"path": "c.go"}]},
+            [GoldFile("a.go")],
         ),
         ({"canonical_path": "a.go", "function": "f"}, [GoldFile("a.go")]),
         ({"fix_files": ["a.go"], "producer_changed_files": ["b.go"]}, [GoldFile("a.go")]),
@@ -92,6 +108,37 @@ def test_an_answer_whose_fields_only_speak_of_files_is_trusted_less(
     truth = ground_truth_in(task(tmp_path, {"ground_truth.json": record}))
     assert list(truth.files) == expected
     assert (truth.source, truth.confidence) == ("ground_truth.json", "medium")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"live_code": [{"file": "src/b.go"}]},
+        {"not_affected": {"services": [{"path": "src/b.go"}]}},
+        {"checks": [{"path": "$.findings"}, {"path": "/workspace/kafka"}, {"path": "src"}]},
+        {"output_file": "/workspace/out/b.json", "deliverables": [{"path": "out/c.json"}]},
+        {"sufficient_files": ["src/b.go"]},
+    ],
+)
+def test_what_is_to_be_left_alone_or_written_and_folders_are_not_gold(tmp_path: Path, record: object) -> None:
+    truth = ground_truth_in(task(tmp_path, {"tests/ground_truth.json": record, "instruction.md": "See `src/a.go`."}))
+    assert (paths(truth.files), truth.confidence) == (["src/a.go"], "low")
+
+
+def test_files_of_which_any_one_is_enough_are_required_only_on_request(tmp_path: Path) -> None:
+    record = {"required_files": ["a.go", "b.go"], "sufficient_files": ["b.go", {"path": "c.go", "repo": "x"}]}
+    folder = task(tmp_path, {"ground_truth.json": record})
+    assert paths(ground_truth_in(folder).files) == ["a.go", "b.go"]
+    assert paths(ground_truth_in(folder, sufficient=True).files) == ["a.go", "b.go", "c.go"]
+
+
+def test_what_a_task_asks_to_write_is_not_gold_where_prose_names_it(tmp_path: Path) -> None:
+    instruction = "Read `src/a.c`. Write your findings to `/workspace/reports/out.json`."
+    files = {"instruction.md": instruction, "tests/test.sh": "cat reports/out.json\n"}
+    truth = ground_truth_in(task(tmp_path, dict(files)))
+    assert (paths(truth.files), truth.source) == (["src/a.c"], "instruction.md")
+    (tmp_path / "instruction.md").write_text("Write your findings to `reports/out.json`.")
+    assert not ground_truth_in(tmp_path).files
 
 
 def test_defects_may_be_a_field_and_not_the_name_of_a_repository(tmp_path: Path) -> None:
@@ -349,7 +396,7 @@ GOLD: Sequence[tuple[str, int, str | None]] = [
     ("c_api_graphql_expert_079_architectural_understanding_expert_01", 5, "medium"),
     ("c_api_graphql_expert_079_cross_file_refactoring_expert_01", 14, "medium"),
     ("c_api_microservice_expert_080_architectural_understanding_expert_01", 5, "low"),
-    ("c_api_microservice_expert_080_cross_file_refactoring_expert_01", 5, "medium"),
+    ("c_api_microservice_expert_080_cross_file_refactoring_expert_01", 3, "medium"),
     ("c_blockchain_nft_expert_071_bug_investigation_expert_01", 4, "medium"),
     ("csharp_data_warehouse_expert_012_bug_investigation_expert_01", 1, "medium"),
     ("instance_ansible-ansible-0ea40e09", 3, "medium"),
@@ -366,19 +413,59 @@ GOLD: Sequence[tuple[str, int, str | None]] = [
     ("instance_qutebrowser-qutebrowser-52708364", 4, "medium"),
     ("instance_tutao-tutanota-d1aa0ece", 6, "medium"),
 ]
-"""How many gold files a real task has, counted by reading its definition, and how far they are to be trusted."""
+"""How many gold files a real task has with those of which any one is enough, counted by reading its definition, and
+how far they are to be trusted."""
+
+REQUIRED = {
+    "api-contract-dual-envoy-istio-001": 2,
+    "api-contract-dual-fastapi-001": 2,
+    "api-contract-dual-hyper-reqwest-001": 2,
+    "api-contract-dual-jackson-spring-001": 2,
+    "api-contract-dual-sqlalchemy-alembic-001": 2,
+    "api-contract-tri-envoy-001": 3,
+    "api-contract-tri-protobuf-001": 3,
+    "dep-graph-dual-cryptography-paramiko-001": 2,
+    "dep-graph-dual-junit-mockito-001": 2,
+    "dep-graph-dual-spring-hibernate-001": 2,
+    "dep-graph-dual-tokio-hyper-001": 2,
+    "dep-graph-tri-boto3-urllib3-requests-001": 3,
+    "dep-graph-tri-prometheus-alertmanager-grafana-001": 3,
+    "dep-graph-tri-tokio-hyper-tonic-001": 3,
+    "dep-traversal-tri-boto3-001": 3,
+    "dep-traversal-tri-jackson-001": 3,
+    "dep-traversal-tri-openssl-001": 3,
+    "ansible-galaxy-tar-regression-prove-001": 2,
+    "ccx-incident-032": 5,
+    "incident-investigation-dual-cockroach-001": 4,
+    "incident-investigation-dual-cortex-001": 4,
+    "incident-investigation-dual-flux-001": 3,
+    "incident-investigation-dual-istio-001": 2,
+    "incident-investigation-dual-kafka-001": 2,
+    "incident-investigation-dual-loki-001": 4,
+    "incident-investigation-dual-nats-001": 4,
+    "incident-investigation-dual-nerdctl-001": 4,
+    "incident-investigation-dual-nomad-001": 4,
+    "incident-investigation-dual-prometheus-001": 2,
+    "incident-investigation-dual-tempo-001": 4,
+    "incident-investigation-dual-tikv-001": 4,
+    "incident-investigation-dual-vault-001": 4,
+    "incident-investigation-tri-containerd-001": 3,
+}
+"""How many of them are required, where that is not all."""
 
 
-def test_real_tasks_have_the_gold_files_that_were_counted_by_hand(real_traces: Path) -> None:
+@pytest.mark.parametrize("sufficient", [True, False])
+def test_real_tasks_have_the_gold_files_that_were_counted_by_hand(real_traces: Path, sufficient: bool) -> None:
     folders = [path for part in ("ground_truth", "tasks") for path in (real_traces / part).rglob("*") if path.is_dir()]
     counted = {}
     for name, *_ in GOLD:
         is_cut_short = name.startswith("instance_")
         truth = ground_truth_in(
-            [path for path in folders if path.name == name or (is_cut_short and path.name.startswith(name))]
+            [path for path in folders if path.name == name or (is_cut_short and path.name.startswith(name))], sufficient
         )
         counted[name] = (len(truth.files), truth.confidence)
-    assert counted == {name: (count, confidence) for name, count, confidence in GOLD}
+    required = {} if sufficient else REQUIRED
+    assert counted == {name: (required.get(name, count), confidence) for name, count, confidence in GOLD}
 
 
 def test_the_files_to_edit_of_real_patches_are_their_gold_files(real_traces: Path) -> None:
