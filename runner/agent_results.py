@@ -16,8 +16,8 @@ import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.agents.measures.figures import OUTCOMES, PROBES, Floats, columns
-from runner.agents.measures.matched import Trial, latest, trial
+from runner.agents.measures.figures import OUTCOMES, PROBES, FigureNames, Floats, columns
+from runner.agents.measures.matched import LOW, Trial, latest, trial
 from runner.agents.measures.rankings import ranked
 from runner.agents.measures.stages import NO_GROUND_TRUTH, Artifact
 from runner.agents.measures.summary import described
@@ -55,7 +55,8 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     other figures (utilisation, errors, reward, cost) are diagnostics, in the mean, and so is how many artifacts were
     left out. Raises `ResultError` where no task has ground truth.
     """
-    trials = [_task(each) for each in artifacts]
+    names = FigureNames(settings.k_values)
+    trials = [_task(each, names) for each in artifacts]
     by_task = {task: trials[place] for task, place in latest([each.trial for each in trials]).items()}
     tasks = [task for task in sorted(by_task) if by_task[task].has_gold]
     if not tasks:
@@ -64,7 +65,8 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     gold = [each.gold for each in kept]
     errors = {place: each.error for place, each in enumerate(kept) if each.error}
     files = ranked([each.found for each in kept], gold, settings.depth, errors)
-    found = columns(each.trial.figures for each in kept)
+    found = columns((each.trial.figures for each in kept), names)
+    sure = columns((each.trial.figures for each in kept if each.trial.confidence != LOW), names)
     config = _config(name, kept, settings, dataset)
     types = [each.suite for each in kept]
     rows = [orjson.dumps(row).decode() for row in zip(tasks, types, gold, strict=True)]
@@ -88,20 +90,23 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
             judgments=len(files.grader.judgments),
         ),
     )
-    left_out = {
+    left_out: dict[str, float] = {
         "agent/superseded": len(trials) - len(by_task),
         "agent/no_ground_truth": len(by_task) - len(tasks),
     }
+    if low := sum(each.trial.confidence == LOW for each in kept):
+        left_out["agent/low_confidence"] = low
+        left_out |= {f"{key}_without_low_confidence": mean for key, mean in _means(sure, ("file_recall",)).items()}
     return replace(
         result, timings=_timings(found["seconds"]), diagnostics={**_means(found), **left_out}, environment=environment()
     )
 
 
-def _task(artifact: Artifact) -> _Task:
+def _task(artifact: Artifact, names: FigureNames) -> _Task:
     metrics, coverage = artifact["file_level_metrics"], artifact["coverage"]
     why = f"{metrics['reason']}: {coverage.get('degraded_reason') or 'no trace'}"
     return _Task(
-        trial=trial(artifact),
+        trial=trial(artifact, names),
         suite=artifact["provenance"]["benchmark"],
         has_gold=metrics["reason"] != NO_GROUND_TRUTH,
         gold=[*map(sys.intern, sorted(artifact["ground_truth_files"]))],
@@ -121,9 +126,9 @@ def _config(name: str, kept: Sequence[_Task], settings: MetricSettings, dataset:
     }
 
 
-def _means(found: Mapping[str, Floats]) -> dict[str, float]:
+def _means(found: Mapping[str, Floats], names: Sequence[str] = DIAGNOSTICS) -> dict[str, float]:
     """Return the mean of each diagnostic over the tasks that have it."""
-    means = {name: described(found[name][~np.isnan(found[name])])["mean"] for name in DIAGNOSTICS}
+    means = {name: described(found[name][~np.isnan(found[name])])["mean"] for name in names}
     return {f"agent/{name}": mean for name, mean in means.items() if mean is not None}
 
 

@@ -33,6 +33,7 @@ from runner.agents.trace import Look, ToolCall, Trace
 from runner.agents.truth.ground_truth import GroundTruth, ground_truth_in
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
+from runner.metrics.settings import MetricSettings
 
 EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
 """How the files end that are written of a run."""
@@ -45,7 +46,7 @@ _TASKS_KEPT = 64  # gold of tasks, of which many runs there may be
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Reading:
-    """How traces and tasks are read.
+    """How traces and tasks are read, and at which cutoffs rankings are measured.
 
     `tools` is a YAML file with tools of the user's own. `shell` says whether the files of shell commands count, and
     `sufficient_files` whether gold files of which any one is enough are all required.
@@ -54,12 +55,13 @@ class Reading:
     tools: str | None = None
     shell: bool = True
     sufficient_files: bool = False
+    k_values: tuple[int, ...] = MetricSettings.k_values
 
     @property
     def identity(self) -> str:
         """Return a hash of what decides the events of a trace besides its files: settings, tools, code."""
         own = [] if self.tools is None else [Path(self.tools).read_text(encoding="utf-8")]
-        return fingerprint(_code(), str(self.shell), str(self.sufficient_files), *own)
+        return fingerprint(_code(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Evaluation:
         document = events(
             trace, _gold(tuple(run.tasks), job.definition, self.reading.sufficient_files), run.provenance, when
         )
-        made = artifact(document, _outcome(run.folder, trace))
+        made = artifact(document, _outcome(run.folder, trace), self.reading.k_values)
         of_events, of_metrics = self.files(run.artifact)
         of_events.parent.mkdir(parents=True, exist_ok=True)
         with of_events.open("wb") as file:

@@ -50,7 +50,7 @@ def main(cfg: DictConfig) -> int:
     from runner.agents.evaluation import Reading
     from runner.agents.events.sightings import looking
     from runner.agents.runs.tasks import tasks_in
-    from runner.config.objects import ConfigError
+    from runner.config.objects import ConfigError, build
     from runner.config.values import resolved
 
     config = resolved(cfg)
@@ -60,12 +60,13 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"path, file: {said}; say path=FOLDER for a folder of runs, or file=FILE for one trace")
     if wanted.tasks is not None and not Path(wanted.tasks).is_dir():
         raise ConfigError(f"tasks={wanted.tasks}: is not a folder; name the one that task definitions are in")
-    reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files)
+    metrics: MetricSettings = build(config["metrics"], "metrics")
+    reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files, metrics.k_values)
     looking(reading.tools, reading.shell)  # a mistake in the tools is found before any work
     tasks = tasks_in([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
         return _print(Path(wanted.file), reading, tasks)
-    return _evaluate(config, wanted, reading, tasks)
+    return _evaluate(config, wanted, reading, tasks, metrics)
 
 
 def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
@@ -79,7 +80,9 @@ def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
     return 0
 
 
-def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks) -> int:
+def _evaluate(
+    config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks, metrics: MetricSettings
+) -> int:
     from runner.agents.evaluation import Evaluation
     from runner.agents.events.document import load_events
     from runner.agents.kept import keeping
@@ -87,10 +90,15 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
     from runner.reports import console
     from runner.reports.traces.comparisons import verdicts
     from runner.reports.traces.report import trace_report
-    from runner.reports.traces.tables import configurations_table, failures_table, heading, rewards_note
+    from runner.reports.traces.tables import (
+        confidence_note,
+        configurations_table,
+        failures_table,
+        heading,
+        rewards_note,
+    )
     from runner.tracking.background import BackgroundTracker
 
-    metrics: MetricSettings = build(config["metrics"], "metrics")
     if metrics.correction == "tukey":
         raise ConfigError("metrics.correction=tukey: is for all pairs of systems by one measure; take holm, bh or none")
     if not wanted.output:
@@ -122,7 +130,7 @@ def _evaluate(config: Mapping[str, Any], wanted: TraceSettings, reading: Reading
         for verdict in verdicts(report):
             console.paragraph(verdict)
         console.show_table(configurations_table(report))
-        if note := rewards_note(report):
+        for note in filter(None, (confidence_note(report), rewards_note(report))):
             console.paragraph(note)
         console.show_table(failures_table(report), "Failed")
         if tracker:

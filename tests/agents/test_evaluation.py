@@ -173,3 +173,15 @@ def test_every_real_run_is_evaluated_and_its_document_is_valid(real_traces: Path
         made = evaluation(job)
         load_events(evaluation.files(job.run.artifact)[0])
         assert made["coverage"]["trace_source"] is not None
+
+
+def test_other_cutoffs_and_alternatives_as_gold_are_other_work(tmp_path: Path) -> None:
+    write_task(tmp_path / "tasks", TASK)
+    truth = {"required_files": ["src/a.py"], "sufficient_files": ["src/b.py"]}
+    (tmp_path / "tasks" / "suite" / TASK / "tests" / "ground_truth.json").write_text(json.dumps(truth))
+    write_run(tmp_path, "mcp", TASK, trajectory("src/a.py"))
+    reading = Reading(k_values=(2,), sufficient_files=True)
+    usual, other = evaluated(tmp_path)[0]["file_level_metrics"], evaluated(tmp_path, reading)[0]["file_level_metrics"]
+    assert (usual["n_ground_truth"], usual["file_recall"]) == (1, 1)
+    assert (other["n_ground_truth"], other["file_recall"], other["precision"]) == (2, 0.5, {"2": 0.5})
+    assert the_job(tmp_path).inputs.fingerprint != the_job(tmp_path, reading).inputs.fingerprint

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from runner.agents.measures.figures import OUTCOMES, columns, row
+from runner.agents.measures.figures import OUTCOMES, FigureNames, columns, row
 from runner.agents.measures.stages import Artifact
 from runner.analysis.corrections import correct
 from runner.analysis.correlation import FEWEST, Correlation, spearman
 from runner.metrics.settings import MetricSettings
 
-MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency", "ndcg@10")
-"""The measures that outcomes are held against."""
+MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency")
+"""The measures that outcomes are held against, beside the headline nDCG."""
 
 CAVEAT = "Association only: that two figures go together does not make one the cause of the other."
 
@@ -30,11 +30,13 @@ def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dic
     `spearman_p` is of one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
     tasks, or with a figure that does not vary, is not computable. Raises `ValueError` for Tukey's correction.
     """
-    table = columns(map(row, artifacts))
-    values = {name: table[name] for name in (*MEASURES, *OUTCOMES)}
+    names = FigureNames(settings.k_values)
+    measures = (*MEASURES, *names.headline)
+    table = columns((row(each, names) for each in artifacts), names)
+    values = {name: table[name] for name in (*measures, *OUTCOMES)}
     order = np.lexsort(list(values.values()))  # so that the order given changes not even the last digit
     ordered = {name: column[order] for name, column in values.items()}
-    pairs = list(product(MEASURES, OUTCOMES))
+    pairs = list(product(measures, OUTCOMES))
     found = [spearman(ordered[measure], ordered[outcome], settings.confidence) for measure, outcome in pairs]
     known = {place: each.p_value for place, each in enumerate(found) if isinstance(each, Correlation)}
     corrected = correct(np.array([*known.values()]), settings.correction).tolist()

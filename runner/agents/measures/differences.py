@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runner.agents.long_json import Lazy
-from runner.agents.measures.figures import FIGURES, OUTCOMES, columns
-from runner.agents.measures.matched import Trial, match, trial
+from runner.agents.measures.figures import OUTCOMES, FigureNames, columns
+from runner.agents.measures.matched import LOW, Trial, match, trial
 from runner.agents.measures.stages import Artifact
 from runner.agents.measures.summary import described
 from runner.analysis.comparison import compare
@@ -31,21 +32,19 @@ FEWEST = 3
 PRIMARY = "file_recall"
 """The figure that decides which of two configurations retrieves better: the share of the gold that was found at all."""
 
-SECONDARY = (
-    *("mrr", "map_score", "ndcg@10", "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
-    *("util_read_overlap_with_relevant_files", "util_write_overlap_with_expected_edit_files"),
-    *OUTCOMES,
-)
-"""The figures whose differences are told beside, tested as one family."""
-
-COMPARED = (PRIMARY, *SECONDARY)
-_PLACES = [FIGURES.index(name) for name in COMPARED]
-_PAIRED = [f"{name}_{which}" for name in COMPARED for which in ("baseline", "other", "delta")]  # of all pairs, the keys
-
 STATISTICS = ("test", "correction", "confidence", "alpha", "resamples", "permutations", "seed")
 """The settings that say how sure a difference is."""
 
 CAVEAT = "A comparison of matched tasks: it does not say what caused a difference."
+
+
+def secondary(names: FigureNames) -> tuple[str, ...]:
+    """Return the figures whose differences are reported beside the primary one, tested as one family."""
+    return (
+        *("mrr", "map_score", *names.headline, "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
+        *("util_read_overlap_with_relevant_files", "util_write_overlap_with_expected_edit_files"),
+        *OUTCOMES,
+    )
 
 
 def comparisons(
@@ -61,8 +60,9 @@ def comparisons(
     """
     enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # even if corrected for all others
     settings = replace(settings, permutations=enough)
-    trials = [*map(trial, baseline)]
-    made = [_compared(trials, [*map(trial, other)], settings) for other in others]
+    names = FigureNames(settings.k_values)
+    trials = [trial(each, names) for each in baseline]
+    made = [_compared(trials, [trial(each, names) for each in other], settings) for other in others]
     told = [place for place, each in enumerate(made) if each.get("deltas", {}).get(PRIMARY, {}).get("computable")]
     p_values = np.array([made[place]["deltas"][PRIMARY]["p_value"] for place in told])
     for place, p in zip(told, correct(p_values, settings.correction).tolist(), strict=True):
@@ -73,7 +73,11 @@ def comparisons(
 def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: MetricSettings) -> dict[str, Any]:
     matched = match(baseline, other)
     n = len(matched.baseline)
-    before, after = (columns(each.figures for each in side) for side in (matched.baseline, matched.other))
+    names = FigureNames(settings.k_values)
+    before, after = (columns((each.figures for each in side), names) for side in (matched.baseline, matched.other))
+    is_low = np.array(
+        [LOW in (a.confidence, b.confidence) for a, b in zip(matched.baseline, matched.other, strict=True)]
+    )
     head = {
         "baseline_config": _config(baseline),
         "other_config": _config(other),
@@ -84,19 +88,31 @@ def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: Metri
         "n_other_only": len(matched.other_only),
         "n_unverified": matched.unverified,
         "n_superseded": matched.superseded,
+        "without_low_confidence": _without(is_low, before[PRIMARY], after[PRIMARY]) if is_low.any() else None,
         "excluded": {reason: list(tasks) for reason, tasks in matched.excluded.items()},
         "statistics": {name: getattr(settings, name) for name in STATISTICS},
         "interpretation": CAVEAT,
     }
     if n < FEWEST:
         return {"computable": False, "reason": _too_few(n), **head}
-    families = (_deltas(names, before, after, settings) for names in ((PRIMARY,), SECONDARY))
+    families = (_deltas(names, before, after, settings) for names in ((PRIMARY,), secondary(names)))
     return {
         "computable": True,
         "reason": None,
         **head,
         "deltas": {name: of for family in families for name, of in family.items()},
-        "per_task": _pairs(matched.baseline, matched.other),
+        "per_task": _pairs(matched.baseline, matched.other, names),
+    }
+
+
+def _without(left_out: NDArray[np.bool_], before: Floats, after: Floats) -> dict[str, Any]:
+    """Return the means of the primary figure over the pairs that are not left out."""
+    both = ~left_out & ~np.isnan(before) & ~np.isnan(after)
+    return {
+        "n": int(np.count_nonzero(both)),
+        "mean_baseline": described(before[both])["mean"],
+        "mean_other": described(after[both])["mean"],
+        "mean_delta": described((after - before)[both])["mean"],
     }
 
 
@@ -152,16 +168,19 @@ def _sure(p_value: float, tests: int, settings: MetricSettings) -> dict[str, Any
     }
 
 
-def _pairs(baseline: Sequence[Trial], other: Sequence[Trial]) -> Lazy:
+def _pairs(baseline: Sequence[Trial], other: Sequence[Trial], names: FigureNames) -> Lazy:
     """Return what each task came to on both sides, kept as a row of numbers: there may be ten thousand."""
-    first, second = (np.stack([each.figures[_PLACES] for each in side]) for side in (baseline, other))
+    compared = (PRIMARY, *secondary(names))
+    places = [names.all.index(name) for name in compared]
+    keys = [f"{name}_{which}" for name in compared for which in ("baseline", "other", "delta")]
+    first, second = (np.stack([each.figures[places] for each in side]) for side in (baseline, other))
     rows = np.stack([first, second, second - first], axis=2).reshape(len(baseline), -1)
     tasks = [each.task for each in baseline]
 
     def made() -> Iterator[dict[str, Any]]:
         for task, row in zip(tasks, rows, strict=True):
             values = (None if math.isnan(value) else value for value in row.tolist())
-            yield {"task_name": task, **dict(zip(_PAIRED, values, strict=True))}
+            yield {"task_name": task, **dict(zip(keys, values, strict=True))}
 
     return Lazy(made)
 

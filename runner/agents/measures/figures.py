@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.agents.measures.stages import AT_CUTOFFS, CUTOFFS, Artifact
+from runner.agents.measures.stages import AT_CUTOFFS, Artifact
 from runner.agents.measures.taxonomy import LABELS
+from runner.metrics.settings import MetricSettings
 
 Floats = NDArray[np.float64]
-
-MEASURES = (
-    "mrr", "map_score", "file_recall", "context_efficiency",
-    *(f"{name}@{k}" for k in CUTOFFS for name in AT_CUTOFFS),
-    "ttfr_seconds", "ttfr_tokens",
-)  # fmt: skip
-"""The file-level measures; `ttfr` is the time to the first relevant file."""
 
 PROBES = (
     "util_read_overlap_with_relevant_files",
@@ -38,32 +34,74 @@ OUTCOMES = ("reward", "cost", "seconds", "tokens")
 SIZES = ("n_retrieved", "n_ground_truth", "n_overlap")
 """How many files were retrieved, are gold, and are both."""
 
-FIGURES = (*MEASURES, *SIZES, "chunk_recall", *PROBES, *LABELS, *OUTCOMES)
-"""The names of all figures."""
+REWARD = OUTCOMES.index("reward") - len(OUTCOMES)
+"""The place of the reward in a row, counted from its end."""
+
+_HEADLINE = 10
+_NARROW = 5
+
+
+@dataclass(frozen=True)
+class FigureNames:
+    """The names of all figures of artifacts whose ranking measures were taken at these cutoffs."""
+
+    cutoffs: tuple[int, ...] = MetricSettings.k_values
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Return the file-level measures; `ttfr` is the time to the first relevant file."""
+        at_cutoffs = (f"{name}@{k}" for k in self.cutoffs for name in AT_CUTOFFS)
+        whole = ("mrr", "map_score", "file_recall", "context_efficiency")
+        return (*whole, *at_cutoffs, "ttfr_seconds", "ttfr_tokens")
+
+    @cached_property
+    def all(self) -> tuple[str, ...]:
+        """Return every figure, in the order of a row."""
+        return (*self.measures, *SIZES, "chunk_recall", *PROBES, *LABELS, *OUTCOMES)
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """Return nDCG at the largest cutoff up to 10, the measure that summaries and comparisons show; () without any.
+
+        Where all cutoffs are larger, it is the smallest of them.
+        """
+        return self._at("ndcg", _HEADLINE)
+
+    @property
+    def precision(self) -> tuple[str, ...]:
+        """Return the precision at the largest cutoff up to 5, chosen as `headline` is."""
+        return self._at("precision", _NARROW)
+
+    def _at(self, name: str, most: int) -> tuple[str, ...]:
+        if not self.cutoffs:
+            return ()
+        return (f"{name}@{max((k for k in self.cutoffs if k <= most), default=min(self.cutoffs))}",)
 
 
 def figures(artifact: Artifact) -> dict[str, float]:
-    """Return those figures of an artifact that are known, in the order of their names in `FIGURES`."""
+    """Return those figures of an artifact that are known, by their names."""
     metrics = artifact["file_level_metrics"]
-    said: dict[str, Any] = {
-        **{f"{name}@{k}": value for name in AT_CUTOFFS for k, value in metrics.get(name, {}).items()},
+    at_cutoffs = {f"{name}@{k}": value for name in AT_CUTOFFS for k, value in metrics.get(name, {}).items()}
+    stages: dict[str, Any] = {
+        **at_cutoffs,
         **metrics,
         **artifact["chunk_level_metrics"],
         **artifact["utilization_probes"],
         **artifact["error_taxonomy"]["labels"],
         **(artifact.get("outcome") or {}),
     }
-    known = {name: value for name in FIGURES if isinstance(value := said.get(name), int | float)}
+    names = FigureNames(tuple(map(int, metrics.get("ndcg", ()))))
+    known = {name: value for name in names.all if isinstance(value := stages.get(name), int | float)}
     return {name: float(value) for name, value in known.items() if math.isfinite(value)}
 
 
-def row(artifact: Artifact) -> Floats:
-    """Return all figures of an artifact as numbers, in the order of `FIGURES`, NaN where one is not known."""
+def row(artifact: Artifact, names: FigureNames) -> Floats:
+    """Return all figures of an artifact as numbers, in the order of their names, NaN where one is not known."""
     known = figures(artifact)
-    return np.array([known.get(name, math.nan) for name in FIGURES])
+    return np.array([known.get(name, math.nan) for name in names.all])
 
 
-def columns(rows: Iterable[Floats]) -> dict[str, Floats]:
+def columns(rows: Iterable[Floats], names: FigureNames) -> dict[str, Floats]:
     """Return rows as the values of each figure by its name."""
-    table = np.array([*rows], dtype=np.float64).reshape(-1, len(FIGURES))
-    return dict(zip(FIGURES, table.T, strict=True))
+    table = np.array([*rows], dtype=np.float64).reshape(-1, len(names.all))
+    return dict(zip(names.all, table.T, strict=True))

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 import orjson
 
 from retrievers.store import fingerprint
-from runner.agents.measures.figures import FIGURES, Floats, row
+from runner.agents.measures.figures import REWARD, FigureNames, Floats, row
 from runner.agents.measures.stages import Artifact
 
-_REWARD = FIGURES.index("reward")
+LOW = "low"
+"""The confidence of gold that prose only mentions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """What of an artifact enters a comparison: its figures as a `row`, whose they are, and what tells the latest.
 
-    `setting` is the model, the harness (the agent) and its version, each None where nothing says it.
+    `setting` is the model, the harness (the agent) and its version, each None where nothing says it. `confidence` is
+    that of the gold.
     """
 
     task: str
@@ -30,6 +32,7 @@ class Trial:
     when: tuple[str, ...]
     setting: tuple[str | None, ...]
     figures: Floats
+    confidence: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Matched:
     superseded: int
 
 
-def trial(artifact: Artifact) -> Trial:
+def trial(artifact: Artifact, names: FigureNames) -> Trial:
     """Return what of an artifact enters a comparison."""
     provenance = artifact["provenance"]
     said = {**provenance, **{k: v for k, v in (artifact.get("outcome") or {}).items() if v is not None}}
@@ -65,7 +68,8 @@ def trial(artifact: Artifact) -> Trial:
             content,
         ),
         setting=tuple(said.get(name) for name in ("model", "agent", "agent_version")),
-        figures=row(artifact),
+        figures=row(artifact, names),
+        confidence=artifact["coverage"].get("ground_truth_confidence"),
     )
 
 
@@ -95,7 +99,7 @@ def latest(trials: Sequence[Trial]) -> dict[str, int]:
 
 def _unlike(one: Trial, other: Trial) -> str:
     """Return why two trials of one task may not be compared; "" where they may."""
-    if math.isnan(one.figures[_REWARD]) or math.isnan(other.figures[_REWARD]):
+    if math.isnan(one.figures[REWARD]) or math.isnan(other.figures[REWARD]):
         return "no_valid_reward"
     for name, *said in zip(("models", "harnesses", "harnesses"), one.setting, other.setting, strict=True):
         if said[0] != said[1]:  # what only one of them says may be the same, but nobody knows

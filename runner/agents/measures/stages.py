@@ -8,7 +8,7 @@ is null with a reason, never 0. Ranking measures are those of retrievers. Knows 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,10 +18,9 @@ from runner.agents.measures.taxonomy import labels, slices
 from runner.agents.measures.trail import Trail, trail_of
 from runner.agents.runs.outcomes import Outcome
 from runner.metrics.measures import expand
+from runner.metrics.settings import MetricSettings
 
 SCHEMA_VERSION = "1.1"
-
-CUTOFFS = (1, 3, 5, 10)
 
 NO_GROUND_TRUTH, NO_TRACE, NO_CHUNKS = "no_ground_truth", "no_trace", "no_chunk_ground_truth"
 """Why a stage cannot be computed."""
@@ -33,17 +32,18 @@ AT_CUTOFFS: Mapping[str, str] = {"precision": "P", "recall": "R", "f1": "F1", "n
 """The measures that an artifact has at each cutoff, and what they are called elsewhere."""
 
 _WHOLE: Mapping[str, str] = {"mrr": "RR", "map_score": "AP"}
-_MEASURES = (*expand(AT_CUTOFFS.values(), CUTOFFS), *expand(_WHOLE.values(), ()))
 
 Artifact = Mapping[str, Any]
 """What is known of one task of one configuration. Every summary, comparison and report reads it and nothing else."""
 
 
-def artifact(document: Mapping[str, Any], outcome: Outcome | None = None) -> dict[str, Any]:
+def artifact(
+    document: Mapping[str, Any], outcome: Outcome | None = None, cutoffs: Sequence[int] = MetricSettings.k_values
+) -> dict[str, Any]:
     """Compute all stages of a document of events, in full precision: see `rounded`.
 
-    `outcome` is how the task ended, where that is known. `generated_at` is the document's, so that the same document
-    gives the same artifact.
+    Measures of the top of the ranking are taken at each of the `cutoffs`. `outcome` is how the task ended, where that
+    is known. `generated_at` is the document's, so that the same document gives the same artifact.
     """
     trail = trail_of(document)
     return {
@@ -53,7 +53,7 @@ def artifact(document: Mapping[str, Any], outcome: Outcome | None = None) -> dic
         "coverage": dict(document["coverage"]),
         "event_summary": dict(document.get("summary") or {}),
         "outcome": asdict(outcome) if outcome else None,
-        "file_level_metrics": file_level(trail),
+        "file_level_metrics": file_level(trail, cutoffs),
         "chunk_level_metrics": chunk_level(trail),
         "utilization_probes": utilization(trail),
         "error_taxonomy": taxonomy(trail),
@@ -69,7 +69,7 @@ def why_not(trail: Trail) -> str | None:
     return None if trail.traced else NO_TRACE
 
 
-def file_level(trail: Trail) -> dict[str, Any]:
+def file_level(trail: Trail, cutoffs: Sequence[int]) -> dict[str, Any]:
     """Measure the files retrieved, in order of first sight, against the gold ones (stage 1).
 
     `context_efficiency` is null where nothing was retrieved; `ttfr_...` (time to the first relevant file) where no
@@ -77,13 +77,14 @@ def file_level(trail: Trail) -> dict[str, Any]:
     """
     if reason := why_not(trail):
         return {"computable": False, "reason": reason}
-    scores = ranked([trail.retrieved], [trail.gold]).scores(_MEASURES)
-    value = {str(measure): float(scores.of(measure)[0]) for measure in _MEASURES}
+    measures = (*expand(AT_CUTOFFS.values(), cutoffs), *expand(_WHOLE.values(), ()))
+    scores = ranked([trail.retrieved], [trail.gold]).scores(measures)
+    value = {str(measure): float(scores.of(measure)[0]) for measure in measures}
     overlap, first = len({*trail.gold} & {*trail.retrieved}), trail.first_gold
     return {
         "computable": True,
         "reason": None,
-        **{key: {str(k): value[f"{name}@{k}"] for k in CUTOFFS} for key, name in AT_CUTOFFS.items()},
+        **{key: {str(k): value[f"{name}@{k}"] for k in cutoffs} for key, name in AT_CUTOFFS.items()},
         **{key: value[name] for key, name in _WHOLE.items()},
         "file_recall": overlap / len(trail.gold),
         "context_efficiency": overlap / len(trail.retrieved) if trail.retrieved else None,

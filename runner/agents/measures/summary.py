@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from runner.agents.measures.figures import MEASURES, OUTCOMES, PROBES, SIZES, Floats, columns, row
+from runner.agents.measures.figures import OUTCOMES, PROBES, SIZES, FigureNames, Floats, columns, row
+from runner.agents.measures.matched import LOW
 from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION, Artifact
 from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
 
@@ -22,25 +23,25 @@ FILE = "run_retrieval_summary.json"
 
 Described = Mapping[str, float | int | None]
 
-_OF_A_RUN = ("file_recall", "mrr", "map_score", "ndcg@10", "context_efficiency", "reward", "cost", "seconds")
 
-
-def summary(artifacts: Iterable[Artifact]) -> dict[str, Any]:
+def summary(artifacts: Iterable[Artifact], names: FigureNames) -> dict[str, Any]:
     """Fold artifacts: all of them, then by configuration, by suite, by slice and by run; see `stages.rounded`.
 
     A mean comes with how many tasks it is of (`n`), their sample standard deviation (null below two) and median; of a
-    run there are a few means alone. `not_computable` counts the other tasks by reason. A slice has only tasks whose
+    run there are a few means alone. Where the gold of some measured tasks has low confidence, `without_low_confidence`
+    has the same over all other tasks. `not_computable` counts the other tasks by reason. A slice has only tasks whose
     errors were classified. `generated_at` is the latest of theirs.
     """
-    tasks = [_task(each) for each in artifacts]
+    tasks = [_task(each, names) for each in artifacts]
+    fold = partial(_folded_twice, names=names)
     return {
         "schema_version": SCHEMA_VERSION,
         "generated_at": max((each.generated_at for each in tasks), default=""),
-        **_folded(tasks),
-        "by_configuration": _by(tasks, lambda each: each.config),
-        "by_suite": _by(tasks, lambda each: each.suite),
-        "by_slice": {name: _by(tasks, partial(_slice, name)) for name in SLICES},
-        "by_run": _by(tasks, lambda each: each.run, _few),
+        **fold(tasks),
+        "by_configuration": _by(tasks, lambda each: each.config, fold),
+        "by_suite": _by(tasks, lambda each: each.suite, fold),
+        "by_slice": {name: _by(tasks, partial(_slice, name), fold) for name in SLICES},
+        "by_run": _by(tasks, lambda each: each.run, partial(_few, names=names)),
     }
 
 
@@ -65,6 +66,7 @@ class _Task:
     run: str
     generated_at: str
     reason: str | None
+    confidence: str
     source: str
     degraded: bool
     chunk_capable: bool
@@ -74,7 +76,7 @@ class _Task:
     figures: Floats
 
 
-def _task(artifact: Artifact) -> _Task:
+def _task(artifact: Artifact, names: FigureNames) -> _Task:
     provenance, coverage, probes = (artifact[part] for part in ("provenance", "coverage", "utilization_probes"))
     metrics, slices = artifact["file_level_metrics"], artifact["error_taxonomy"]["slices"]
     return _Task(
@@ -83,29 +85,38 @@ def _task(artifact: Artifact) -> _Task:
         run=sys.intern(provenance["run_id"]),
         generated_at=sys.intern(artifact["generated_at"]),
         reason=None if metrics["computable"] else sys.intern(metrics["reason"]),
+        confidence=sys.intern(str(coverage.get("ground_truth_confidence") or "unknown")),
         source=sys.intern(str(coverage.get("trace_source") or "none")),
         degraded=bool(coverage.get("degraded_reason")),
         chunk_capable=artifact["chunk_level_metrics"]["resolution"] == "chunk_level",
         probed=probes["probe_available"],
         edits_probed=probes["expected_edit_probe_available"],
         slices={name: sys.intern(slices[name]) for name in (*SLICES, CATEGORY) if name in slices},
-        figures=row(artifact),
+        figures=row(artifact, names),
     )
 
 
-def _few(tasks: Sequence[_Task]) -> dict[str, Any]:
-    found = columns(each.figures for each in tasks)
+def _few(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
+    found = columns((each.figures for each in tasks), names)
+    shown = ("file_recall", "mrr", "map_score", *names.headline, "context_efficiency", "reward", "cost", "seconds")
     return {
         "total_event_files": len(tasks),
         "computable_tasks": sum(each.reason is None for each in tasks),
         "degraded_tasks": sum(each.degraded for each in tasks),
-        "means": {name: described(_known(found[name]))["mean"] for name in _OF_A_RUN},
+        "means": {name: described(_known(found[name]))["mean"] for name in shown},
     }
 
 
-def _folded(tasks: Sequence[_Task]) -> dict[str, Any]:
+def _folded_twice(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
+    """Fold tasks, and those of them whose gold is sure enough beside, where that makes a difference."""
+    sure = [each for each in tasks if each.confidence != LOW]
+    has_low = any(each.confidence == LOW and each.reason is None for each in tasks)
+    return {**_folded(tasks, names), **({"without_low_confidence": _folded(sure, names)} if has_low else {})}
+
+
+def _folded(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
     others = Counter(each.reason for each in tasks if each.reason)
-    of = {name: described(_known(column)) for name, column in columns(each.figures for each in tasks).items()}
+    of = {name: described(_known(column)) for name, column in columns((each.figures for each in tasks), names).items()}
     computable = [each for each in tasks if each.reason is None]
     return {
         "total_event_files": len(tasks),
@@ -113,10 +124,11 @@ def _folded(tasks: Sequence[_Task]) -> dict[str, Any]:
         "skipped_no_ground_truth": others[NO_GROUND_TRUTH],
         "not_computable": dict(sorted(others.items())),
         "degraded_tasks": sum(each.degraded for each in tasks),
+        "ground_truth_confidences": _counted(each.confidence for each in computable),
         "trace_sources": _counted(each.source for each in tasks),
         "chunk_capable_tasks": sum(each.chunk_capable for each in tasks),
         "file_level_aggregates": {
-            **{name: of[name] for name in MEASURES},
+            **{name: of[name] for name in names.measures},
             "_totals": {"n_tasks": len(computable), **{f"mean_{n.removeprefix('n_')}": of[n]["mean"] for n in SIZES}},
         },
         "chunk_level_aggregates": {"chunk_recall": of["chunk_recall"]},
@@ -138,7 +150,7 @@ def _folded(tasks: Sequence[_Task]) -> dict[str, Any]:
 def _by(
     tasks: Iterable[_Task],
     key: Callable[[_Task], str | None],
-    fold: Callable[[Sequence[_Task]], dict[str, Any]] = _folded,
+    fold: Callable[[Sequence[_Task]], dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
     groups: dict[str, list[_Task]] = {}
     for each in tasks:

@@ -105,6 +105,8 @@ def comparison_note(comparison: Json) -> str:
     told = f"{title(PRIMARY).capitalize()} decides, by a test of its own; the others are secondary"
     told += f", and corrected for {tests:,} figures" * (tests > 1)
     told += f". Differences are paired, task by task; {in_words(how['test'], how['correction'])}."
+    if sure := comparison["without_low_confidence"]:
+        told += f" {_without_low_confidence(sure)}"
     if unverified := comparison["n_unverified"]:
         told += f" Of {_counted(unverified, 'task')} it is not known that model and harness were the same."
     return told
@@ -157,6 +159,11 @@ def associations_table(report: TraceReport) -> Table:
 
 
 def _verdict(comparison: Json) -> str:
+    sure = comparison["without_low_confidence"]
+    return f"{_decision(comparison)} {_without_low_confidence(sure)}" if sure else _decision(comparison)
+
+
+def _decision(comparison: Json) -> str:
     other, baseline, of = comparison["other_config"], comparison["baseline_config"], _decided(comparison)
     pairs, beside = f"on {of['n']:,} matched tasks", _beside(comparison)
     if not of["higher"] and not of["lower"]:
@@ -168,6 +175,14 @@ def _verdict(comparison: Json) -> str:
         f"({_interval_title(comparison)} of the difference {_bounds(of['interval'])}), {_sureness(of)}: "
         f"more on {of['higher']:,}, the same on {of['same']:,}, less on {of['lower']:,}{beside}."
     )
+
+
+def _without_low_confidence(sure: Json) -> str:
+    """Return the means of the deciding figure over the pairs whose gold is sure enough."""
+    if not sure["n"]:
+        return "The gold of every one of these tasks has low confidence."
+    means = f"{score(sure['mean_other'])} against {score(sure['mean_baseline'])}"
+    return f"Without tasks whose gold has low confidence: {title(PRIMARY)} {means}, on {sure['n']:,} matched tasks."
 
 
 def _sureness(of: Json) -> str:

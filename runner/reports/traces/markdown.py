@@ -27,7 +27,7 @@ def trace_markdown(report: TraceReport) -> str:
         escaped(told.heading(report)),
         *(f"**{escaped(verdict)}**" for verdict in compared.verdicts(report)),
         markdown_table(told.configurations_table(report)),
-        *([escaped(note)] if (note := told.rewards_note(report)) else []),
+        *(escaped(note) for note in (told.confidence_note(report), told.rewards_note(report)) if note),
         *section(compared.comparisons_title(report), compared.comparisons_table(report), escaped(COMPARISON_ONLY)),
         *(part for each in report.comparisons if each["computable"] for part in _comparison(each)),
         *section("Together with the outcome", compared.associations_table(report), escaped(ASSOCIATION_ONLY)),

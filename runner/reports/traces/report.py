@@ -16,7 +16,7 @@ from runner.agents.events.document import Document
 from runner.agents.long_json import indented
 from runner.agents.measures.association import associations
 from runner.agents.measures.differences import comparisons
-from runner.agents.measures.figures import figures
+from runner.agents.measures.figures import FigureNames, figures
 from runner.agents.measures.stages import Artifact, rounded
 from runner.agents.measures.summary import summary
 from runner.metrics.settings import MetricSettings
@@ -28,7 +28,7 @@ class TraceReport:
     """All that is told. `tasks` are artifacts by name, those worth a look first; each is fetched when it is asked for.
 
     `comparisons` are of each other configuration with the baseline; `failures` says by name what went wrong with a run
-    of which there is no artifact. `timelines` are of the first tasks.
+    of which there is no artifact. `timelines` are of the first tasks. `names` are those of the figures.
     """
 
     summary: Mapping[str, Any]
@@ -37,6 +37,7 @@ class TraceReport:
     tasks: Mapping[str, Artifact]
     failures: Mapping[str, str]
     timelines: Sequence[Timeline]
+    names: FigureNames
 
 
 class _Named(Mapping[str, Artifact]):
@@ -75,13 +76,15 @@ def trace_report(
     others = [configs[name].values() for name in sorted(configs.keys() - {baseline})]
     tasks = _Named(worth_a_look(artifacts), artifacts)
     drawn = islice((name for name, each in tasks.items() if each["event_summary"].get("total_events")), timelines)
+    names = FigureNames(settings.k_values)
     return TraceReport(
-        summary={**summary(artifacts.values()), "failed": dict(sorted(failures.items()))},
+        summary={**summary(artifacts.values(), names), "failed": dict(sorted(failures.items()))},
         comparisons=comparisons(configs[baseline].values(), others, settings) if baseline in configs else [],
         associations=associations(artifacts.values(), settings),
         tasks=tasks,
         failures=dict(sorted(failures.items())),
         timelines=[timeline(name, events(name)) for name in drawn],
+        names=names,
     )
 
 

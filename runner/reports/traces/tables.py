@@ -5,11 +5,12 @@ Knows nothing of how a table is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from runner.agents.measures.figures import FIGURES, figures
+from runner.agents.measures.figures import figures
+from runner.agents.measures.matched import LOW
 from runner.agents.measures.stages import Artifact
 from runner.agents.measures.summary import Described
 from runner.agents.measures.taxonomy import LABELS
@@ -28,19 +29,18 @@ TIMELINE = (
 )
 """How a timeline is read."""
 
-_MEASURED = ("file_recall", "mrr", "ndcg@10", "precision@5", "context_efficiency")
 _TITLES = {
     "file_recall": "recall",
     "mrr": "MRR",
     "map_score": "MAP",
-    "ndcg@10": "nDCG@10",
-    "precision@5": "P@5",
     "context_efficiency": "efficiency",
     "ttfr_seconds": "first gold",
     "ttfr_tokens": "tokens to first gold",
     "cost": "cost, $",
     "seconds": "time",
 }
+_CONFIDENCES = ("high", "medium", LOW, "unknown")
+_AT = {"ndcg": "nDCG", "precision": "P", "recall": "R", "f1": "F1"}
 
 
 def heading(report: TraceReport) -> str:
@@ -60,16 +60,17 @@ def configurations_table(report: TraceReport) -> Table:
     columns = [
         Column("configuration", least=12),
         Column("measured", numeric=True),
+        Column("gold confidence", least=8, spare=2),
         *(
             Column(title(name), score, numeric=True, spare=int(name not in ("file_recall", "mrr")))
-            for name in _MEASURED
+            for name in _measured(report)
         ),
         Column(title("ttfr_seconds"), duration, numeric=True, spare=4),
         Column("reward", score, numeric=True),
         Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=2),
         Column(title("seconds"), duration, numeric=True, spare=3),
     ]
-    return Table(columns, [_means(name, folded) for name, folded in report.summary["by_configuration"].items()])
+    return Table(columns, _rows(report, report.summary["by_configuration"].items()))
 
 
 def means_note(report: TraceReport) -> str:
@@ -97,19 +98,20 @@ def rewards_note(report: TraceReport) -> str:
 def suites_table(report: TraceReport) -> Table:
     """Return the means of each suite, empty unless there are two that were measured."""
     table = configurations_table(report)
-    rows = [_means(name, folded) for name, folded in report.summary["by_suite"].items() if folded["computable_tasks"]]
-    return Table([Column("suite", least=12), *table.columns[1:]], rows if len(rows) > 1 else [])
+    suites = [(name, folded) for name, folded in report.summary["by_suite"].items() if folded["computable_tasks"]]
+    rows = _rows(report, suites) if len(suites) > 1 else []
+    return Table([Column("suite", least=12), *table.columns[1:]], rows)
 
 
 def slices_table(report: TraceReport) -> Table:
     """Return the means of each slice: how many files there were to choose from, and by what they were found."""
     table = configurations_table(report)
-    rows = [
-        _means(f"{kind.replace('_', ' ')}: {name}", folded)
+    slices = [
+        (f"{kind.replace('_', ' ')}: {name}", folded)
         for kind, slices in report.summary["by_slice"].items()
         for name, folded in slices.items()
     ]
-    return Table([Column("slice", least=12), *table.columns[1:]], rows)
+    return Table([Column("slice", least=12), *table.columns[1:]], _rows(report, slices))
 
 
 def errors_table(report: TraceReport) -> Table:
@@ -133,7 +135,7 @@ def figures_table(report: TraceReport) -> Table:
     ]  # fmt: skip
     rows = [
         [figure, name, of["n"], of["mean"], of["std"], of["median"]]
-        for figure in FIGURES
+        for figure in report.names.all
         for name, folded in report.summary["by_configuration"].items()
         if (of := _described(folded).get(figure)) and of["n"]
     ]
@@ -147,16 +149,17 @@ def tasks_table(report: TraceReport, limit: int = TASKS) -> Table:
         Column("configuration"),
         Column("suite", spare=5),
         Column("gold", _count, numeric=True, spare=4),
+        Column("gold confidence", spare=4),
         Column("found", _count, numeric=True, spare=4),
         Column("seen", _count, numeric=True, spare=3),
-        *(Column(title(name), score, numeric=True, spare=int(name != "file_recall")) for name in _MEASURED[:3]),
+        *(Column(title(name), score, numeric=True, spare=int(name != "file_recall")) for name in _measured(report)[:3]),
         Column("first gold at step", _count, numeric=True, spare=6),
         Column("reward", score, numeric=True),
         Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=6),
         Column(title("seconds"), duration, numeric=True, spare=6),
         Column("not measured", spare=7),
     ]
-    return Table(columns, [_task(name, each) for name, each in islice(report.tasks.items(), limit)])
+    return Table(columns, [_task(report, name, each) for name, each in islice(report.tasks.items(), limit)])
 
 
 def degraded_table(report: TraceReport) -> Table:
@@ -187,16 +190,17 @@ def tiles(report: TraceReport) -> list[tuple[str, str, str]]:
         return []
     found = _described(report.summary)
     shown: dict[str, Callable[[float | None], str]]
-    shown = {"file_recall": score, "mrr": score, "ndcg@10": score, "ttfr_seconds": duration, "reward": score}
+    shown = {name: score for name in ("file_recall", "mrr", *report.names.headline)}
+    shown |= {"ttfr_seconds": duration, "reward": score}
     return [(title(name), show(found[name]["mean"]), f"of {found[name]['n']:,}") for name, show in shown.items()]
 
 
-def about_task(artifact: Artifact) -> str:
+def about_task(report: TraceReport, artifact: Artifact) -> str:
     """Return in a line what a task came to."""
     known, metrics = figures(artifact), artifact["file_level_metrics"]
     parts = [
         f"{metrics['n_overlap']} of {metrics['n_ground_truth']} gold" if metrics["computable"] else "not measured",
-        *([f"nDCG@10 {score(known['ndcg@10'])}"] if "ndcg@10" in known else []),
+        *(f"{title(name)} {score(known[name])}" for name in report.names.headline if name in known),
         *([f"reward {score(known['reward'])}"] if "reward" in known else []),
         *([f"${known['cost']:.2f}"] if "cost" in known else []),
         *([duration(known["seconds"])] if "seconds" in known else []),
@@ -216,14 +220,46 @@ def drawn_note(report: TraceReport) -> str:
 
 def title(figure: str) -> str:
     """Return what a figure is called in a table."""
+    measure, at, cutoff = figure.partition("@")
+    if at:
+        return f"{_AT[measure]}@{cutoff}"
     return _TITLES.get(figure, figure.removeprefix("util_").replace("_", " "))
 
 
-def _means(name: str, folded: Json) -> list[Any]:
-    found = _described(folded)
+def confidence_note(report: TraceReport) -> str:
+    """Return how many measured tasks have gold of low confidence, and where the means without them are; "" for none."""
+    low = report.summary["ground_truth_confidences"].get(LOW, 0)
+    if not low:
+        return ""
+    measured = report.summary["computable_tasks"]
+    return (
+        f"The gold of {low:,} of {measured:,} measured tasks has low confidence: only the prose of a task mentions it. "
+        "A second row has the means without these tasks."
+    )
+
+
+def _measured(report: TraceReport) -> tuple[str, ...]:
+    """Return the measures that tables of means show."""
+    return ("file_recall", "mrr", *report.names.headline, *report.names.precision, "context_efficiency")
+
+
+def _rows(report: TraceReport, folds: Iterable[tuple[str, Json]]) -> list[list[Any]]:
+    """Return a row of means for each fold, and one without the tasks whose gold has low confidence where it has any."""
+    rows: list[list[Any]] = []
+    for name, folded in folds:
+        rows.append(_means(report, name, folded))
+        if sure := folded.get("without_low_confidence"):
+            rows.append(_means(report, f"{name}, without low confidence", sure))
+    return rows
+
+
+def _means(report: TraceReport, name: str, folded: Json) -> list[Any]:
+    described = _described(folded)
     measured = f"{folded['computable_tasks']:,} of {folded['total_event_files']:,}"
-    shown = (*_MEASURED, "ttfr_seconds", "reward", "cost", "seconds")
-    return [name, measured, *(found[figure]["mean"] for figure in shown)]
+    confidences = folded["ground_truth_confidences"]
+    gold = ", ".join(f"{confidences[level]:,} {level}" for level in _CONFIDENCES if level in confidences)
+    shown = (*_measured(report), "ttfr_seconds", "reward", "cost", "seconds")
+    return [name, measured, gold, *(described[figure]["mean"] for figure in shown)]
 
 
 def _described(folded: Json) -> dict[str, Described]:
@@ -237,12 +273,14 @@ def _described(folded: Json) -> dict[str, Described]:
     }
 
 
-def _task(name: str, artifact: Artifact) -> list[Any]:
+def _task(report: TraceReport, name: str, artifact: Artifact) -> list[Any]:
     said, metrics, known = artifact["provenance"], artifact["file_level_metrics"], figures(artifact)
+    confidence = artifact["coverage"].get("ground_truth_confidence")
     step = metrics.get("first_gt_hit_step")
     return [
         name.partition("/")[2], said["config_name"], said["benchmark"],
-        *(known.get(figure) for figure in ("n_ground_truth", "n_overlap", "n_retrieved", *_MEASURED[:3])),
+        known.get("n_ground_truth"), confidence if metrics["computable"] else None,
+        *(known.get(figure) for figure in ("n_overlap", "n_retrieved", *_measured(report)[:3])),
         None if step is None else step + 1,
         *(known.get(figure) for figure in ("reward", "cost", "seconds")),
         (metrics["reason"] or "").replace("_", " "),

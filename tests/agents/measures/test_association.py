@@ -40,7 +40,7 @@ def test_each_measure_is_held_against_each_outcome() -> None:
     least = min(told, key=lambda each: float(each["spearman_p"]))
     assert least["spearman_p_corrected"] == pytest.approx(min(least["spearman_p"] * len(told), 1))
     assert least["spearman_p_corrected"] > least["spearman_p"]
-    assert len(found["correlations"]) == len(MEASURES) * len(FIGURES)
+    assert len(found["correlations"]) == (len(MEASURES) + 1) * len(FIGURES)
     assert row(found, "mrr", "cost") == {
         "retrieval_metric": "mrr",
         "outcome_metric": "cost",

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from runner.agents.measures import differences
-from runner.agents.measures.differences import COMPARED, PRIMARY, SECONDARY
+from runner.agents.measures.differences import PRIMARY, secondary
+from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.stages import Artifact, artifact
 from runner.analysis.corrections import holm
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
+
+SECONDARY = secondary(FigureNames())
 
 BEFORE = {"t": 0.0, "u": 0.5, "v": 1.0, "w": 0.0, "x": 0.25}
 AFTER = {"t": 1.0, "u": 0.75, "v": 0.5, "w": 0.0, "x": 1.0}
@@ -83,7 +86,7 @@ def test_the_deciding_figure_is_corrected_for_no_other_and_the_others_for_one_an
     lower, higher = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4], [0.3, 0.5, 0.4, 0.9, 0.2, 0.7]
     (found,) = comparisons(finding("baseline", lower), [finding("mcp", higher)])
     deltas = found["deltas"]
-    assert [*deltas] == [*COMPARED]
+    assert [*deltas] == [PRIMARY, *SECONDARY]
     assert (found["primary"], deltas[PRIMARY]["corrected_for"]) == (PRIMARY, 1)
     assert deltas[PRIMARY]["p_value_corrected"] == deltas[PRIMARY]["p_value"] == pytest.approx(2 / 2**6)
     assert deltas[PRIMARY]["significant"]
@@ -184,7 +187,7 @@ def test_a_figure_that_too_few_pairs_have_is_not_computable_and_no_0() -> None:
     rewards = {"t": 0.0, "u": 0.5, "v": 1.0}
     (found,) = comparisons(side("baseline", rewards, "a.py"), [side("mcp", rewards, "a.py")])
     assert found["deltas"]["cost"] == {"computable": False, "reason": "insufficient_matched_tasks (n=0, need >= 3)"}
-    assert found["deltas"].keys() == {*COMPARED}
+    assert found["deltas"].keys() == {PRIMARY, *SECONDARY}
     assert [pair["cost_delta"] for pair in found["per_task"]] == [None] * 3
 
 

@@ -6,12 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 
-from runner.agents.measures.figures import FIGURES, columns, figures, row
+from runner.agents.measures.figures import FigureNames, columns, figures, row
 from runner.agents.measures.stages import artifact
 from runner.agents.runs.outcomes import Outcome
 from tests.agents.documents import OUTCOMES, documents, done
+
+NAMES = FigureNames()
 
 
 def test_figures_are_those_of_all_stages_and_of_the_outcome() -> None:
@@ -23,6 +26,21 @@ def test_figures_are_those_of_all_stages_and_of_the_outcome() -> None:
     assert {"cost", "ttfr_seconds", "chunk_recall"}.isdisjoint(found)
 
 
+@pytest.mark.parametrize(
+    ("cutoffs", "headline", "precision"),
+    [
+        ((1, 3, 5, 10, 100), "ndcg@10", "precision@5"),
+        ((2, 7), "ndcg@7", "precision@2"),
+        ((20,), "ndcg@20", "precision@20"),
+    ],
+)
+def test_what_is_shown_follows_the_cutoffs(cutoffs: tuple[int, ...], headline: str, precision: str) -> None:
+    names = FigureNames(cutoffs)
+    assert (names.headline, names.precision) == ((headline,), (precision,))
+    assert {headline, precision} < {*names.measures}
+    assert [name for name in names.all if name.startswith("ndcg")] == [f"ndcg@{k}" for k in cutoffs]
+
+
 def test_a_task_that_cannot_be_measured_has_its_outcome_alone() -> None:
     assert figures(done("t", "a.py", gold=(), reward=0.0)) == {"reward": 0}
 
@@ -32,7 +50,7 @@ def test_a_reward_that_is_no_number_is_not_known() -> None:
 
 
 def test_columns_have_nan_where_a_figure_is_not_known() -> None:
-    found = columns(map(row, [done("t", reward=0.5), done("u")]))
+    found = columns((row(each, NAMES) for each in (done("t", reward=0.5), done("u"))), NAMES)
     np.testing.assert_array_equal(found["reward"], [0.5, np.nan])
     np.testing.assert_array_equal(found["mrr"], [0, 0])
 
@@ -40,5 +58,5 @@ def test_columns_have_nan_where_a_figure_is_not_known() -> None:
 @given(documents(), OUTCOMES)
 def test_every_figure_is_finite_and_named(made: dict[str, Any], outcome: Outcome | None) -> None:
     found = figures(artifact(made, outcome))
-    assert list(found) == [name for name in FIGURES if name in found]
+    assert list(found) == [name for name in NAMES.all if name in found]
     assert all(math.isfinite(value) for value in found.values())

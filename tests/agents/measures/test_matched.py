@@ -7,23 +7,25 @@ from typing import Any
 
 import pytest
 
-from runner.agents.measures.figures import columns
+from runner.agents.measures.figures import FigureNames, columns
 from runner.agents.measures.matched import Trial, latest, match, trial
 from tests.agents.documents import done
 
+NAMES = FigureNames()
 SAME = {"model": "m", "agent": "harness", "agent_version": "1"}
 
 
 def side(config: str, rewards: Mapping[str, float], *seen: str, **said: Any) -> list[Trial]:
     return [
-        trial(done(task, *seen, config_name=config, reward=reward, **SAME | said)) for task, reward in rewards.items()
+        trial(done(task, *seen, config_name=config, reward=reward, **SAME | said), NAMES)
+        for task, reward in rewards.items()
     ]
 
 
 def test_tasks_are_paired_by_name_and_the_others_are_named() -> None:
     found = match(side("baseline", {"t": 0, "u": 1, "v": 1}), side("mcp", {"u": 0, "t": 1, "w": 0}))
     assert [each.task for each in found.baseline] == ["t", "u"]
-    assert columns(each.figures for each in found.other)["reward"].tolist() == [1, 0]
+    assert columns((each.figures for each in found.other), NAMES)["reward"].tolist() == [1, 0]
     assert (found.baseline_only, found.other_only, found.excluded, found.unverified) == (["v"], ["w"], {}, 0)
 
 
@@ -40,7 +42,7 @@ def test_tasks_are_paired_by_name_and_the_others_are_named() -> None:
     ],
 )
 def test_another_model_or_harness_or_no_reward_is_left_out_with_its_reason(said: dict[str, Any], reason: str) -> None:
-    other = trial(done("t", config_name="mcp", **SAME | {"reward": 1.0} | said))
+    other = trial(done("t", config_name="mcp", **SAME | {"reward": 1.0} | said), NAMES)
     found = match(side("baseline", {"t": 0}), [other])
     assert found.excluded == {reason: ["t"]}
     assert (found.baseline, found.baseline_only) == ([], [])
@@ -53,6 +55,6 @@ def test_pairs_that_do_not_say_their_model_or_harness_are_kept_and_counted() -> 
 
 
 def test_of_a_task_done_several_times_the_latest_batch_counts() -> None:
-    runs = [trial(done("t", reward=1.0, batch_timestamp=f"2026-01-0{day}")) for day in (1, 3, 2)]
+    runs = [trial(done("t", reward=1.0, batch_timestamp=f"2026-01-0{day}"), NAMES) for day in (1, 3, 2)]
     assert latest(runs) == {"t": 1}
     assert match(runs, runs[:1]).superseded == 2

@@ -36,8 +36,8 @@ def test_files_are_ranked_by_first_sight_and_measured_as_any_ranking() -> None:
         read("src/b.py", "src/a.py", elapsed_seconds=9.0),
     )
     assert found["computable"]
-    assert found["precision"] == pytest.approx({"1": 0, "3": 2 / 3, "5": 2 / 5, "10": 2 / 10})
-    assert found["recall"] == pytest.approx({"1": 0, "3": 2 / 3, "5": 2 / 3, "10": 2 / 3})
+    assert found["precision"] == pytest.approx({"1": 0, "3": 2 / 3, "5": 2 / 5, "10": 2 / 10, "100": 2 / 100})
+    assert found["recall"] == pytest.approx({"1": 0, "3": 2 / 3, "5": 2 / 3, "10": 2 / 3, "100": 2 / 3})
     assert found["f1"]["10"] == pytest.approx(2 * 0.2 * (2 / 3) / (0.2 + 2 / 3))
     assert found["mrr"] == 0.5
     assert found["map_score"] == pytest.approx((1 / 2 + 2 / 3) / 3)
@@ -45,6 +45,12 @@ def test_files_are_ranked_by_first_sight_and_measured_as_any_ranking() -> None:
     assert found["ndcg"]["3"] == pytest.approx((1 / math.log2(3) + 1 / 2) / ideal)
     assert found["file_recall"] == found["context_efficiency"] == pytest.approx(2 / 3)
     assert (found["n_retrieved"], found["n_ground_truth"], found["n_overlap"]) == (3, 3, 2)
+
+
+def test_rankings_are_measured_at_the_cutoffs_that_were_set() -> None:
+    found = artifact(document([search("x.py", "src/b.py")], GOLD), cutoffs=(2, 7))["file_level_metrics"]
+    assert found["precision"] == pytest.approx({"2": 1 / 2, "7": 1 / 7})
+    assert [*found["ndcg"]] == [*found["f1"]] == ["2", "7"]
 
 
 def test_a_run_that_only_writes_its_report_has_a_recall_of_0() -> None:

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.stages import artifact, rounded
 from runner.agents.measures.summary import described, summary
-from tests.agents.documents import OUTCOMES, document, documents, done, event
+from tests.agents.documents import OUTCOMES, document, documents, done, event, read
 
+NAMES = FigureNames()
 ARTIFACTS = st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=7)
 
 
@@ -34,7 +36,7 @@ def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
 
 def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_counted_by_reason() -> None:
     untraced = artifact(document([], ["a.py"], source=None))
-    found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced])
+    found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced], NAMES)
     assert found["file_level_aggregates"]["mrr"]["mean"] == 0.5
     assert found["file_level_aggregates"]["mrr"]["n"] == found["computable_tasks"] == 2
     assert found["not_computable"] == {"no_ground_truth": 1, "no_trace": 1}
@@ -47,9 +49,24 @@ def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_coun
     }
 
 
+def graded(task: str, confidence: str, *seen: str) -> dict[str, Any]:
+    made = document([read(*seen)], ["a.py", "b.py"], task_name=task)
+    made["coverage"]["ground_truth_confidence"] = confidence
+    return artifact(made)
+
+
+def test_means_without_the_gold_of_low_confidence_stand_beside_those_with_it() -> None:
+    found = summary([graded("t", "high", "a.py"), graded("u", "low", "a.py", "b.py")], NAMES)
+    assert found["ground_truth_confidences"] == {"high": 1, "low": 1}
+    assert found["file_level_aggregates"]["file_recall"]["mean"] == 0.75
+    for fold in (found, found["by_configuration"]["baseline"], found["by_suite"]["suite"]):
+        assert fold["without_low_confidence"]["file_level_aggregates"]["file_recall"]["mean"] == 0.5
+    assert "without_low_confidence" not in summary([graded("t", "medium", "a.py")], NAMES)
+
+
 def test_where_nothing_could_be_computed_there_is_no_mean_not_0() -> None:
     for artifacts in ([], [done("t", "a.py", gold=())]):
-        found = summary(artifacts)
+        found = summary(artifacts, NAMES)
         assert found["file_level_aggregates"]["mrr"] == {"mean": None, "std": None, "median": None, "n": 0}
         assert found["error_taxonomy_aggregates"]["missed_key_evidence"]["mean"] is None
 
@@ -61,7 +78,8 @@ def test_configurations_suites_and_slices_have_means_of_their_own() -> None:
             done("u", "x.py", benchmark="test", config_name="mcp"),
             done("v", *(f"x{i}.py" for i in range(9)), benchmark="test", config_name="mcp"),
             done("w", "a.py", gold=(), benchmark="docs", config_name="mcp"),
-        ]
+        ],
+        NAMES,
     )
     means = {name: part["file_level_aggregates"]["mrr"]["mean"] for name, part in found["by_suite"].items()}
     assert means == {"docs": None, "fix": 1.0, "test": 0.0}
@@ -82,7 +100,7 @@ def test_configurations_suites_and_slices_have_means_of_their_own() -> None:
 
 def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
     writes = artifact(document([event("file_write", "a.py")], ["a.py"], edits=["a.py"]))
-    found = summary([writes, done("u", "a.py")])["utilization_aggregates"]
+    found = summary([writes, done("u", "a.py")], NAMES)["utilization_aggregates"]
     assert found["util_write_overlap_with_expected_edit_files"]["n"] == 1
     assert found["util_read_overlap_with_relevant_files"]["n"] == 2
     assert (found["n_tasks_with_probes"], found["n_tasks_with_expected_edit_probe"]) == (2, 1)
@@ -92,13 +110,13 @@ def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
 @given(ARTIFACTS, st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
-    assert json.dumps(summary(shuffled), allow_nan=False) == json.dumps(summary(artifacts))
+    assert json.dumps(summary(shuffled, NAMES), allow_nan=False) == json.dumps(summary(artifacts, NAMES))
 
 
 @settings(max_examples=20)
 @given(ARTIFACTS)
 def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
-    found = rounded(summary(artifacts))
+    found = rounded(summary(artifacts, NAMES))
     assert found["computable_tasks"] + sum(found["not_computable"].values()) == len(artifacts)
     for parts in (found["by_configuration"], found["by_suite"]):
         assert sum(part["total_event_files"] for part in parts.values()) == len(artifacts)
@@ -107,6 +125,6 @@ def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
 
 
 def test_what_a_run_cost_is_in_its_summary() -> None:
-    found = summary([done("t", reward=1.0, cost=2.0), done("u", reward=0.0)])["outcome_aggregates"]
+    found = summary([done("t", reward=1.0, cost=2.0), done("u", reward=0.0)], NAMES)["outcome_aggregates"]
     assert (found["reward"]["mean"], found["reward"]["n"]) == (0.5, 2)
     assert (found["cost"]["mean"], found["cost"]["n"], found["seconds"]["n"]) == (2.0, 1, 0)

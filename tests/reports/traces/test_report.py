@@ -84,6 +84,38 @@ def test_means_say_of_how_many_tasks_they_are() -> None:
     ]
 
 
+def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
+    content = several(6)
+    assert told.confidence_note(report(content)) == ""
+    for name, each in content.items():
+        each["coverage"]["ground_truth_confidence"] = "low" if name.endswith(("t0", "t1")) else "high"
+        if name == "mcp/t0":
+            each["events"] = []
+    made = report(content)
+    table = told.configurations_table(made)
+    shown = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.texts()]
+    assert [(row["configuration"], row["gold confidence"], row["recall"]) for row in shown] == [
+        ("baseline", "4 high, 2 low", "0.500"),
+        ("baseline, without low confidence", "4 high", "0.500"),
+        ("mcp", "4 high, 2 low", "0.833"),
+        ("mcp, without low confidence", "4 high", "1.000"),
+    ]
+    (verdict,) = compared.verdicts(made)
+    assert verdict.endswith(
+        "Without tasks whose gold has low confidence: recall 1.000 against 0.500, on 4 matched tasks."
+    )
+    for shown_text in (trace_page(made), trace_markdown(made)):
+        assert "The gold of 4 of 12 measured tasks has low confidence" in shown_text
+
+
+def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
+    made = {name: artifact(each, Outcome(reward=0.5), (2, 7)) for name, each in several().items()}
+    found = trace_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings(k_values=(2, 7)))
+    titles = [column.title for column in told.configurations_table(found).columns]
+    assert {"nDCG@7", "P@2"} < {*titles}
+    assert "nDCG@7" in trace_page(found)
+
+
 def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> None:
     made = report(several(12))
     (verdict,) = compared.verdicts(made)
