@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
@@ -20,22 +20,38 @@ from pydantic.dataclasses import dataclass as settings
 from runner.datasets.files import Record
 from runner.generation.mining.base import Case
 from runner.generation.mining.code import Code, code_in, code_of
+from runner.generation.mining.names import names_in, quoted_names, with_parts
+from runner.generation.mining.snippets import section_of
 from runner.generation.mining.targets import Targets
 
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The code that entries name by its path: in one of these folders, or read before (`facts`, by path)."""
+    """The code that entries name by its path, or what was read of it before (`facts`, by path).
+
+    A path is looked for below each of the `folders`. Below the first, which is that of the suite's own benchmark.yaml,
+    its ends are looked for too: a suite that was moved has its files still beside it.
+    """
 
     folders: Sequence[Path]
     facts: Mapping[str, Mapping[str, Any]]
 
     def code(self, path: str) -> Code | None:
         """Return what a file imports and uses, None if there is no such file; raises `DatasetError`."""
-        for file in (folder / path for folder in self.folders):
-            if file.is_file():
-                return code_of(file.read_text(encoding="utf-8", errors="replace"), str(file))
+        if file := self._find(path):
+            return code_of(file.read_text(encoding="utf-8", errors="replace"), str(file))
         return code_in(self.facts[path], path) if path in self.facts else None
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file, None if there is no such file."""
+        file = self._find(path)
+        return file.read_text(encoding="utf-8", errors="replace") if file else None
+
+    def _find(self, path: str) -> Path | None:
+        parts = PurePosixPath(path).parts
+        own, others = self.folders[:1], self.folders[1:]
+        beside = [folder.joinpath(*parts[start:]) for folder in own for start in (0, *range(1, len(parts) - 1))]
+        return next((file for file in (*beside, *(folder / path for folder in others)) if file.is_file()), None)
 
 
 @dataclass(frozen=True)
@@ -117,28 +133,69 @@ class Imports:
 class Options:
     """Multiple choice: `options`, of which `correct_answer` is right, with an `explanation`.
 
-    What the right option names comes first, then what the explanation names. A name is one that is dotted, in
-    CamelCase or with an underscore.
+    What the right option names comes first, then what the explanation names; where neither names a target, it is the
+    classes that the question names. A name is one that is dotted, in CamelCase or with an underscore. The code of a
+    question is its `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; a question about code without
+    it is a fault.
     """
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
-        """Yield the `question` of each entry, and its `code_snippet`, with the names of what is right."""
+        """Yield the `question` of each entry, with its code and the names of what is right."""
         for entry in suite.entries:
-            right = _right_option(entry)
-            said = f"{right}\n{entry.fields.get('explanation') or ''}"
-            mentioned = dict.fromkeys(_NAMES.findall(said))
-            parts = (entry.text("question"), str(entry.fields.get("code_snippet") or ""))
+            right, question = _right_option(entry), entry.text("question").strip()
+            mentioned = names_in(f"{right}\n{entry.fields.get('explanation') or ''}")
+            names = tuple(name for name in mentioned if _is_inside(name, targets))
+            source: dict[str, Any] = {}
+            is_answered = any(len(targets.resolve(name).targets) == 1 for name in names)
+            if not is_answered and (classes := _classes(question, targets)):
+                names, source = classes, {"gold_from": "question"}
+            code, fault = _snippet(entry, suite.files)
+            if not fault and not code and _ABOUT_CODE.search(question) and not _HAS_CODE.search(question):
+                fault = "the question is about code, and there is no code_snippet nor code_snippet_ref"
             yield Case(
                 id=entry.identifier("id"),
                 suite=suite.name,
-                query="\n\n".join(part.strip() for part in parts if part.strip()),
-                names=tuple(name for name in mentioned if _is_inside(name, targets)),
+                query="\n\n".join(filter(None, (question, code))),
+                names=names,
                 answers=(right,),
-                metadata=_known(entry) | {"gold_inferred": True},
+                metadata=_known(entry) | {"gold_inferred": True} | source,
+                fault=fault,
             )
 
 
-_NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\b[A-Z]+[a-z0-9]+[A-Z]\w*|\b[A-Za-z]\w*_\w+")
+_ABOUT_CODE = re.compile(
+    r"\b(?:following|above|below|given|provided|this)\s+(?:[\w-]+\s+){0,2}(?:code|snippet|script)\b"
+    r"|\b(?:code|snippet|script)\s+(?:above|below|shown)\b",
+    re.IGNORECASE,
+)
+_HAS_CODE = re.compile(r"```|\n(?: {4}|\t)\S|\n\s*(?:import|from|def|class|return)\s")
+
+
+def _snippet(entry: Record, files: CaseFiles) -> tuple[str, str]:
+    """Return the code of an entry, "" where it has none, and why it cannot be had, "" where it can."""
+    if code := str(entry.fields.get("code_snippet") or "").strip():
+        return code, ""
+    reference = entry.fields.get("code_snippet_ref")
+    if reference is None:
+        return "", ""
+    named = {"file": reference} if isinstance(reference, str) else reference
+    if not isinstance(named, Mapping) or not isinstance(named.get("file"), str):
+        raise entry.fault(
+            f"'code_snippet_ref' is {reference!r:.60}, not a file, nor an object with 'file' and 'section'"
+        )
+    path, section = named["file"], named.get("section")
+    text = files.text(path)
+    if text is None:
+        return "", f"its code is not there: no file {path}"
+    code = text.strip("\n") if section is None else section_of(text, str(section)) or ""
+    return (code, "") if code.strip() else ("", f"its code is not there: no section {section} in {path}")
+
+
+def _classes(question: str, targets: Targets) -> tuple[str, ...]:
+    """Return the names in a question that are each that of one class."""
+    names = dict.fromkeys([*with_parts(names_in(question)), *quoted_names(question)])
+    found = {name: targets.resolve(name).targets for name in names}
+    return tuple(name for name, meant in found.items() if len(meant) == 1 and targets.is_class(meant[0]))
 
 
 def _answers(entry: Record) -> Iterator[tuple[int, Mapping[str, Any]]]:

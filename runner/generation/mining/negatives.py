@@ -16,6 +16,7 @@ from retrievers.store import fingerprint
 from runner.datasets.duplicates import Shingled, most_alike
 from runner.generation.mining.base import Held, Mining, Query
 from runner.generation.mining.checks import RETRIEVABLE
+from runner.generation.mining.names import quoted_names
 from runner.generation.mining.targets import Targets
 
 
@@ -60,9 +61,14 @@ def with_negatives(queries: Sequence[Query], rankings: Rankings, targets: Target
 
 
 def _never(query: Query, targets: Targets) -> frozenset[int]:
-    """Return what is no negative: gold, what shares a name with gold, and all that a name of the case may stand for."""
+    """Return what is no negative: gold, what shares a name with gold, and all that a name of the case may stand for.
+
+    Where gold came by a last name alone, a class that the question itself quotes may be the one that was meant.
+    """
     names = [name for gold in query.golds for name in (targets.all[gold].id, *targets.all[gold].aliases)]
-    known = [*query.resolutions, *map(targets.resolve, (*names, *query.case.candidates))]
+    by_last_name = any(resolution.way == "name" for resolution in query.resolutions)
+    quoted = quoted_names(query.case.query) if by_last_name else ()
+    known = [*query.resolutions, *map(targets.resolve, (*names, *query.case.candidates, *quoted))]
     return frozenset(query.golds).union(*(resolution.targets for resolution in known))
 
 

@@ -23,6 +23,9 @@ Way = Literal["exact", "alias", "name", "ambiguous", "unresolved"]
 """How a name was resolved: by a target's id, by an alias, by a last name that one target alone has; or it was not."""
 
 
+_CLASS, _MODULE = "CLASS", "MODULE"
+
+
 @dataclass(frozen=True)
 class Target:
     """A document: `id` is its full name, `name` the last part of it, `kind` what it is, `text` all that is known.
@@ -95,6 +98,7 @@ class Targets:
     def resolve(self, name: str) -> Resolution:
         """Return what a name is: an id, else an alias, else a last name that just one target has.
 
+        A bare word in lower case may be a parameter, so that it is never the last name of a module.
         The last name of a full name counts only inside the package that all targets are in: what another package calls
         the same is another thing.
         """
@@ -104,7 +108,24 @@ class Targets:
             return _one_of("alias", name, self._aliases[name])
         if "." in name and not name.startswith(self.root):
             return Resolution(name, "unresolved")
-        return _one_of("name", name, self._names.get(name.rpartition(".")[2], []))
+        named = self._names.get(name.rpartition(".")[2], [])
+        if "." not in name and name == name.lower():
+            named = [position for position in named if not self._is_module(position)]
+        return _one_of("name", name, named)
+
+    def is_class(self, position: int) -> bool:
+        """Return whether a target is a class, as its kind says or, without one, as its name is spelt."""
+        target = self.all[position]
+        return target.kind.upper() == _CLASS if target.kind else target.name[:1].isupper()
+
+    def _is_module(self, position: int) -> bool:
+        target = self.all[position]
+        return target.kind.upper() == _MODULE or (target.name == target.name.lower() and target.id in self._parents)
+
+    @cached_property
+    def _parents(self) -> frozenset[str]:
+        """Return the names that some target lies within."""
+        return frozenset(target.id.rpartition(".")[0] for target in self.all)
 
     @cached_property
     def _ids(self) -> dict[str, int]:

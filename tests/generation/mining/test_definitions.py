@@ -12,6 +12,7 @@ import yaml
 from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.files import json_objects
+from runner.generation.mining.base import Case
 from runner.generation.mining.code import code_of
 from runner.generation.mining.extraction import CaseFiles, Imports, Options, Suite
 from runner.generation.mining.targets import Target, Targets
@@ -88,6 +89,71 @@ def test_a_choice_names_gold_in_its_right_option_then_in_the_explanation(correct
     (case,) = Options().cases(Suite("s", json_objects(Path("s"), "entry", [entry]), CaseFiles([], {})), targets)
     assert case.query == "Which?\n\nx = 1"
     assert case.names == ("kit.Rare", "OtherThing", "kit.Gone")
+
+
+KIT = Targets([Target(f"kit.agents.{name}", "CLASS") for name in ("LoopAgent", "Session", "ParallelAgent")])
+CHOICE = {"id": "q", "options": ["True", "False"], "correct_answer": "A"}
+
+
+def choice(folder: Path, **fields: object) -> Case:
+    (case,) = Options().cases(
+        Suite("s", json_objects(Path("s"), "entry", [{**CHOICE, **fields}]), CaseFiles([folder], {})), KIT
+    )
+    return case
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Does LoopAgent stop by itself?", ("LoopAgent",)),
+        ("What does `Session.close` do that `kit.agents.LoopAgent` does not?", ("Session", "kit.agents.LoopAgent")),
+        ("Session or not?", ()),  # a word of the sentence
+        ("Is `sub_agents` a list?", ()),
+    ],
+)
+def test_where_the_options_name_no_class_those_of_the_question_are_gold(
+    tmp_path: Path, question: str, names: tuple[str, ...]
+) -> None:
+    case = choice(tmp_path, question=question, explanation="It takes its sub_agents.")
+    assert case.names == names
+    assert case.metadata.get("gold_from") == ("question" if names else None)
+
+
+def test_the_question_does_not_count_where_the_answer_names_a_class(tmp_path: Path) -> None:
+    assert choice(tmp_path, question="Is LoopAgent it?", explanation="ParallelAgent is.").names == ("ParallelAgent",)
+
+
+def test_a_question_has_the_code_that_it_refers_to(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("# --8<-- [start:a]\nx = 1\n# --8<-- [end:a]\ny = 2\n")
+    asked = {"question": "What does the following code do?"}
+    case = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "a"})
+    assert (case.query, case.fault) == ("What does the following code do?\n\nx = 1", "")
+    moved = choice(tmp_path, **asked, code_snippet_ref={"file": "benchmarks/old/s/code.py"})
+    assert moved.fault == "its code is not there: no file benchmarks/old/s/code.py"
+    gone = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "b"})
+    assert gone.fault == "its code is not there: no section b in code.py"
+
+
+@pytest.mark.parametrize(
+    ("question", "is_fault"),
+    [
+        ("What does the following code snippet print?", True),
+        ("Which error does this Python code raise?", True),
+        ("What does the following code print?\n\n```python\nx\n```", False),
+        ("Which class runs code in a sandbox?", False),
+    ],
+)
+def test_a_question_about_code_without_code_is_a_fault(tmp_path: Path, question: str, is_fault: bool) -> None:
+    assert bool(choice(tmp_path, question=question).fault) is is_fault
+
+
+def test_code_is_found_beside_its_benchmark_wherever_that_was_moved(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "suites/fix/cases/two/fixed.py").write_text(FIXED)
+    entry = {"id": "fix:moved", "benchmark_type": "fix", "name": "A", "fixed_file": "bench/defs/fix/cases/two/fixed.py"}
+    (tmp_path / "suites/fix/benchmark.yaml").write_text(yaml.safe_dump({"benchmarks": [entry]}))
+    case = source(tmp_path).load().cases[-1]
+    assert (case.fault, case.candidates) == ("", ("kit.agents.Agent", "kit.agents.SequentialAgent"))
 
 
 def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> None:

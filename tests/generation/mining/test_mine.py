@@ -90,6 +90,18 @@ def test_negatives_are_no_gold_nor_its_near_duplicate_nor_what_the_case_may_mean
     assert "kit.agents.Agent" not in {material.targets.all[i].id for i in one.hard_negatives}  # it was imported
 
 
+def test_a_class_that_the_question_quotes_is_no_negative_where_gold_came_by_its_last_name(
+    mine: Callable[..., dict[str, Query]], material: Material
+) -> None:
+    def negatives(name: str) -> set[str]:
+        case = Case("q", "s", "What runs agents in order, as `SequentialAgent.run` does, or at a time?", (name,))
+        query = mine(mining(hard_negatives=50, random_negatives=50), [case])["q"]
+        return {material.targets.all[i].id for i in (*query.hard_negatives, *query.random_negatives)}
+
+    assert SEQUENTIAL not in negatives("kit.elsewhere.LoopAgent")
+    assert SEQUENTIAL in negatives(LOOP)
+
+
 def test_a_near_duplicate_is_a_negative_under_a_higher_ceiling_only_if_it_differs(
     mine: Callable[..., dict[str, Query]], material: Material
 ) -> None:

@@ -40,6 +40,14 @@ def test_a_name_is_resolved_or_reported_and_never_guessed(
     assert [targets.all[position].id for position in resolution.targets] == ids
 
 
+def test_a_bare_lower_case_word_is_never_a_module() -> None:
+    listed = [("kit.agents.sub_agents", "MODULE"), ("kit.tools.tool_context", ""), ("kit.tools.tool_context.Tool", "")]
+    targets = Targets([Target(name, kind) for name, kind in (*listed, ("kit.agents.run_all", "FUNCTION"))])
+    assert [targets.resolve(word).way for word in ("sub_agents", "tool_context")] == ["unresolved"] * 2
+    assert targets.resolve("run_all").way == "name"
+    assert targets.resolve("kit.agents.sub_agents").way == "exact"
+
+
 def test_a_last_name_counts_anywhere_where_targets_have_no_package_in_common() -> None:
     targets = Targets([Target("one.A", ""), Target("two.B", "")])
     assert targets.root == ""
