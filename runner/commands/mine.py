@@ -17,28 +17,32 @@ NOTHING = 1
 
 
 def main(cfg: DictConfig) -> int:
-    """Read, resolve, search, check, and write what came of it; return 1 where no query is left."""
+    """Read, resolve, search, check, write and log the dataset; return 1 where no query is left."""
     from pathlib import Path
 
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
-    from runner.config.values import resolved, store_path
+    from runner.config.parameters import deciding, flattened
+    from runner.config.values import public, resolved, store_path
     from runner.generation.mining.forward import unfinished
     from runner.generation.mining.mine import kept, mined
-    from runner.generation.mining.output import DOUBTFUL, REJECTED, write
-    from runner.generation.saving import INSPECTION, JOURNAL, beside, check_output
+    from runner.generation.mining.output import DOUBTFUL, REJECTED, figures, write
+    from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.llm.journal import Journal
     from runner.llm.none import NoLLM
     from runner.llm.spending import spending
     from runner.reports import console
     from runner.reports.mining import names_table, reasons_table, suites_table
     from runner.store.disk import DiskStore
+    from runner.tracking.background import BackgroundTracker
+    from runner.tracking.record import DatasetMade, now
 
-    config = resolved(cfg)
+    started, config = now(), resolved(cfg)
     mining: Mining = build(config["mining"], "mining", config["plugins"])
     source: Source = build(config["source"], "source", config["plugins"])
     if config["output"] in (None, ""):
         raise ConfigError("output: is required: the file that the dataset goes into")
+    tracking = build(config["tracking"], "tracking")
     path = Path(str(config["output"])).expanduser()  # a name may be a number
     check_output(path, *_files(config["source"]))
     store = DiskStore(store_path(config))
@@ -48,23 +52,32 @@ def main(cfg: DictConfig) -> int:
         console.note(note)
     if all(case.fault for case in material.cases):
         raise ConfigError(f"source: none of {len(material.cases)} cases can become a query: {material.cases[0].fault}")
-    journal = Journal(beside(path, JOURNAL))
-    asking = "" if isinstance(mining.llm, NoLLM) else ", asking a language model"
-    try:
-        with console.Working(f"mining {len(material.cases):,} cases among {len(material.targets):,} targets{asking}"):
-            queries = mined(mining, material, store, journal)
-    finally:  # what is spent is spent, whatever became of it
-        if spent := spending([mining.llm]):
-            console.note(spent)
-    summary = write(path, queries, kept(mining, queries), material.targets)
-    console.show_table(names_table(summary), "Names of answers")
-    console.show_table(suites_table(summary), "Queries")
-    console.show_table(reasons_table(summary))
-    if left := unfinished(queries):
-        which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
-        console.note(f"{which} not answered in full: the same command goes on with {them}")
-    else:
-        journal.forget()
+    with BackgroundTracker(tracking) as tracker:
+        tracker.start()
+        journal = Journal(beside(path, JOURNAL))
+        asking = "" if isinstance(mining.llm, NoLLM) else ", asking a language model"
+        try:
+            with console.Working(
+                f"mining {len(material.cases):,} cases among {len(material.targets):,} targets{asking}"
+            ):
+                queries = mined(mining, material, store, journal)
+        finally:  # what is spent is spent, whatever became of it
+            if spent := spending([mining.llm]):
+                console.note(spent)
+        summary = write(path, queries, kept(mining, queries), material.targets)
+        console.show_table(names_table(summary), "Names of answers")
+        console.show_table(suites_table(summary), "Queries")
+        console.show_table(reasons_table(summary))
+        if left := unfinished(queries):
+            which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
+            console.note(f"{which} not answered in full: the same command goes on with {them}")
+        else:
+            journal.forget()
+        decided = public({"source": config["source"], "mining": deciding(config["mining"], mining)})
+        files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
+        made = DatasetMade(path.stem, started, flattened(decided), figures(summary), files, {"kind": "mining"})
+        (run,) = tracker.ask("log", [made])
+    console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:
         console.error(f"no query was kept: {beside(path, REJECTED)} and {beside(path, DOUBTFUL)} say why of each")

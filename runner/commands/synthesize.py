@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +23,7 @@ def main(cfg: DictConfig) -> int:
     from retrievers.chat import ChatError
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
+    from runner.config.parameters import deciding, flattened
     from runner.config.values import public, resolved, store_path
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.generation.synthesis.loading import check_source
@@ -59,7 +58,7 @@ def main(cfg: DictConfig) -> int:
         finally:
             if spent := spending([synthesis]):
                 console.note(spent)
-        decided = public(_deciding({name: config[name] for name in DECIDING}, synthesis))
+        decided = public(deciding({name: config[name] for name in DECIDING}, synthesis))
         told = summary(outcome, types, decided)
         write(output, outcome, told)
         journal.forget()
@@ -75,7 +74,7 @@ def main(cfg: DictConfig) -> int:
             console.line(f"inspect them: python -m runner inspect {arguments(inspection)}")
             console.line(f"evaluate them: python -m runner {arguments(dataset)}")
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
-        made = DatasetMade(output.stem, started, _flat(decided), figures(types), files, {"kind": "synthesis"})
+        made = DatasetMade(output.stem, started, flattened(decided), figures(types), files, {"kind": "synthesis"})
         (run,) = tracker.ask("log", [made])
     console.line(f"run: {run.id}")
     if not outcome.accepted:
@@ -102,30 +101,9 @@ def _synthesis(config: Mapping[str, Any]) -> Synthesis:
     return made
 
 
-def _deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
-    """Return a config without the settings that decide nothing of what is made: those that its repr leaves out."""
-    idle = {each.name for each in fields(made) if not each.repr} if is_dataclass(made) else set()
-    kept = {key: value for key, value in config.items() if key not in idle}
-    return {
-        key: _deciding(value, getattr(made, key, None)) if isinstance(value, Mapping) else value
-        for key, value in kept.items()
-    }
-
-
 def _exhausted(outcome: Outcome, count: int | None) -> str:
     """Say that there are fewer queries than were asked for, and what could be done about that."""
     return (
         f"only {len(outcome.accepted):,} of {count:,} queries: every type was asked of all {len(outcome.bundles):,} "
         "bundles; more chunks, more types or a laxer validation would give more"
     )
-
-
-def _flat(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Return settings by their whole names."""
-    found: dict[str, str] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{path}{key}.")
-        elif key != "_target_":
-            found[f"{path}{key}"] = value if isinstance(value, str) else json.dumps(value)
-    return found

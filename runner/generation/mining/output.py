@@ -86,6 +86,19 @@ def summary(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -
     }
 
 
+def figures(summary: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of a summary by name, as runs are compared by them: in total, and kept by suite."""
+    total = summary["total"]
+    return {
+        **{name: total[name] for name in ("cases", "queries_kept", "gold_documents")},
+        **{f"verdict/{verdict}": n for verdict, n in total["verdicts"].items()},
+        **{f"golds/{way}": n for way, n in total["golds"].items()},
+        **{f"negatives/{kind}": n for kind, n in total["negatives"].items()},
+        **{f"held_by/{check}": n for check, n in total["held_by"].items()},
+        **{f"queries_kept/{suite}": own["queries_kept"] for suite, own in summary["suites"].items()},
+    }
+
+
 def _counts(queries: Sequence[Query], kept: Sequence[Query]) -> dict[str, Any]:
     resolutions = [resolution for query in queries for resolution in query.resolutions]
     ways = Counter(resolution.way for resolution in resolutions)

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
 from runner.datasets.mined import Mined
@@ -43,6 +44,23 @@ def test_a_dataset_is_mined_told_and_evaluated_straight_away(here: Path, capsys:
     assert len(dataset.queries) == 4
     assert len(dataset.corpus) == 8
     assert not (here / "out/mined.jsonl.journal.jsonl").exists()
+
+
+def test_what_was_mined_is_a_run_with_its_settings_and_figures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORLD, "mining.seed=3", "output=mined.jsonl"]) == 0
+    client = MlflowClient(f"sqlite:///{here}/mlruns/mlflow.db")
+    experiment = client.get_experiment_by_name("retrieval")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert f"run: {run.info.run_id}" in capsys.readouterr().out
+    assert (run.data.tags["kind"], run.info.run_name) == ("mining", "mined")
+    assert (run.data.metrics["cases"], run.data.metrics["queries_kept"], run.data.metrics["verdict/rejected"]) == (
+        6,
+        4,
+        2,
+    )
+    assert (run.data.params["mining.seed"], run.data.params["source.targets"]) == ("3", "targets.yaml")
+    assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["summary.json"]
 
 
 def test_the_same_command_again_gives_the_same_bytes(here: Path) -> None:

@@ -1,0 +1,29 @@
+"""The settings that decide what a command makes, as parameters of the run that it logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
+    """Return a config without the settings that decide nothing of what is made: those that its repr leaves out."""
+    idle = {each.name for each in fields(made) if not each.repr} if is_dataclass(made) else set()
+    kept = {key: value for key, value in config.items() if key not in idle}
+    return {
+        key: deciding(value, getattr(made, key, None)) if isinstance(value, Mapping) else value
+        for key, value in kept.items()
+    }
+
+
+def flattened(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Return settings by their whole names, what is not text as JSON, without the names of classes."""
+    parameters: dict[str, str] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            parameters |= flattened(value, f"{path}{key}.")
+        elif key != "_target_":
+            parameters[f"{path}{key}"] = value if isinstance(value, str) else json.dumps(value)
+    return parameters
