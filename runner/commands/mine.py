@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> int:
     from runner.llm.none import NoLLM
     from runner.llm.spending import spending
     from runner.reports import console
-    from runner.reports.mining import names_table, reasons_table, suites_table
+    from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
     from runner.store.disk import DiskStore
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import DatasetMade, now
@@ -55,11 +55,10 @@ def main(cfg: DictConfig) -> int:
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         journal = Journal(beside(path, JOURNAL))
+        work = f"mining {len(material.cases):,} cases among {len(material.targets):,} targets"
         asking = "" if isinstance(mining.llm, NoLLM) else ", asking a language model"
         try:
-            with console.Working(
-                f"mining {len(material.cases):,} cases among {len(material.targets):,} targets{asking}"
-            ):
+            with console.Working(f"{work}{asking}"):
                 queries = mined(mining, material, store, journal)
         finally:  # what is spent is spent, whatever became of it
             if spent := spending([mining.llm]):
@@ -68,6 +67,9 @@ def main(cfg: DictConfig) -> int:
         console.show_table(names_table(summary), "Names of answers")
         console.show_table(suites_table(summary), "Queries")
         console.show_table(reasons_table(summary))
+        if told := impact_note(summary):
+            console.line(told)
+            console.show_table(impact_table(summary), "Impact of documents")
         if left := unfinished(queries):
             which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
             console.note(f"{which} not answered in full: the same command goes on with {them}")

@@ -45,5 +45,25 @@ def reasons_table(summary: Mapping[str, Any]) -> Table:
     return Table([Column("held against queries"), _count("queries", 0)], [list(each) for each in held])
 
 
+def impact_table(summary: Mapping[str, Any]) -> Table:
+    """Return what documents contribute to answers by their role; empty where it was not measured."""
+    columns = [Column("documents"), _count("measured", 0)]
+    columns += [Column("mean impact", "{:+.3f}".format, numeric=True), _count("helpful", 0), _count("harmful", 0)]
+    roles: Mapping[str, Mapping[str, Any]] = summary.get("impact", {}).get("roles", {})
+    rows = [[role, own["documents"], own["mean_impact"], own["helpful"], own["harmful"]] for role, own in roles.items()]
+    return Table(columns, rows)
+
+
+def impact_note(summary: Mapping[str, Any]) -> str:
+    """Return for how many queries the impact of documents was measured, "" for none."""
+    impact: Mapping[str, Any] = summary.get("impact", {})
+    if not impact:
+        return ""
+    return (
+        f"impact of documents: {impact['queries']:,} queries, of which {impact['answered_without_documents']:,} are "
+        f"answered without any document and {impact['converged']:,} converged; {impact['subsets']:,} answers"
+    )
+
+
 def _count(title: str, spare: int) -> Column:
     return Column(title, number, numeric=True, spare=spare)

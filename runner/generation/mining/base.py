@@ -16,6 +16,20 @@ from runner.generation.mining.targets import Resolution, Targets
 Verdict = Literal["verified", "doubtful", "rejected"]
 
 
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class ImpactSettings:
+    """How the impact of documents is measured: at most `subsets` random subsets a query, none for 0.
+
+    They are drawn `batch` at a time until every document of the query has a standard error of at most `error`. `calls`
+    is the budget: how many questions are asked of all queries together, null for no other limit than the model's own.
+    """
+
+    subsets: int = Field(default=0, ge=0)
+    batch: int = Field(default=8, ge=1)
+    error: float = Field(default=0.15, gt=0)
+    calls: int | None = Field(default=None, ge=0)
+
+
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Mining:
     """How cases become queries.
@@ -24,7 +38,8 @@ class Mining:
     gold there is doubtful. `random_negatives` are drawn with `seed`. What is as much alike as `ceiling`, by shingles of
     words, is a near-duplicate: of gold it is no negative, of another query it is none. Gold without a docstring is kept
     or dropped (`bare_golds`). With a language model `llm`, each query is answered from its gold, from `contexts` other
-    documents, and from none. `keep` is which verdicts a query in the output may have.
+    documents, and from none, and the `impact` of its documents may be measured. `keep` is which verdicts a query in the
+    output may have.
     """
 
     retriever: Retriever
@@ -37,6 +52,7 @@ class Mining:
     contexts: int = Field(default=5, ge=0)
     keep: Literal["verified", "doubtful"] = "doubtful"
     seed: int = Field(default=0, ge=0)
+    impact: ImpactSettings = field(default_factory=ImpactSettings)
 
     def __post_init__(self) -> None:
         if isinstance(self.retriever, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
@@ -89,13 +105,42 @@ class Held:
 
 
 @dataclass(frozen=True)
+class DocumentImpact:
+    """How much a document, by its position, helped: the success rate with it minus that without it, and its error.
+
+    Both are None where one side has no answer; `with_it` and `without_it` are how many answers there are of each.
+    """
+
+    document: int
+    impact: float | None
+    error: float | None
+    with_it: int
+    without_it: int
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What a query's documents contribute: see `impact`.
+
+    `baseline` is whether it is answered correctly without any document, None where that is not known; `subsets` counts
+    the answers; `why` says why it is not `converged`.
+    """
+
+    baseline: bool | None
+    documents: tuple[DocumentImpact, ...]
+    subsets: int
+    converged: bool
+    why: str
+
+
+@dataclass(frozen=True)
 class Query:
     """A case whose names were resolved: gold and negatives as positions among the targets.
 
     `golds` are the primary one, then the others. `rank` is the place at which the retriever has the first of them, None
     where it was not among those searched; `near_golds` are near-duplicates of gold among those. `contexts` are
     documents by chance that a language model may answer from. `held` is all that speaks against the query; `heard` what
-    the model said, `unfinished` whether it may still say what it has not.
+    the model said, `unfinished` whether it may still say what it has not. `impact` is None where it was not measured.
     """
 
     case: Case
@@ -110,6 +155,7 @@ class Query:
     held: tuple[Held, ...] = ()
     heard: Mapping[str, str] = field(default_factory=dict)
     unfinished: bool = False
+    impact: Impact | None = None
 
     @property
     def verdict(self) -> Verdict:

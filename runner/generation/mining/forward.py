@@ -7,37 +7,26 @@ was paid for is kept in a journal, so that work which was cut short goes on wher
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-from retrievers.chat import Chat, ChatError
+from retrievers.chat import Chat
 from runner.generation.mining.base import Case, Held, Query
 from runner.generation.mining.checks import SETTLED_BY_A_MODEL
 from runner.generation.mining.prompts import filled
+from runner.generation.mining.replies import (
+    NOTHING_GIVEN,
+    JsonReply,
+    Silence,
+    documents_text,
+    is_expected,
+    is_true,
+    replies_to,
+)
 from runner.generation.mining.targets import Targets
-from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 
-
-@dataclass(frozen=True)
-class Silence:
-    """Why there is no reply that can be read; another time there may be one, or not (`lasting`)."""
-
-    why: str
-    lasting: bool
-
-
-Heard = Mapping[str, Any] | Silence
-"""A reply as the JSON object that was asked for, or why there is none."""
-
 PRIMARY, SUFFICIENCY, NECESSITY = "primary", "sufficiency", "necessity"
-
-RETRIES = 2
-"""How often a reply that cannot be read is asked for again."""
-
-NOTHING_GIVEN = "(none)"
 
 _NOT_CHECKED = "not checked: "
 
@@ -54,11 +43,13 @@ def with_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Jo
         filled(PRIMARY, question=case.query, candidates="\n".join(f"- {name}" for name in choices[case.id]))
         for case in open_cases
     ]
-    said = dict(zip((c.id for c in open_cases), _heard(llm, questions, PRIMARY, "mine: primary", journal), strict=True))
+    said = dict(
+        zip((c.id for c in open_cases), replies_to(questions, PRIMARY, "mine: primary", llm, journal), strict=True)
+    )
     return [_chosen(case, said[case.id], choices[case.id]) if case.id in said else case for case in cases]
 
 
-def _chosen(case: Case, heard: Heard, choices: Sequence[str]) -> Case:
+def _chosen(case: Case, heard: JsonReply, choices: Sequence[str]) -> Case:
     if isinstance(heard, Silence) and not heard.lasting:
         return replace(case, unheard=heard.why)
     if isinstance(heard, Silence) or str(heard["primary"]) not in choices:
@@ -76,15 +67,15 @@ def forward_checked(queries: Sequence[Query], targets: Targets, llm: Chat, journ
     stays doubtful.
     """
     asked = [query for query in queries if query.verdict != "rejected" and not query.case.unheard]
-    given = [_texts(query.golds, targets) for query in asked]
+    given = [documents_text(query.golds, targets) for query in asked]
     sufficient = [filled(SUFFICIENCY, question=q.case.query, documents=d) for q, d in zip(asked, given, strict=True)]
-    by_chance = [_texts(query.contexts, targets) for query in asked]
+    by_chance = [documents_text(query.contexts, targets) for query in asked]
     needed = [
         filled(NECESSITY, question=query.case.query, documents=documents)
         for query, drawn in zip(asked, by_chance, strict=True)
         for documents in (drawn, NOTHING_GIVEN)
     ]
-    heard = _heard(llm, [*sufficient, *needed], "answerable", "mine: forward check", journal)
+    heard = replies_to([*sufficient, *needed], "answerable", "mine: forward check", llm, journal)
     from_gold, without = heard[: len(asked)], heard[len(asked) :]
     after = {
         query.case.id: _judged(query, from_gold[i], without[2 * i], without[2 * i + 1]) for i, query in enumerate(asked)
@@ -105,7 +96,7 @@ def _postponed(query: Query) -> Query:
     return replace(query, held=(*query.held, held), unfinished=True)
 
 
-def _judged(query: Query, from_gold: Heard, by_chance: Heard, from_nothing: Heard) -> Query:
+def _judged(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothing: JsonReply) -> Query:
     held = [_insufficient(query.case, from_gold)]
     held += [
         _unneeded(query.case, by_chance, "documents by chance"),
@@ -122,69 +113,19 @@ def _judged(query: Query, from_gold: Heard, by_chance: Heard, from_nothing: Hear
     return replace(query, held=(*stays, *new), heard=heard, unfinished=unfinished)
 
 
-def _insufficient(case: Case, heard: Heard) -> Held | None:
+def _insufficient(case: Case, heard: JsonReply) -> Held | None:
     if isinstance(heard, Silence):
         return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
-    if not _is_true(heard["answerable"]):
+    if not is_true(heard["answerable"]):
         return Held(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
-    if case.answers and not _is_expected(case, heard):
+    if case.answers and not is_expected(case, heard):
         return Held(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(heard.get('answer'))[:100]!r}")
     return None
 
 
-def _unneeded(case: Case, heard: Heard, given: str) -> Held | None:
+def _unneeded(case: Case, heard: JsonReply, given: str) -> Held | None:
     if isinstance(heard, Silence):
         return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
-    if _is_true(heard["answerable"]) and (not case.answers or _is_expected(case, heard)):
+    if is_true(heard["answerable"]) and (not case.answers or is_expected(case, heard)):
         return Held(NECESSITY, "rejected", f"the model answers it from {given}: {str(heard.get('answer'))[:100]!r}")
-    return None
-
-
-def _is_true(value: object) -> bool:
-    return str(value).strip().lower() == "true"
-
-
-def _is_expected(case: Case, heard: Mapping[str, Any]) -> bool:
-    """Tell whether an answer has one of those in it that are expected, whatever their letters and signs."""
-    said = f" {_plain(str(heard.get('answer') or ''))} "
-    return any(f" {_plain(answer)} " in said for answer in case.answers if _plain(answer))
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
-
-
-def _texts(documents: Sequence[int], targets: Targets) -> str:
-    return "\n\n---\n\n".join(targets.all[document].text for document in documents) or NOTHING_GIVEN
-
-
-def _heard(llm: Chat, questions: Sequence[str], key: str, purpose: str, journal: Journal) -> list[Heard]:
-    """Return what each question was answered; replies without a JSON object that has `key` are asked for again."""
-    found: dict[int, Heard] = {}
-    waiting = list(range(len(questions)))
-    for attempt in range(RETRIES + 1):
-        asked = [questions[position] + "\n" * attempt for position in waiting]  # a cache takes it for another question
-        unreadable = []
-        for place, outcome in journal.answers(llm, asked, purpose):
-            position = waiting[place]
-            if isinstance(outcome, ChatError):
-                found[position] = Silence(str(outcome), outcome.kind in LASTING and not outcome.final)
-            elif (said := _read(outcome.text, key)) is not None:
-                found[position] = said
-            else:
-                found[position] = Silence(f"unreadable reply: {' '.join(outcome.text.split())[:200]}", lasting=True)
-                unreadable.append(position)
-        waiting = sorted(unreadable)
-    return [found[position] for position in range(len(questions))]
-
-
-def _read(text: str, key: str) -> Mapping[str, Any] | None:
-    """Return the first JSON object in a reply that has a key, None where there is none."""
-    for start in (match.start() for match in re.finditer(r"\{", text)):
-        try:
-            content, _ = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(content, dict) and key in content:
-            return content
     return None

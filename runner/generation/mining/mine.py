@@ -10,6 +10,7 @@ from retrievers.store import Store
 from runner.generation.mining.base import Case, Held, Material, Mining, Query
 from runner.generation.mining.checks import GOLD, checked
 from runner.generation.mining.forward import forward_checked, with_primary
+from runner.generation.mining.impact import with_impact
 from runner.generation.mining.negatives import with_negatives
 from runner.generation.mining.targets import Targets
 from runner.llm.journal import Journal
@@ -25,7 +26,12 @@ def mined(mining: Mining, material: Material, store: Store, journal: Journal) ->
     texts = [query.case.query for query in queries]
     rankings = searched(mining.retriever, targets.corpus, texts, min(mining.depth, len(targets)), store)
     queries = checked(with_negatives(queries, rankings, targets, mining), targets, mining)
-    return queries if isinstance(llm, NoLLM) else forward_checked(queries, targets, llm, journal)
+    if isinstance(llm, NoLLM):
+        return queries
+    queries = forward_checked(queries, targets, llm, journal)
+    if not mining.impact.subsets:
+        return queries
+    return with_impact(queries, targets, llm, journal, mining.impact, mining.seed)
 
 
 def kept(mining: Mining, queries: Sequence[Query]) -> list[Query]:

@@ -9,13 +9,14 @@ from typing import Any, get_args
 
 from runner.datasets.base import EXPECTED_ANSWER
 from runner.generation.mining.base import Query, Verdict
+from runner.generation.mining.impacts import impact_counts, impact_of, impact_rows
 from runner.generation.mining.targets import Targets, Way
 from runner.generation.saving import save
 
 SOURCE = "benchmark_mining"
 
-DOUBTFUL, REJECTED = ".doubtful.jsonl", ".rejected.jsonl"
-"""How the names of the files of what is held against queries end."""
+DOUBTFUL, REJECTED, IMPACT = ".doubtful.jsonl", ".rejected.jsonl", ".impact.jsonl"
+"""How the names of the files end of what is held against queries, and of what their documents contribute."""
 
 
 def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
@@ -33,6 +34,8 @@ def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: 
         REJECTED: rows(query for query in queries if query.verdict == "rejected"),
         "": rows(kept),
     }
+    if any(query.impact for query in queries):
+        files = {IMPACT: impact_rows(queries, targets), **files}
     told = summary(queries, kept, targets)
     save(path, files, told)
     return told
@@ -53,6 +56,7 @@ def row_of(query: Query, targets: Targets) -> dict[str, Any]:
         "near_duplicates_of_gold": [all_[i].id for i in query.near_golds],
         **({EXPECTED_ANSWER: "; ".join(dict.fromkeys(case.answers))} if case.answers else {}),
         **({"forward_check": dict(query.heard)} if query.heard else {}),
+        **({"impact": impact_of(query)} if query.impact else {}),
         **case.metadata,
     }
     negatives = [(i, True) for i in query.hard_negatives] + [(i, False) for i in query.random_negatives]
@@ -78,6 +82,7 @@ def summary(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -
             for suite in suites
         },
         "total": _counts(queries, kept),
+        **({"impact": impact_counts(queries)} if any(query.impact for query in queries) else {}),
         "targets": {
             "documents": len(targets),
             "without_docstring": sum(not target.docstring for target in targets.all),

@@ -15,12 +15,13 @@ from retrievers.bm25 import BM25
 from retrievers.chat import Chat, ChatError
 from retrievers.store import MemoryStore
 from runner.datasets.duplicates import similarity
-from runner.generation.mining.base import Case, Held, Material, Mining, Query
+from runner.generation.mining.base import Case, Held, ImpactSettings, Material, Mining, Query
 from runner.generation.mining.forward import unfinished
 from runner.generation.mining.mine import kept, mined
 from runner.generation.mining.output import write
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
+from runner.reports.mining import impact_note, impact_table
 from tests.analysis.chats import Answer, Scripted, always
 from tests.generation.mining.worlds import LOOP, PARALLEL, SEQUENTIAL, rows, written
 
@@ -274,6 +275,17 @@ def test_what_a_model_would_not_say_another_time_either_is_finished(
     queries = mined(mining(always(silence)), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
     assert unfinished(queries) == 0
     assert all(query.verdict != "verified" for query in queries)
+
+
+def test_the_impact_of_documents_is_written_where_it_was_measured(material: Material, tmp_path: Path) -> None:
+    settings = mining(Scripted(model()), impact=ImpactSettings(subsets=3))
+    queries = mined(settings, material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    summary = write(tmp_path / "mined.jsonl", queries, kept(settings, queries), material.targets)
+    measured = {row["id"] for row in rows(tmp_path / "mined.jsonl") if "impact" in row["metadata"]}  # type: ignore[operator]  # rows of JSON
+    assert measured == {row["query_id"] for row in rows(tmp_path / "mined.jsonl.impact.jsonl")} != set()
+    assert summary["impact"]["queries"] == len(measured)
+    assert impact_table(summary).rows
+    assert impact_note(summary).startswith(f"impact of documents: {len(measured)} queries")
 
 
 def test_unreadable_replies_are_asked_for_again(mine: Callable[..., dict[str, Query]]) -> None:

@@ -1,0 +1,178 @@
+"""How much each document helps a language model to answer: answers from random subsets of a query's documents.
+
+The impact of a document is the success rate of the subsets with it minus that of the subsets without it. A query that
+is answered correctly from no document at all is not measured further: no document can help. Draws depend on the seed
+and on the query alone, so that work which was cut short asks the same questions again, and a journal answers them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+
+from retrievers.chat import Chat
+from retrievers.store import fingerprint
+from runner.generation.mining.base import DocumentImpact, Impact, ImpactSettings, Query
+from runner.generation.mining.prompts import filled
+from runner.generation.mining.replies import (
+    NOTHING_GIVEN,
+    JsonReply,
+    Silence,
+    documents_text,
+    is_expected,
+    is_true,
+    replies_to,
+)
+from runner.generation.mining.targets import Targets
+from runner.llm.journal import Journal
+
+PROMPT = "necessity"
+"""The question: from documents that may have nothing to do with it, or from what the model knows itself."""
+
+PURPOSE = "mine: impact"
+
+
+@dataclass
+class _Trials:
+    """The answers to one query so far: which of its documents each subset had, and whether the answer was correct."""
+
+    query: Query
+    documents: tuple[int, ...]
+    subsets: Iterator[tuple[bool, ...]]
+    drawn: list[tuple[bool, ...]] = field(default_factory=list)
+    correct: list[bool] = field(default_factory=list)
+    baseline: bool | None = None
+    asked: int = 0
+    why: str = ""
+    unfinished: bool = False
+
+    def impacts(self) -> list[DocumentImpact]:
+        return [_impact(document, place, self.drawn, self.correct) for place, document in enumerate(self.documents)]
+
+    def has_converged(self, error: float) -> bool:
+        return all(each.error is not None and each.error <= error for each in self.impacts())
+
+
+def with_impact(
+    queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal, measuring: ImpactSettings, seed: int
+) -> list[Query]:
+    """Return queries with the impact of their documents, golds and negatives alike.
+
+    Measured are those that are not rejected and have an expected answer to compare with. First each is asked without
+    any document, then with subsets, until all documents have converged or the budget is spent.
+    """
+    able = [query for query in queries if query.verdict != "rejected" and query.golds and query.case.answers]
+    trials = [_Trials(query, _documents(query), _subsets(query, seed)) for query in able]
+    left = math.inf if measuring.calls is None else measuring.calls
+    left -= _ask_without(trials, left, llm, journal)
+    while waiting := [each for each in trials if _goes_on(each, measuring)]:
+        if left < 1:
+            for each in waiting:
+                each.why = "the budget of calls is spent"
+            break
+        left -= _ask_batch(waiting, targets, left, llm, journal, measuring)
+    measured = {each.query.case.id: _measured(each, measuring) for each in trials}
+    return [measured.get(query.case.id, query) for query in queries]
+
+
+def _ask_without(trials: Sequence[_Trials], budget: float, llm: Chat, journal: Journal) -> int:
+    """Ask each query without any document; return how many were asked."""
+    within = trials if budget == math.inf else trials[: int(budget)]
+    questions = [filled(PROMPT, question=each.query.case.query, documents=NOTHING_GIVEN) for each in within]
+    for each, reply in zip(within, replies_to(questions, "answerable", PURPOSE, llm, journal), strict=True):
+        each.baseline = _is_correct(each, reply)
+    for each in trials[len(within) :]:
+        each.why = "the budget of calls is spent"
+    return len(within)
+
+
+def _ask_batch(
+    waiting: Sequence[_Trials], targets: Targets, budget: float, llm: Chat, journal: Journal, measuring: ImpactSettings
+) -> int:
+    """Ask each query that waits with its next subsets, as far as the budget goes; return how many were asked."""
+    drawn: list[tuple[_Trials, tuple[bool, ...]]] = []
+    for each in waiting:
+        most = min(measuring.batch, measuring.subsets - each.asked)
+        subsets = [*islice(each.subsets, most)] if len(drawn) + most <= budget else []
+        if not subsets:
+            each.why = "the budget of calls is spent" if len(drawn) + most > budget else "every subset was asked"
+        each.asked += len(subsets)
+        drawn += [(each, subset) for subset in subsets]
+    questions = [_question(each, subset, targets) for each, subset in drawn]
+    replies = replies_to(questions, "answerable", PURPOSE, llm, journal)
+    for (each, subset), reply in zip(drawn, replies, strict=True):
+        correct = _is_correct(each, reply)
+        if correct is not None:
+            each.drawn.append(subset)
+            each.correct.append(correct)
+    return len(drawn)
+
+
+def _goes_on(trials: _Trials, measuring: ImpactSettings) -> bool:
+    is_over = trials.baseline is not False or trials.why or trials.asked >= measuring.subsets
+    return not is_over and not trials.has_converged(measuring.error)
+
+
+def _is_correct(trials: _Trials, reply: JsonReply) -> bool | None:
+    """Return whether a reply has an expected answer, None where there is no reply."""
+    if isinstance(reply, Silence):
+        if not reply.lasting:
+            trials.why, trials.unfinished = f"not answered: {reply.why}", True
+        return None
+    return is_true(reply["answerable"]) and is_expected(trials.query.case, reply)
+
+
+def _question(trials: _Trials, subset: Sequence[bool], targets: Targets) -> str:
+    chosen = [document for document, is_in in zip(trials.documents, subset, strict=True) if is_in]
+    return filled(PROMPT, question=trials.query.case.query, documents=documents_text(chosen, targets))
+
+
+def _documents(query: Query) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((*query.golds, *query.hard_negatives, *query.random_negatives)))
+
+
+def _subsets(query: Query, seed: int) -> Iterator[tuple[bool, ...]]:
+    """Yield different subsets in random order, each document in with probability one half; the empty one is not drawn.
+
+    A question that was asked already would be answered from a cache, and say nothing new.
+    """
+    n = len(_documents(query))
+    rng = np.random.default_rng([seed, int(fingerprint("impact", query.case.id), 16)])
+    seen = {(False,) * n}
+    while len(seen) < 2**n:
+        subset = tuple((rng.random(n) < 0.5).tolist())
+        if subset not in seen:
+            seen.add(subset)
+            yield subset
+
+
+def _impact(document: int, place: int, drawn: Sequence[tuple[bool, ...]], correct: Sequence[bool]) -> DocumentImpact:
+    """Return the difference of success rates, and its standard error from those of both rates.
+
+    The error of a rate p of n answers is sqrt(p (1 - p) / n), and at least 1 / n, for n equal answers are no certainty.
+    """
+    sides = [[ok for subset, ok in zip(drawn, correct, strict=True) if subset[place] is side] for side in (True, False)]
+    if not all(sides):
+        return DocumentImpact(document, None, None, len(sides[0]), len(sides[1]))
+    rates = [sum(side) / len(side) for side in sides]
+    errors = [
+        max(math.sqrt(rate * (1 - rate) / len(side)), 1 / len(side)) for rate, side in zip(rates, sides, strict=True)
+    ]
+    return DocumentImpact(document, rates[0] - rates[1], math.hypot(*errors), len(sides[0]), len(sides[1]))
+
+
+def _measured(trials: _Trials, measuring: ImpactSettings) -> Query:
+    converged = trials.baseline is False and trials.has_converged(measuring.error)
+    why = "" if converged else trials.why
+    if trials.baseline:
+        why = "it is answered without any document"
+    elif trials.baseline is None and not why:
+        why = "without documents, the model gave no reply that can be read"
+    elif not converged and not why:
+        why = f"{measuring.subsets:,} subsets were not enough"
+    impact = Impact(trials.baseline, tuple(trials.impacts()), len(trials.drawn), converged, why)
+    return replace(trials.query, impact=impact, unfinished=trials.query.unfinished or trials.unfinished)
