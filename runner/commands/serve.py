@@ -57,7 +57,13 @@ def main(cfg: DictConfig) -> int:
                 searcher.search(["word"], 1)  # what a first search prepares keeps nobody waiting
         named = f"{', '.join(searchers)} over {dataset.name} ({len(dataset.corpus):,} items)"
         app = application(Served(dataset.corpus, searchers, wanted.limits, wanted.threads))
-        serve(app, ours, lambda: console.line(f"serving {named} at {address_of(ours)}  (Ctrl-C stops it)"))
+        serve(
+            app,
+            ours,
+            lambda: console.line(f"serving {named} at {address_of(ours)}  (Ctrl-C stops it)"),
+            wanted.limits.request_s,
+            wanted.limits.connections,
+        )
     return 0
 
 

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from retrievers.base import NOTHING, Corpus, Rankings, Searcher
 from retrievers.unknown import name_of
 from runner.serving.edge import TOLD, Edge, refused, reply
+from runner.serving.patience import CONNECTIONS, REQUEST_S
 
 MOST_ITEMS = 1000
 """How many items are listed at a time."""
@@ -33,11 +34,13 @@ SHOWN = 200
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Limits:
-    """What a request may ask at most."""
+    """What a request may ask at most, how long it may take to arrive, and how many connections are open at a time."""
 
     body_bytes: int = Field(default=1 << 18, ge=1)
     query_characters: int = Field(default=20_000, ge=1)
     top_k: int = Field(default=1000, ge=1)
+    request_s: float = Field(default=REQUEST_S, gt=0, allow_inf_nan=False)
+    connections: int = Field(default=CONNECTIONS, ge=1)
 
 
 @dataclass(frozen=True, eq=False)

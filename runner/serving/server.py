@@ -10,12 +10,15 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from runner.config.objects import ConfigError
 from runner.serving.edge import JsonLines
+from runner.serving.patience import CONNECTIONS, REQUEST_S, PatientProtocol
 
 ENDING_S = 5
 """How long requests under way have to be answered once the server is to stop."""
@@ -47,12 +50,23 @@ def address_of(ours: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ours.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def serve(app: ASGIApp, ours: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve an application until Ctrl-C or SIGTERM; `ready` is called when it answers."""
+def serve(
+    app: ASGIApp,
+    ours: socket.socket,
+    ready: Callable[[], None],
+    request_s: float = REQUEST_S,
+    connections: int = CONNECTIONS,
+) -> None:
+    """Serve an application until Ctrl-C or SIGTERM; `ready` is called when it answers.
+
+    A client has `request_s` to send a request, and so many `connections` are open at a time.
+    """
     _log_json_lines()
+    protocol: Any = partial(PatientProtocol, request_s=request_s, connections=connections)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=ENDING_S
-    )
+        app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=ENDING_S,
+        http=protocol,
+    )  # fmt: skip
     with suppress(KeyboardInterrupt):  # which is how a server ends
         _Server(config, ready).run(sockets=[ours])
 

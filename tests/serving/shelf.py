@@ -44,4 +44,4 @@ if __name__ == "__main__":
         sys.stdout.write(f"{address_of(ours)}\n")
         sys.stdout.flush()
 
-    serve(Shelf(), ours, ready)
+    serve(Shelf(), ours, ready, connections=10_000)
