@@ -31,6 +31,7 @@ from runner.datasets.chunking import Whole
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.measuring import Asked, Searched, measured
+from runner.metrics.measures import MeasureError, check_grades
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, Stage, Timings
@@ -153,10 +154,19 @@ class Bench:
         analyzer = build(own, "analyzer", experiment.config.get("plugins") or ()) if own else self.analyzer
         return Lexicon(self.dataset(experiment.source).documents, analyzer, self.store)
 
+    def check_grades(self, experiment: Experiment) -> None:
+        """Raise `ConfigError` for a measure that the dataset's grades are too large for, before any search."""
+        judgments = self.dataset(experiment.source).judgments_for(experiment.search_type)
+        try:
+            check_grades(experiment.metrics.expanded, int(judgments.grades.max(initial=0)))
+        except MeasureError as error:
+            raise ConfigError(f"metrics: {error}") from None
+
     def evaluate(self, experiment: Experiment) -> Result:
         """Run one evaluation. Queries that fail are part of the result; a retriever that fails raises."""
         start = time.perf_counter()
         dataset, settings = self.dataset(experiment.source), experiment.metrics
+        self.check_grades(experiment)
         grader, asked = self._grader(experiment, dataset)
         with self.store.account() as costs:
             depth = search_depth(experiment.retriever, dataset.corpus, settings.depth)

@@ -33,6 +33,10 @@ _NAMES = {name.lower(): name for name in BUILT_IN} | {"mrr": "RR", "map": "AP", 
 _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
 
 
+GDEVAL_GREATEST = 4
+"""The largest grade of gdeval, which computes ERR."""
+
+
 class MeasureError(ValueError):
     """A measure is not known, or is not known in this form."""
 
@@ -87,6 +91,16 @@ def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, .
         else:
             found[parse(text)] = None
     return tuple(found)
+
+
+def check_grades(measures: Iterable[Measure], greatest: int) -> None:
+    """Raise `MeasureError` for a measure that cannot be computed from judgments with grades up to `greatest`."""
+    for measure in measures:
+        if measure.name.startswith("ERR") and not measure.name.startswith("ERR_") and greatest > GDEVAL_GREATEST:
+            raise MeasureError(
+                f"{measure} takes grades up to {GDEVAL_GREATEST}, and the judgments go up to {greatest}: take it out "
+                "of metrics.measures, or use nDCG"
+            )
 
 
 def labelled(measure: Measure, depth: int) -> Measure:

@@ -64,6 +64,8 @@ class Declared:
         self.metrics(experiments)
         for source in {repr(experiment.source): experiment.source for experiment in experiments}.values():
             self.bench.dataset(source)
+        for experiment in experiments:
+            self.bench.check_grades(experiment)
         return experiments
 
     def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.metrics.measures import BUILT_IN, Measure, MeasureError, expand, parse
+from runner.metrics.measures import BUILT_IN, Measure, MeasureError, check_grades, expand, parse
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,10 @@ def test_ir_measures_is_only_loaded_for_its_own_measures() -> None:
         "import sys; from runner.metrics.scores import parse; parse('nDCG@10'); sys.exit('ir_measures' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_err_is_refused_for_grades_above_four() -> None:
+    check_grades([parse("ERR@10"), parse("nDCG@10")], 4)
+    check_grades([parse("nDCG@10")], 5)
+    with pytest.raises(MeasureError, match=r"ERR@10 takes grades up to 4, and the judgments go up to 5: take it out"):
+        check_grades([parse("ERR@10")], 5)
