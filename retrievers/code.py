@@ -10,11 +10,13 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 _IMPORT = re.compile(
     r"(?:^|[:;])[ \t]*(?:"
@@ -24,6 +26,9 @@ _IMPORT = re.compile(
 )
 """An import statement, wherever it stands. To parse whole modules takes many times as long, at every start."""
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""The folders that libraries are installed in, wherever these are: a user's own, the system's, those of Bazel."""
+
 _MODULES = re.compile(r"(?:^|,)[ \t]*(\w+(?:\.\w+)*)")
 """The modules of a statement without `from`, whatever they are called there."""
 
@@ -32,7 +37,7 @@ _MODULES = re.compile(r"(?:^|,)[ \t]*(\w+(?:\.\w+)*)")
 def source_hash(module: str) -> str:
     """Return a hash of a module's file, so that what older code made is not taken for the new."""
     file, _ = _place_of(module)
-    return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest() if file else ""
+    return hashlib.blake2b(_content(file), digest_size=16).hexdigest() if file else ""
 
 
 @cache
@@ -59,7 +64,7 @@ def _imported(module: str) -> frozenset[str]:
     if file is None or file.suffix != ".py":
         return frozenset()
     package = module if folders else module.rpartition(".")[0]
-    source = file.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
+    source = _content(file).decode("utf-8", "replace").replace("\r\n", "\n").replace("\\\n", " ")
     return frozenset(name for name in _named(source, package) if _place_of(name)[0] is not None)
 
 
@@ -87,10 +92,21 @@ def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
     folders = _place_of(parent)[1] if parent else []
     if parent and not folders:
         return None, []
-    spec = PathFinder.find_spec(module, folders) if parent else find_spec(module)
+    # By its last name: for a full one, a namespace package looks for its parent among the modules that are loaded.
+    spec = PathFinder.find_spec(module.rpartition(".")[2], folders) if parent else find_spec(module)
     if spec is None:
         return None, []
     return Path(spec.origin) if spec.has_location and spec.origin else None, list(spec.submodule_search_locations or ())
+
+
+def _content(file: Path) -> bytes:
+    """Return what is in a module's file, which may be within a zip archive; nothing where it cannot be read."""
+    with suppress(OSError):
+        return file.read_bytes()
+    for archive in file.parents:
+        with suppress(OSError, BadZipFile, KeyError), ZipFile(archive) as opened:
+            return opened.read(file.relative_to(archive).as_posix())
+    return b""
 
 
 @cache
@@ -99,7 +115,16 @@ def _is_library(module: str) -> bool:
     if module == "__main__" or module.partition(".")[0] in sys.stdlib_module_names:
         return True
     file, _ = _place_of(module)
-    return file is None or any(file.is_relative_to(place) for place in _library_places())
+    if file is None or not _INSTALLED.isdisjoint(file.parts) or any(map(file.is_relative_to, _library_places())):
+        return True
+    depth = module.count(".") + (file.stem == "__init__")
+    return _has_distributions(file.parents[min(depth, len(file.parents) - 1)])
+
+
+@cache
+def _has_distributions(folder: Path) -> bool:
+    """Tell a folder that pip installs into, by what it notes there of a package."""
+    return next(folder.glob("*.dist-info"), None) is not None
 
 
 @cache

@@ -32,6 +32,9 @@ VOLATILE = ("tracking", "store", "sweep", "plan", "plugins")
 ENVIRONMENT = "oc.env"
 """What is in a value that comes from the environment, before it is resolved."""
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How an address begins: s3://, gs://, https://; a drive letter is a single one."""
+
 _HIDDEN = "***"
 _SECRET_KEY = re.compile(
     r"^key$|(api|access|secret|private|account)key$"
@@ -120,7 +123,14 @@ def store_path(config: Mapping[str, Any]) -> Path:
     if not isinstance(node, Mapping):
         raise ConfigError(f"store={json.dumps(node)}: has a path; set it with store.path=FOLDER")
     made = build({**node, "_target_": f"{StoreSettings.__module__}.{StoreSettings.__name__}"}, "store")
+    _check_local(made.path, "store.path")
     return Path(made.path)
+
+
+def _check_local(path: Any, setting: str) -> None:  # noqa: ANN401 (whatever was given)
+    """Refuse an address where a path belongs, of which a folder would be made. Raises `ConfigError`."""
+    if isinstance(path, str) and _ADDRESS.match(path):
+        raise ConfigError(f"{setting}={without_secrets(path)}: is an address; give a path on this machine")
 
 
 def resolved(cfg: DictConfig, kept: Collection[Any] | None = None) -> dict[str, Any]:
