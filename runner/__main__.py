@@ -16,6 +16,7 @@ from typing import NoReturn
 from runner import commands
 from runner.config import help_of
 from runner.config.completion import FLAGS, complete_verb
+from runner.processes import main_module_not_imported_again
 
 USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 
@@ -51,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if verb not in verbs:
             way_out = "it is written --help" if verb == "help" else suggestion(verb, verbs)
             raise ConfigError(f"{verb}: no such verb; {way_out}")
-        return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
+        with main_module_not_imported_again():
+            return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
     except ValueError as error:
         if not isinstance(error, _mistakes()):
             raise

@@ -85,7 +85,8 @@ def log(
     _write(output, logged)
     pairs = [(logged.get(each["baseline_config"]), logged.get(each["other_config"])) for each in report.comparisons]
     for first, other in [(first, other) for first, other in pairs if first and other][:1]:
-        console.line(f"compare: python -m runner compare baseline={first.run} candidate={other.run}")
+        words = [f"baseline={first.run}", f"candidate={other.run}", *tracker.tracking.overrides()]
+        console.line(f"compare: python -m runner compare {' '.join(words)}")
 
 
 def _read(file: Path) -> dict[str, Logged]:

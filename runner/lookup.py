@@ -133,7 +133,9 @@ def _combinations(sweep: Run, runs: Runs) -> list[Run]:
 
 
 def _best(sweep: Run, combinations: list[Run]) -> Run:
-    best = [run for run in combinations if sweep.best and run.name == sweep.best[:LONGEST_NAME]]
+    best = [run for run in combinations if run.id == sweep.best_run] or [
+        run for run in combinations if sweep.best and run.name == sweep.best[:LONGEST_NAME]
+    ]
     if len(best) == 1:
         return best[0]
     raise ConfigError(

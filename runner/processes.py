@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 LOOK_FOR_PARENT_S = 1.0
@@ -27,6 +31,22 @@ def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = dict.fromkeys(names, str(threads))
     return ProcessPoolExecutor(1, initializer=_belong_to, initargs=(os.getpid(),), env=limits)
+
+
+@contextmanager
+def main_module_not_imported_again() -> Iterator[None]:
+    """Keep spawned processes from importing the program's main module, which would run a script without a guard again.
+
+    Python does not import a main module again that was started as `python -m PACKAGE`: this one is marked as such.
+    """
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is None or not spec.name.endswith(".__main__"):
+        main.__spec__ = ModuleSpec("runner.__main__", None)
+    try:
+        yield
+    finally:
+        main.__spec__ = spec
 
 
 def _belong_to(parent: int) -> None:

@@ -57,6 +57,16 @@ def runs(here: Path) -> Callable[[], list[Run]]:
 DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false")
 
 
+def test_a_script_without_a_guard_runs_once(here: Path, runs: Callable[[], list[Run]]) -> None:
+    script = here / "script.py"
+    call = f"main(['-m', 'dataset=beir', 'dataset.path={here / 'data'}', 'retriever.k1=0.6,0.9'])"
+    lines = ["import sys", "from runner.__main__ import main", "print('begins', flush=True)", f"sys.exit({call})"]
+    script.write_text("\n".join(lines))
+    done = subprocess.run([sys.executable, str(script)], cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("begins")) == (0, 1), done.stderr
+    assert sorted(run.info.run_name for run in runs()) == ["k1=0.6", "k1=0.9", "sweep over k1"]
+
+
 def test_one_run_is_evaluated_logged_and_shown(
     runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
 ) -> None:

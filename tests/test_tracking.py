@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from queue import Queue
 from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from sqlalchemy import text
@@ -247,6 +249,16 @@ def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> No
     tracker.finish_sweep(again, None, {}, "FINISHED")
     whole = client.get_run(left.id)  # it went on to its end: nothing is wrong with it any more
     assert (whole.info.status, whole.data.tags.get("error")) == ("FINISHED", None)
+
+
+def test_a_printed_command_names_where_runs_are_unless_that_is_the_default() -> None:
+    assert Tracking().overrides() == []
+    elsewhere = Tracking(uri="sqlite:////a b/it's.db", experiment="12", background=False)
+    parser = OverridesParser.create()
+    words = [word for override in elsewhere.overrides() for word in shlex.split(override)]
+    parsed = {o.key_or_group: o.value() for o in parser.parse_overrides(words)}
+    assert parsed == {"tracking.uri": "sqlite:////a b/it's.db", "tracking.experiment": "12"}
+    assert "hush" not in Tracking(uri="http://me:hush@host:5000").overrides()[0]
 
 
 def test_a_database_that_is_none_is_one_line(tracking: Tracking) -> None:

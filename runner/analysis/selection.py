@@ -55,9 +55,9 @@ def nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool
     """Choose once for each fold, by the mean over all other folds, and measure the winner on it.
 
     This is cross-validation with the choice inside of it (Varma & Simon 2006; Cawley & Talbot 2010): the mean of
-    `held_out` is what the procedure of choosing yields on new queries, without the optimism of the best of many means.
-    `candidates` (folds x systems) are those that each fold has to choose from, at least one; by default all. Of equals,
-    the first wins.
+    `held_out` is what the procedure of choosing yields on new queries, without selection bias. `candidates`
+    (folds x systems) are those that each fold has to choose from, at least one; by default all. Of equals, the first
+    wins.
     """
     winners = np.zeros(int(folds.max(initial=-1)) + 1, dtype=np.int64)
     held_out = np.full(scores.shape[1], np.nan)

@@ -125,7 +125,7 @@ class Tuning:
     curve: Curve
 
     @property
-    def optimism(self) -> Outcome:
+    def difference(self) -> Outcome:
         """Return how much larger each figure is in fold than out of fold."""
         pairs = ((getattr(self.in_fold, name), getattr(self.out_of_fold, name)) for name in Outcome.__annotations__)
         return Outcome(*(within - without for within, without in pairs))

@@ -46,7 +46,8 @@ def main(cfg: DictConfig) -> int:
     name = ",".join(names)
     if not NAME.fullmatch(name):
         raise ConfigError(f"name={name}: should be one word of letters, digits, dots and dashes")
-    found = results_called(",".join(words), build(config["tracking"], "tracking"), baselines)
+    tracking = build(config["tracking"], "tracking")
+    found = results_called(",".join(words), tracking, baselines)
     if len(found) > 1:
         raise ConfigError(f"run={words[0]}: is several results; choose one: {', '.join(f.source for f in found)}")
     before = _promotion(baselines / name)
@@ -56,7 +57,8 @@ def main(cfg: DictConfig) -> int:
     _keep(found[0], baselines / name, wanted)
     result = found[0].result
     console.line(f"{baselines / name}: {result.name}, {result.primary} {result.means[result.primary]:.4f}")
-    console.line(f"compare with it: python -m runner compare baseline=baseline:{name} candidate=RUN")
+    to_compare = [f"baseline=baseline:{name}", "candidate=RUN", *tracking.overrides()]
+    console.line(f"compare with it: python -m runner compare {' '.join(to_compare)}")
     return 0
 
 

@@ -15,11 +15,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.objects import ConfigError, near, suggestion
+from runner.config.values import VOLATILE
 
 SWEEPING = ("evaluate", "plan")
 """The verbs that take several values of a setting."""
@@ -54,8 +55,7 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
         return _unknown_key(match[1], verb, overrides)
     if match := re.search(r"Ambiguous value for argument '(.+)'", text):
         key, _, values = match[1].partition("=")
-        sweep = "add -m to sweep over it" if verb in SWEEPING else f"{verb} takes one"
-        return f"{match[1]}: several values; {sweep}, or write a list as '{key}=[{values}]'"
+        return f"{match[1]}: several values; {_several_values(key, values, verb, overrides)}"
     if text.startswith("Config group override must be"):
         return _null_group(overrides)
     if match := re.search(r"Error merging override (.+)", text):
@@ -67,6 +67,33 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
             return f"{error.override}: a ~ is read within quotes alone: '{key}=\"{value}\"'; or give the full path"
         return f"{error.override}: not understood ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
     return " ".join(text.split())
+
+
+def _several_values(key: str, values: str, verb: str, overrides: Sequence[str]) -> str:
+    """Say how several values of a setting are written: as axis of a sweep, or as a list where the setting is one."""
+    sweeps = verb in SWEEPING and key.partition(".")[0] not in (*VOLATILE, "hydra")
+    ways = ["add -m to sweep over them"] if sweeps else []
+    if _is_list(key, verb, overrides, unset=not sweeps):
+        ways.append(f"write a list as '{key}=[{values}]'")
+    return ", or ".join(ways) or "it takes one value"
+
+
+def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool:
+    """Tell whether a setting is a list in the composed config, `unset` where it has no value."""
+    loader, config_name = _loader()
+    try:
+        groups = [
+            o.input_line or ""
+            for o in OverridesParser.create().parse_overrides(list(overrides))
+            if loader.repository.group_exists(o.key_or_group) and not o.is_sweep_override()
+        ]
+        composed = loader.load_configuration(config_name or verb, groups, run_mode=RunMode.RUN)
+        if OmegaConf.is_missing(composed, key):
+            return unset
+        value = OmegaConf.select(composed, key, throw_on_resolution_failure=False)
+    except (HydraException, OmegaConfBaseException, ValueError):
+        return False
+    return unset if value is None else isinstance(value, ListConfig)
 
 
 def _no_such_choice(group: str, choice: str, known: Sequence[str]) -> str:

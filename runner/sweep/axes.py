@@ -113,8 +113,8 @@ def _value(key: str, parsed: Any) -> Value:  # noqa: ANN401 (any parsed value)
     return Value(override, plain, _text(plain, str))
 
 
-def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int) -> dict[str, Axis]:
-    """Return an axis for each key, by name."""
+def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, most: int) -> dict[str, Axis]:
+    """Return an axis for each key, by name; refuse one of more than `most` values before any is made."""
     axes: dict[str, Axis] = {}
     for override, listed, yaml in overrides:
         if override.is_sweep_override() or yaml:
@@ -124,12 +124,29 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int) ->
         if before and before.key.startswith("+") and key == before.name:
             key = before.key  # but it is there only because the first one adds it
         interval = _interval(override)
+        if (n := _range_length(override)) > most:
+            raise ConfigError(too_many(override.input_line or key, n, "values", most))
         values = () if interval else tuple(_value(key, parsed) for parsed in _parsed_values(override, seed))
         if not interval and not values:
             raise ConfigError(f"{override.input_line}: an axis without a value")
         varies = listed or override.is_sweep_override()
         axes[name_of(key)] = Axis(key, override.input_line or "", values, varies, interval)
     return axes
+
+
+def too_many(place: str, n: int, what: str, most: int) -> str:
+    """Return the refusal of more values or combinations than a sweep may have."""
+    way_out = f"make it smaller, or raise the limit with sweep.max_combinations={n}"
+    return f"{place}: {n:,} {what}, more than sweep.max_combinations={most}; {way_out}"
+
+
+def _range_length(override: Override) -> int:
+    """Return how many numbers a range has, 0 for what is no range."""
+    sweep = override._value
+    if not isinstance(sweep, RangeSweep) or sweep.start is None or sweep.stop is None or not sweep.step:
+        return 0
+    start, stop, step = _decimals(sweep)
+    return max(math.ceil((stop - start) / step), 0)
 
 
 def _refuse_what_is_shared(override: Override) -> None:
@@ -180,5 +197,13 @@ def _numbers(sweep: RangeSweep, line: str | None) -> list[Any]:
         raise ConfigError(f"{line}: a range with a step of 0 has no end")
     if all(isinstance(number, int) for number in written):
         return list(range(*written))  # type: ignore[arg-type]  # mypy does not read all()
-    start, stop, step = (Decimal(f"{number:.15g}") for number in written)  # 15 digits: all that a float keeps of text
+    start, stop, step = _decimals(sweep)
     return [float(start + step * i) for i in range(math.ceil((stop - start) / step))]
+
+
+def _decimals(sweep: RangeSweep) -> tuple[Decimal, Decimal, Decimal]:
+    """Return the start, the stop and the step of a range, as they are written."""
+    assert sweep.start is not None and sweep.stop is not None  # noqa: S101 (Hydra's parser gives both)
+    written = (sweep.start, sweep.stop, sweep.step)
+    start, stop, step = (Decimal(n) if isinstance(n, int) else Decimal(f"{n:.15g}") for n in written)
+    return start, stop, step  # 15 digits are all that a float keeps of text

@@ -103,6 +103,10 @@ class Composer:
             base.values[key] = base.choices[key] if key in base.choices else _select(base.config, key)
         return base.values[key]
 
+    def is_group(self, key: str) -> bool:
+        """Tell whether a key chooses one of a group's files."""
+        return bool(self._repository.group_exists(key.partition("@")[0]))
+
     def _parse(self, line: str) -> _Parsed:
         if line not in self._parsed:
             (override,) = self._parser.parse_overrides([line])

@@ -21,9 +21,10 @@ from runner.config.values import store_path
 from runner.evaluation import Bench, Experiment, experiment_of
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
+from runner.sweep.axes import name_of
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
-from runner.sweep.identity import sweep_id
+from runner.sweep.identity import report_id, sweep_id
 from runner.sweep.products import Combination, Product, products
 from runner.sweep.settings import settings_of
 from runner.tracking.logged import Sweep
@@ -68,6 +69,17 @@ class Declared:
             self.bench.check_grades(experiment)
         return experiments
 
+    def default_of(self, point: Combination) -> Combination | None:
+        """Return a point with every swept value at its default; None where no value was swept, but choices of groups.
+
+        The dataset and the measures stay as they are at the point: the two are to be compared.
+        """
+        return _without(point, [key for key in point.swept if not (_is_given(key) or self._composer.is_group(key))])
+
+    def default_choice_of(self, point: Combination) -> Combination | None:
+        """Return a point with every swept choice and value at its default; None where nothing was swept."""
+        return _without(point, [key for key in point.swept if not _is_given(key)])
+
     def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:
         """Return how the sweep is ranked, which must be the same for all of it."""
         primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
@@ -75,13 +87,20 @@ class Declared:
             raise ConfigError(f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}")
         return experiments[0].metrics
 
-    def sweep(self, axes: Mapping[str, str], combinations: int) -> Sweep:
-        """Return the sweep as it is logged, given its axes with their values."""
+    def sweep(
+        self, axes: Mapping[str, str], combinations: int, experiments: Sequence[Experiment], *choice: str
+    ) -> Sweep:
+        """Return the sweep as it is logged, given its axes with their values.
+
+        `experiments` and `choice` are what its parent run reports, as `report_id` takes them.
+        """
+        report = report_id(experiments, *choice)
         if self.settings.name:  # the user's word for what is one sweep
-            return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations)
+            return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
         preset = self._composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
-        return Sweep(sweep_id(preset or ", ".join(sorted(axes)), fixed), preset or _name(axes), axes, combinations)
+        identity, name = sweep_id(preset or ", ".join(sorted(axes)), fixed), preset or _name(axes)
+        return Sweep(identity, name, axes, combinations, report=report)
 
     def _experiment(self, point: Combination) -> Experiment:
         try:
@@ -94,6 +113,16 @@ class Declared:
                 raise ConfigError(said) from error
             way_out = "sweep.when says where an axis applies, sweep.union puts products side by side"
             raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
+
+
+def _is_given(key: str) -> bool:
+    """Tell a setting of what is searched and how it is scored, which has no default to compare with."""
+    return key.partition(".")[0] in ("dataset", "metrics")
+
+
+def _without(point: Combination, keys: Sequence[str]) -> Combination | None:
+    lines = (line for line in point.overrides if name_of(line.partition("=")[0]) not in keys)
+    return Combination(tuple(lines), {}) if keys else None
 
 
 def axes_of_points(points: Sequence[Combination]) -> dict[str, str]:

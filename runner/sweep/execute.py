@@ -22,11 +22,13 @@ from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.comparison.comparability import NotComparable
 from runner.reports.golden.report import golden_files
+from runner.reports.rendering.tables import Table
+from runner.reports.sweep.datasets import systems_by_dataset
 from runner.reports.sweep.leaderboard import Failure, Leaderboard, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.selection import Search
-from runner.reports.sweep.tables import finalists, to_compare
+from runner.reports.sweep.selection import KFOLD, ON_REPORTED_DATA, Search
+from runner.reports.sweep.tables import finalists, is_best_of_several, to_compare
 from runner.result import Result
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan
@@ -48,7 +50,10 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)
-    head = declared.sweep(axes, len(declared.points))
+    select_on, seed = declared.settings.select_on or "", declared.settings.seed
+    head = declared.sweep(
+        axes, len(declared.points), experiments, "grid", select_on, str(seed) if select_on == KFOLD else ""
+    )
     with (
         traced(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
@@ -91,8 +96,8 @@ def report(
     """
     outcome = run.outcome
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
-    ends = [c.result for c in chosen if c.result] if chosen else results.values()
-    best = max(ends, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+    ends = [c.result for c in chosen if c.result] if chosen else list(results.values())
+    best, best_run = _best(ends), ""
     reports: dict[str, str] = {}
     told = {**_selections(chosen), **(files or {})}
     news = run.changed or not run.reported or not all(run.has(name, text) for name, text in told.items())
@@ -103,11 +108,16 @@ def report(
         selections = {c.measured: c.selection for c in chosen}
         with console.Working("logging the rest, comparing all"):
             logged = {combination: each.id for combination, each in run.logged().items()}
+            best_run = "" if best is None else _run_of(best, outcome.results, logged)
             made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
+            systems = systems_by_dataset([board for board, _ in made])
         boards = [
             (
                 replace(
-                    board, selection=selections.get(board.dataset.fingerprint) if board.dataset else None, search=search
+                    board,
+                    selection=selections.get(board.dataset.fingerprint) if board.dataset else None,
+                    search=search,
+                    systems=systems,
                 ).logged_as([logged.get(combination, "") for combination in group]),
                 list(group.values()),
             )
@@ -115,6 +125,7 @@ def report(
         ]
         for board, _ in boards:
             console.show_leaderboard(board)
+        console.show_table(Table(systems.columns, systems.rows[:20]), f"Systems by dataset ({metrics.primary_measure})")
         news = news and not (nothing or run.left)
         if news or (output and not nothing):
             with console.Working("report"):
@@ -123,8 +134,10 @@ def report(
             _write(output, reports)
     finally:  # whatever happens to a report, the runs are there and their sweep is closed
         with console.Working("logging the report"):
-            parent = run.finish(best, reports if news else {}, _tags(chosen))
-    for command in filter(None, (to_compare(board) for board, _ in boards)):
+            tags = {ON_REPORTED_DATA: "true"} if any(is_best_of_several(board) for board, _ in boards) else {}
+            tags |= {"best_run": best_run} if best_run else {}
+            parent = run.finish(best, reports if news else {}, {**tags, **_tags(chosen)})
+    for command in filter(None, (to_compare(board, run.overrides) for board, _ in boards)):
         console.line(f"compare the best two: {command}")
     if not nothing:
         _say_where(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
@@ -133,7 +146,29 @@ def report(
     if outcome.interrupted:
         console.line(f"stopped after {len(results):,} of {total or len(wanted):,}: the same command goes on")
     if not (nothing or run.left):
-        console.line("compare in MLflow: python -m runner ui")
+        console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
+
+
+def _best(results: Sequence[Result]) -> Result | None:
+    """Return the best result by its primary measure; None where there is none, or they are on several datasets."""
+    if len({(result.dataset.fingerprint, result.dataset.split) for result in results}) > 1:
+        return None
+    return max(results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+
+
+def _run_of(best: Result, results: Mapping[str, Result], logged: Mapping[str, str]) -> str:
+    """Return the id of the best result's run, "" where it is not known.
+
+    A cross-validated result has the name of its combination and no run of its own.
+    """
+    return next(
+        (
+            logged.get(combination, "")
+            for combination, result in results.items()
+            if (result.name, result.dataset) == (best.name, best.dataset)
+        ),
+        "",
+    )
 
 
 def _say_where(parent: LoggedRun | None, names: Sequence[str], output: Path | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 
 from runner.config.objects import ConfigError
-from runner.sweep.axes import Value
+from runner.sweep.axes import Value, too_many
 from runner.sweep.products import Combination, Dimension, Lookup, Product, products
 from runner.sweep.settings import Space
 
@@ -36,6 +36,8 @@ def combinations(
     for axis in (axis for product in made for axis in product.axes if axis.interval):
         raise ConfigError(f"{axis.line}: an interval is no list of values; write range(from,to,step) or choice(...)")
     *starts, total = accumulate((math.prod(len(d.points) for d in p.dimensions) for p in made), initial=0)
+    if (wanted := total if space.sample is None else min(space.sample, total)) > space.max_combinations:
+        raise ConfigError(too_many("sweep", wanted, "combinations", space.max_combinations))
     found: dict[frozenset[str], tuple[int, Combination]] = {}
     for index in range(total) if space.sample is None else _shuffled(total, space.seed):
         which = bisect_right(starts, index) - 1

@@ -1,7 +1,9 @@
 """What makes a combination the same one again, and a sweep.
 
 A combination is what decides its result: settings, data, code and libraries. A sweep is what its user calls by one
-name; without a name it is what varies and what is held fixed. Where and how fast work is done is part of neither.
+name; without a name it is what varies and what is held fixed: its commands share their finished combinations. A report
+is what one such command reports in its parent run: which combinations, chosen and compared how. Where and how fast work
+is done is part of none.
 """
 
 from __future__ import annotations
@@ -48,6 +50,19 @@ def sweep_id(name: str, arguments: Iterable[str]) -> str:
     keys = {argument: argument.lstrip("+~").partition("=")[0] for argument in arguments}
     fixed = [a for a, key in keys.items() if key not in SPENDING and key.partition(".")[0] not in VOLATILE]
     return fingerprint("sweep", name, *sorted(fixed))
+
+
+def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
+    """Return the identity of what a parent run reports: its combinations, statistics, and how the winner is chosen.
+
+    The settings of an experiment include those of the statistics. `choice` is everything else that decides which
+    combinations there are and which of them wins: the split, the folds, a search's sampler.
+    """
+    settings = {
+        json.dumps(sorted((key, value) for key, value in e.parameters.items() if key not in SPENDING))
+        for e in experiments
+    }
+    return fingerprint("report", *choice, *sorted(settings))
 
 
 @cache

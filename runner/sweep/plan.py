@@ -49,7 +49,7 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
     """Say what a sweep would do, given its combinations by identity; return the exit code."""
     own = _settings(declared)
     with console.Working("planning"):
-        state = tracker.state(sweep.id) if declared.settings.resume else State()
+        state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
         finished = {
             combination
             for combination, run in state.finished.items()

@@ -139,6 +139,7 @@ def products(
         axes_by_name(
             ((parsed(line), listed, yaml) for line, listed, yaml in override_lines(params, product, arguments)),
             space.seed,
+            space.max_combinations,
         )
         for product in space.union or [{}]
     ]

@@ -6,7 +6,7 @@ It does not know where combinations come from, whether from a grid or from a sea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from types import TracebackType
@@ -54,6 +54,7 @@ class SweepRun:
         self._experiments: dict[str, Experiment] = {}
         self._queries: dict[str, QueryTable] = {}
         self._paid: dict[str, Usage] = {}
+        self._reused: dict[str, LoggedRun] = {}
         self._best, self._leading, self._told, self._told_unfinished = -math.inf, "", False, False
 
     def __enter__(self) -> Self:
@@ -62,7 +63,7 @@ class SweepRun:
             with console.Working("beginning the sweep"):
                 lock = self._bench.store.folder.parent / "sweeps" / f"{self._sweep.id}.lock"
                 self._context.enter_context(alone(lock, "the same sweep"))
-            self._state = self._tracker.state(self._sweep.id)
+            self._state = self._tracker.state(self._sweep.id, self._sweep.report)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
@@ -89,22 +90,32 @@ class SweepRun:
             return None
         try:
             result = record_of(run, self._tracker, self._rankings)
+            if self._settings.reports and not self._has_report(run):
+                self._add_report(run, experiment)
         except ResultError as error:
             self._tracker.ask("reject", run, f"its record is gone: {error}")
             return None
         if result.unfinished:
             self._tracker.ask("reject", run, result.unfinished)
             return None
+        self._reused[combination] = run
         return self._named(result, experiment)
 
     def evaluate(
-        self, combinations: Mapping[str, Experiment], progress: console.Progress | None = None
+        self,
+        combinations: Mapping[str, Experiment],
+        progress: console.Progress | None = None,
+        contenders: Collection[str] | None = None,
     ) -> Iterator[tuple[str, Answer]]:
         """Yield the answer of each combination by its identity, those that were finished before first.
 
-        A `progress` that is given counts them all, and is shown by who gave it.
+        A `progress` that is given counts them all, and is shown by who gave it. `contenders` are the combinations that
+        may be named as the best so far: by default all if they are on one dataset, as scores on several do not compare.
         """
         self._experiments.update(combinations)
+        aside = contenders is not None and not contenders
+        if contenders is None:
+            contenders = combinations if self._on_one_dataset(combinations.values()) else ()
         todo: dict[str, Experiment] = {}
         for combination, experiment in combinations.items():
             result = self.outcome.results.get(combination) or self.finished(combination, experiment)
@@ -113,21 +124,28 @@ class SweepRun:
                 continue
             self.outcome.reused += combination not in self.outcome.results
             self.outcome.results[combination] = result
-            leads = self._leader(result)
+            leads = self._leader(result) if combination in contenders else None
             if progress:
                 progress.advance(best=leads)
             yield combination, result
         if not todo:
-            if progress is None:
+            if progress is None and not aside:
                 console.note(f"all {len(combinations):,} were finished before: there is nothing to do")
             return
-        begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, self._leading)
+        leading = self._leading if contenders else ""
+        begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, leading)
         with begun as shown:
             for combination, answer in self._computed(todo):
-                shown.advance(failed=isinstance(answer, Failure), best=self._leader(answer))
+                leads = self._leader(answer) if combination in contenders else None
+                shown.advance(failed=isinstance(answer, Failure), best=leads)
                 yield combination, answer
                 if isinstance(answer, Failure) and self._settings.fail_fast:
                     return
+
+    @property
+    def overrides(self) -> list[str]:
+        """Return the overrides by which another command finds the runs of the sweep."""
+        return self._tracker.tracking.overrides()
 
     @property
     def parallel(self) -> bool:
@@ -152,7 +170,7 @@ class SweepRun:
             self._tracker.leave()
         self._tracker.flush()
         try:
-            return self._tracker.state(self._sweep.id).finished
+            return self._tracker.state(self._sweep.id, self._sweep.report).finished
         except ConfigError:
             return {}
 
@@ -192,6 +210,8 @@ class SweepRun:
             paid = figures(spent_for(self._asking()), self._paid)
             best = replace(best, diagnostics={**best.diagnostics, **paid})
         try:
+            if self._reused:
+                self._tracker.link({run.id for run in self._reused.values()})
             work = {f"work/{kind}": str(count) for kind, count in self.outcome.work.items()}
             return self._tracker.finish_sweep(best, reports, self.outcome.status, {**work, **(tags or {})})
         except ConfigError as error:
@@ -316,6 +336,22 @@ class SweepRun:
             result if self._rankings else result.light(),
             queries=replace(shared, statuses=mine.statuses, errors=mine.errors, notes=mine.notes),
         )
+
+    def _has_report(self, run: LoggedRun) -> bool:
+        if run.folder is not None:
+            return (run.folder / "report.html").is_file()
+        return bool(self._tracker.ask("has_file", run, "report.html"))
+
+    def _add_report(self, run: LoggedRun, experiment: Experiment) -> None:
+        """Give a run that was finished without one the report of a single evaluation; raises `ResultError`."""
+        with console.Working(f"report of {experiment.name}"):
+            whole = replace(record_of(run, self._tracker, rankings=True), name=experiment.name)
+            files = evaluation_files(whole, self._bench.lexicon(experiment))
+            self._tracker.ask("add_files", run, files)
+
+    def _on_one_dataset(self, experiments: Iterable[Experiment]) -> bool:
+        datasets = (self._bench.dataset(experiment.source) for experiment in experiments)
+        return len({(dataset.fingerprint, dataset.split) for dataset in datasets}) < 2
 
     def _leader(self, answer: Answer) -> str | None:
         """Return what to say of an answer that leads now."""

@@ -92,7 +92,8 @@ def search(
     (source,) = sources.values()
     asked = declared.settings.select_on
     on = place(asked, source) if asked else place_of_search(source)
-    head = declared.sweep(space.axes, own.n_trials)
+    how = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
+    head = declared.sweep(space.axes, own.n_trials, probes, *how, space.identity)
     if declared.settings.dry_run:
         return plan_search(declared, head, FOLDS if on == KFOLD else 0)
     studies = Studies(
@@ -198,7 +199,9 @@ class Searching:
         ]  # fmt: skip
         pairs = self.selecting.identify([each.point for _, each in asked])
         wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
-        for _ in self.run.evaluate(wanted, progress):
+        # A fold's study asks for others, and the kept study alone is ranked.
+        main = {combination for (line, _), (combination, _) in zip(asked, pairs, strict=True) if line is self.lines[0]}
+        for _ in self.run.evaluate(wanted, progress, contenders=main):
             pass
         for _ in range(len(pairs) - len(wanted)):
             progress.advance()

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.base import RetrieverError
+from runner.analysis.comparison import compare
 from runner.analysis.selection import folds, means, nested
-from runner.analysis.significance import bootstrap_interval
+from runner.analysis.significance import bootstrap_interval, paired
 from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, Source
+from runner.datasets.base import Dataset, DatasetError, Source
 from runner.evaluation import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.reports import console
 from runner.reports.evaluation.tables import headline
-from runner.reports.sweep.selection import KFOLD, Figures, FoldWinner, Selection
+from runner.reports.sweep.selection import KFOLD, DefaultComparison, Figures, FoldWinner, Selection
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.products import Combination
@@ -130,7 +133,7 @@ class Selecting:
         ]
         candidate_of = {id(experiment): c for experiment, c in zip(experiments, combinations, strict=True)}
         wanted = self.run.identify(experiments)
-        for _ in self.run.evaluate(wanted):
+        for _ in self.run.evaluate(wanted, contenders=()):
             pass
         results = self.run.outcome.results
         return {candidate_of[id(experiment)]: results[c] for c, experiment in wanted.items() if c in results}
@@ -149,7 +152,8 @@ class Selecting:
         if self.on == KFOLD:
             return self._cross_validated(best, candidates, by_fold)
         reported = self.reported(ordered[:1]).get(ordered[0])
-        return Chosen(best.dataset.fingerprint, self._selection(best, reported), reported)
+        selection = replace(self._selection(best, reported), default=self._against_default(ordered[0], reported))
+        return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _moved(self, point: Combination) -> Combination:
         """Return a point on the split that the choice is made on."""
@@ -178,7 +182,45 @@ class Selecting:
             FoldWinner(winner.name, int(np.count_nonzero(fold_of == fold)), float(seen[fold]), float(held[fold]))
             for fold, winner in enumerate(winners)
         ]
-        return Chosen(best.dataset.fingerprint, replace(self._selection(best, reported), folds=told), reported)
+        default = self._against_default(self.ordered(candidates)[0], reported)
+        selection = replace(self._selection(best, reported), folds=told, default=default)
+        return Chosen(best.dataset.fingerprint, selection, reported)
+
+    def _against_default(self, winner: str, reported: Result | None) -> DefaultComparison | None:
+        """Compare the winner with the default settings where it is reported, on queries that it was not chosen by."""
+        if reported is None or self.on == self.source.split:
+            return None
+        point = self.declared.default_of(self.points[winner]) or self._default_choice(winner)
+        default = None if point is None else self._default_result(point)
+        if default is None or default.dataset.fingerprint != reported.dataset.fingerprint:
+            return None
+        return compare_with_default(reported, default, self.metrics)
+
+    def _default_choice(self, winner: str) -> Combination | None:
+        """Return the default choices of the groups that were swept over, where they are among those tried.
+
+        Others are not evaluated: they may need a model that nobody asked for.
+        """
+        point = self.declared.default_choice_of(self.points[winner])
+        if point is None:
+            return None
+        (combination,) = self.run.identify(self.declared.experiments([self._moved(point)]))
+        return point if combination in self.points else None
+
+    def _default_result(self, point: Combination) -> Result | None:
+        """Return the result of the default settings where the winner is reported; None where they fail."""
+        results = self.run.outcome.results
+        try:
+            (experiment,) = self.declared.experiments([point])
+        except (ConfigError, DatasetError, RetrieverError) as error:
+            console.note(f"the default settings cannot be evaluated for a comparison: {error}")
+            return None
+        wanted = self.run.identify([replace(experiment, name=f"default settings ({self.source.split})")])
+        (combination,) = wanted
+        if combination not in results:
+            for _ in self.run.evaluate(wanted, contenders=()):
+                pass
+        return results.get(combination)
 
     def _selection(self, best: Result, reported: Result | None) -> Selection:
         figures = {}
@@ -195,6 +237,26 @@ class Selecting:
             queries=int(np.count_nonzero(~np.isnan((reported or best).of(best.primary)))),
             figures=figures,
         )
+
+
+def compare_with_default(winner: Result, default: Result, settings: MetricSettings) -> DefaultComparison | None:
+    """Compare two results on the same queries by the primary measure; None where no query counts for both."""
+    differences = paired(winner.of(winner.primary)[None], default.of(winner.primary)[None])
+    if np.isnan(differences).all():
+        return None
+    comparison = compare(
+        differences, settings.alpha, settings.permutations, settings.seed, test=settings.test, correction="none",
+        confidence=settings.confidence, resamples=settings.resamples,
+    )  # fmt: skip
+    low, high = comparison.intervals[0].tolist()
+    return DefaultComparison(
+        default=_mean(default, winner.primary),
+        difference=float(comparison.differences[0]),
+        interval=(low, high),
+        p=float(comparison.p_values[0]),
+        queries=int(comparison.queries[0]),
+        test=settings.test,
+    )
 
 
 def _mean(result: Result, measure: str) -> float:

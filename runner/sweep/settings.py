@@ -47,7 +47,7 @@ class Space:
     `union` are products side by side, `zip` keys of axes that move together, `when` the condition under which an axis
     applies, by its key. What an `exclude` is true for is dropped; where there are `include`s, so is what none is true
     for. Each but `when` is a list or a mapping from names, to which presets add. `sample` takes so many combinations,
-    drawn with `seed`.
+    drawn with `seed`. A sweep of more than `max_combinations`, before any is excluded, is refused.
     """
 
     union: Annotated[list[dict[str, Any]], BeforeValidator(_products)] = Field(default_factory=list)
@@ -57,6 +57,7 @@ class Space:
     exclude: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
     sample: int | None = Field(default=None, ge=1)
     seed: int = 0
+    max_combinations: int = Field(default=10_000, ge=1)
 
 
 @settings(frozen=True, config={"extra": "forbid"})

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -103,11 +103,11 @@ class BackgroundTracker:
             self._start_again(executor, error)
             return self.submit(method, *arguments)
 
-    def state(self, sweep_id: str) -> State:
-        """Return how far a sweep is; raises `ConfigError`."""
+    def state(self, sweep_id: str, report: str = "") -> State:
+        """Return how far a sweep is, and the parent run of one of its reports; raises `ConfigError`."""
         if self.tracking.uri.startswith("sqlite:"):
-            return sqlite_state(self.tracking, sweep_id)
-        state: State = self.ask("state", sweep_id)
+            return sqlite_state(self.tracking, sweep_id, report)
+        state: State = self.ask("state", sweep_id, report)
         return state
 
     def log(self, entry: Entry) -> None:
@@ -141,6 +141,10 @@ class BackgroundTracker:
         run: LoggedRun = self.ask("finish_sweep", self._sweep, best, dict(reports), status, dict(tags or {}))
         self._sweep = None
         return run
+
+    def link(self, runs: Collection[str]) -> None:
+        """Tag combinations that another command computed as reported by the sweep too; raises `ConfigError`."""
+        self.ask("link", self._sweep, runs)
 
     def flush(self) -> None:
         """Wait until all that was handed over is logged, or handed back."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.tracking.record import LONGEST_NAME, Record
+from runner.tracking.record import LONGEST_NAME, REUSED, Record, link_key
 
 if TYPE_CHECKING:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -39,13 +39,26 @@ def insert_runs(store: SqlAlchemyStore, experiment: str, user: str, runs: Sequen
         _insert_datasets(session, experiment, runs)
 
 
+def insert_links(store: SqlAlchemyStore, parent: str, runs: Collection[str]) -> None:
+    """Tag runs as combinations that a parent run reports without being their parent, those not tagged before."""
+    from mlflow.store.tracking.dbmodels.models import SqlTag
+
+    with store.ManagedSessionMaker(read_only=False) as session:
+        own = {"mlflow.parentRunId": parent, link_key(parent): REUSED}
+        linked: set[str] = set()
+        for key, value in own.items():
+            linked |= {run for (run,) in session.query(SqlTag.run_uuid).filter_by(key=key, value=value)}
+        _insert(session, SqlTag, [_row(run, link_key(parent), REUSED) for run in sorted({*runs} - linked)])
+
+
 _PARENTS = """
-select r.run_uuid, r.artifact_uri, r.status, p.value
+select r.run_uuid, r.artifact_uri, r.status, p.value, i.value
 from runs r
 join experiments e on e.experiment_id = r.experiment_id and e.name = :experiment
 join tags s on s.run_uuid = r.run_uuid and s.key = 'sweep_id' and s.value = :sweep
 join tags k on k.run_uuid = r.run_uuid and k.key = 'kind' and k.value = 'sweep'
 left join tags p on p.run_uuid = r.run_uuid and p.key = 'process'
+left join tags i on i.run_uuid = r.run_uuid and i.key = 'report_id'
 where r.lifecycle_stage = 'active' order by r.start_time"""
 
 _FINISHED = """
@@ -67,8 +80,8 @@ Ask = Callable[[str, dict[str, str]], Rows]
 def sweep_rows(ask: Ask, experiment: str, sweep_id: str, parent: str = "") -> tuple[Rows, Rows]:
     """Return what a database has of a sweep, or of one parent run of it, the oldest first.
 
-    These are its parent runs (id, address of the artifacts, status, process) and its finished combinations (identity,
-    run id, address of the artifacts).
+    These are its parent runs (id, address of the artifacts, status, process, report) and its finished combinations
+    (identity, run id, address of the artifacts).
     """
     named = {"experiment": experiment, "sweep": sweep_id}
     return ask(_PARENTS, named), ask(_FINISHED, {**named, "parent": parent})

@@ -18,21 +18,24 @@ from runner.result import Result, ResultError, load
 from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
 from runner.tracking.opening import opened, told
+from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 _RUN = """
-select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), r.artifact_uri
+select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''), r.artifact_uri
 from runs r
 left join tags k on k.run_uuid = r.run_uuid and k.key = 'kind'
 left join tags b on b.run_uuid = r.run_uuid and b.key = 'best'
+left join tags i on i.run_uuid = r.run_uuid and i.key = 'best_run'
 left join tags p on p.run_uuid = r.run_uuid and p.key = 'mlflow.parentRunId'
 where r.lifecycle_stage = 'active' and """
 
 _LIKE = _RUN + "r.run_uuid like :wanted || '%' order by r.start_time"
-_OF_SWEEP = _RUN + "p.value = :wanted and r.status = 'FINISHED' order by r.start_time"
+_LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
+_OF_SWEEP = _RUN + "(p.value = :wanted or " + _LINKED + ") and r.status = 'FINISHED' order by r.start_time"
 
 _MOST_RUNS = 50_000  # what a server returns at once
 
@@ -41,13 +44,14 @@ RECORD = ("result.json", "per_query.parquet", "rankings.parquet", "grades.parque
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was logged: its kind ("evaluation", "sweep"), and of a sweep the name of its best combination."""
+    """A run that was logged: its kind ("evaluation", "sweep"), and of a sweep its best combination, by name and id."""
 
     id: str
     name: str
     status: str
     kind: str
     best: str
+    best_run: str
     artifacts: str
 
 
@@ -62,9 +66,12 @@ class Runs:
         return self._found(_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
 
     def of_sweep(self, parent: Run) -> list[Run]:
-        """Return the finished combinations of a sweep."""
-        wanted = f"tags.`mlflow.parentRunId` = '{parent.id}' and attributes.status = 'FINISHED'"
-        return self._found(_OF_SWEEP, parent.id, wanted)
+        """Return the finished combinations of a sweep, its own and those that it reuses."""
+        own = f"tags.`mlflow.parentRunId` = '{parent.id}'"
+        reused = f"tags.`{link_key(parent.id)}` = '{REUSED}'"
+        return self._found(
+            _OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
+        )
 
     def record(self, run: Run) -> Result:
         """Return a run's record with its rankings; raises `ResultError`."""
@@ -80,7 +87,7 @@ class Runs:
                 client.download_artifacts(run.id, name, copy)
             return load(Path(copy))
 
-    def _found(self, query: str, wanted: str, search: str) -> list[Run]:
+    def _found(self, query: str, wanted: str, *searches: str) -> list[Run]:
         if self.tracking.uri.startswith("sqlite:"):
             file = Path(self.tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
             try:
@@ -89,7 +96,9 @@ class Runs:
                 raise ConfigError(f"tracking.uri={self.tracking.uri}: cannot be read ({error})") from error
         client, experiment = self._opened
         with told(self.tracking, "cannot be searched"):
-            pages = client.search_runs([experiment], search, max_results=_MOST_RUNS)
+            pages = [
+                run for search in searches for run in client.search_runs([experiment], search, max_results=_MOST_RUNS)
+            ]
         return [
             Run(
                 run.info.run_id,
@@ -97,6 +106,7 @@ class Runs:
                 run.info.status,
                 run.data.tags.get("kind", ""),
                 run.data.tags.get("best", ""),
+                run.data.tags.get("best_run", ""),
                 run.info.artifact_uri,
             )
             for run in pages

@@ -31,7 +31,8 @@ class LoggedRun:
 class Sweep:
     """A sweep as it is logged: its identity, its name, its axes with their values, and its parent run once it has one.
 
-    `process` is the one that runs it, and which time (see `this_time`).
+    `process` is the one that runs it, and which time (see `this_time`). `report` is the identity of what its parent run
+    reports: commands of the same sweep that report something else share its combinations and have another parent run.
     """
 
     id: str
@@ -40,31 +41,37 @@ class Sweep:
     combinations: int
     process: str = ""
     run: LoggedRun | None = None
+    report: str = ""
 
 
 @dataclass(frozen=True)
 class State:
-    """How far a sweep is: its parent run, if it has one, how that ended, and its finished combinations by identity."""
+    """How far a sweep is: the parent run of its report, if there is one, and how that ended.
+
+    `finished` are the finished combinations of the whole sweep by identity, whichever report they were computed for.
+    """
 
     run: LoggedRun | None = None
     status: str = ""
     finished: Mapping[str, LoggedRun] = field(default_factory=dict)
 
 
-def state_of(parents: Rows, finished: Rows) -> State:
+def state_of(parents: Rows, finished: Rows, report: str = "") -> State:
     """Return how far a sweep is, from what `sweep_rows` returns."""
-    if not parents:
+    if not parents:  # deleted, with all that it had
         return State()
-    run_id, uri, status, _ = parents[-1]
     done = {identity: LoggedRun(run, local_path(where)) for identity, run, where in finished}
-    return State(LoggedRun(run_id, local_path(uri)), status, done)
+    for run_id, uri, status, _, reported in reversed(parents):
+        if (reported or "") == report:
+            return State(LoggedRun(run_id, local_path(uri)), status, done)
+    return State(finished=done)
 
 
-def sqlite_state(tracking: Tracking, sweep_id: str) -> State:
+def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
     """Return how far a sweep is in a SQLite file, without loading MLflow; raises `ConfigError`."""
     file = Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
     try:
-        return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id))
+        return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id), report)
     except sqlite3.Error as error:
         raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error}); is this MLflow's file?") from error
 

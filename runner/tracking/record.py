@@ -23,6 +23,9 @@ from runner.result import Result, save, write_trec
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
 """What MLflow keeps of a name, of a parameter's value and of a tag's, in characters."""
 
+REUSED = "reused"
+"""The value of the tag `link_key`."""
+
 Point = tuple[str, float, int]
 """A metric: its name, its value, its step."""
 
@@ -241,6 +244,11 @@ def dataset_of(result: Result) -> tuple[str, str, str, str, str]:
         {key: str(value) for key, value in result.config.get("dataset", {}).items() if value is not None}
     )
     return d.name, d.fingerprint[:32], source[:60000], json.dumps(profile), d.split
+
+
+def link_key(parent: str) -> str:
+    """Return the tag of a combination that a sweep's run reports, though another one computed it."""
+    return f"sweep/{parent}"
 
 
 def allowed(name: str) -> str:

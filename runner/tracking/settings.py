@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
+
+from runner.config.values import without_secrets
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
 """What a store's address may begin with. MLflow no longer takes a folder of files."""
@@ -43,8 +47,24 @@ class Tracking:
             return None
         return self.artifacts if "://" in self.artifacts else Path(self.artifacts).resolve().as_uri()
 
+    def overrides(self) -> list[str]:
+        """Return what a printed command needs to find these runs, quoted for a shell, without passwords.
+
+        Nothing where runs are logged to the default place.
+        """
+        default = Tracking()
+        settings = {"uri": without_secrets(self.uri), "experiment": self.experiment}
+        return [_override(f"tracking.{name}", v) for name, v in settings.items() if v != getattr(default, name)]
+
     def absolute_uri(self) -> str:
         """Return the address with a SQLite file's path made absolute, so that it holds in any working directory."""
         if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:////"):
             return self.uri
         return f"sqlite:///{Path(self.uri.removeprefix('sqlite:///')).resolve()}"
+
+
+def _override(key: str, value: str) -> str:
+    """Return an override as it is typed in a shell, its value quoted where Hydra would read more than text."""
+    plain = re.fullmatch(r"[\w/.:+-]*[A-Za-z][\w/.:+-]*", value)
+    escaped = value.replace("'", "\\'")
+    return shlex.quote(f"{key}={value}" if plain else f"{key}='{escaped}'")

@@ -1,7 +1,7 @@
 """An open store of runs: a single evaluation is one run; a sweep is a parent run with its combinations as children.
 
-A run is found again by its tags: `sweep_id` and `combination` (what decides its result), `process` while it is under
-way.
+A run is found again by its tags: `sweep_id`, `report_id` (what a parent run reports) and `combination` (what decides a
+result), `process` while it is under way.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import getpass
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 
 from runner.result import Result, load
 from runner.store.lock import holder, is_gone
-from runner.tracking.database import Rows, insert_runs, read_store, sweep_rows
+from runner.tracking.database import Rows, insert_links, insert_runs, read_store, sweep_rows
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
 from runner.tracking.opening import opened
 from runner.tracking.record import (
     LONGEST_NAME,
     LONGEST_TAG,
+    REUSED,
     DatasetMade,
     Failed,
     Finished,
@@ -33,6 +34,7 @@ from runner.tracking.record import (
     allowed,
     axes_of,
     dataset_of,
+    link_key,
     metrics_of,
     now,
     write_files,
@@ -83,9 +85,20 @@ class Tracker:
             raise
         return [LoggedRun(run_id, local_path(uri)) for run_id, uri, _ in rows]
 
-    def state(self, sweep_id: str) -> State:
-        """Return how far a sweep is."""
-        return state_of(*self._rows(sweep_id))
+    def state(self, sweep_id: str, report: str = "") -> State:
+        """Return how far a sweep is, and the parent run of one of its reports."""
+        return state_of(*self._rows(sweep_id), report)
+
+    def link(self, sweep: Sweep, runs: Collection[str]) -> None:
+        """Tag combinations that another command computed as reported by this sweep's parent run as well."""
+        parent = self.start_sweep(sweep).id
+        if not self.tracking.is_server():
+            insert_links(self._store, parent, runs)
+            return
+        for run in self._search(f"tags.sweep_id = '{sweep.id}'"):
+            tags = run.data.tags
+            if run.info.run_id in runs and tags.get("mlflow.parentRunId") != parent and link_key(parent) not in tags:
+                self._client.set_tag(run.info.run_id, link_key(parent), REUSED)
 
     def _rows(self, sweep_id: str, parent: LoggedRun | None = None) -> tuple[Rows, Rows]:
         """Return what is known of a sweep, as `sweep_rows` does; with a parent, only what is part of that."""
@@ -93,7 +106,7 @@ class Tracker:
             return sweep_rows(read_store(self._store), self.tracking.experiment, sweep_id, parent.id if parent else "")
         runs = [(run.info, run.data.tags) for run in self._search(f"tags.sweep_id = '{sweep_id}'")]
         parents = [
-            (info.run_id, info.artifact_uri, info.status, tags.get("process"))
+            (info.run_id, info.artifact_uri, info.status, tags.get("process"), tags.get("report_id"))
             for info, tags in runs
             if tags.get("kind") == "sweep"
         ]
@@ -114,6 +127,14 @@ class Tracker:
             for name in wanted.intersection(artifact.path for artifact in self._client.list_artifacts(run.id)):
                 self._client.download_artifacts(run.id, name, folder)
             return load(Path(folder), rankings)
+
+    def has_file(self, run: LoggedRun, name: str) -> bool:
+        """Tell whether a run has an artifact at the top of its folder."""
+        return any(artifact.path == name for artifact in self._client.list_artifacts(run.id))
+
+    def add_files(self, run: LoggedRun, files: Mapping[str, str]) -> None:
+        """Add texts to the artifacts of a run that is over."""
+        self._keep(self._client.get_run(run.id), partial(write_files, files=files))
 
     def reject(self, run: LoggedRun, why: str) -> None:
         """Mark a finished run as failed whose record is gone."""
@@ -136,7 +157,7 @@ class Tracker:
         """Return the parent run of a sweep, open: the one that it has, or a new one; however often it is asked for."""
         if sweep.process in self._parents:
             return self._parents[sweep.process]
-        tags = {"kind": "sweep", "sweep_id": sweep.id, "process": sweep.process}
+        tags = {"kind": "sweep", "sweep_id": sweep.id, "report_id": sweep.report, "process": sweep.process}
         tags |= {"combinations": str(sweep.combinations)} | axes_of(sweep.axes)
         tags = {allowed(key): value[:LONGEST_TAG] for key, value in tags.items()}
         made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before this process died

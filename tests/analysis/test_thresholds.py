@@ -75,7 +75,7 @@ def test_queries_that_scores_tell_apart_are_told_apart_on_new_ones_too() -> None
     assert found.in_fold.f1 == found.out_of_fold.f1 == 1
     assert found.in_fold.tn_rate == found.out_of_fold.tn_rate == 1
     assert found.untouched.tn_rate == 0
-    assert found.optimism.recall_lost == 0
+    assert found.difference.recall_lost == 0
 
 
 def test_a_bearable_cost_is_paid_and_no_more() -> None:
@@ -91,11 +91,11 @@ def test_a_bearable_cost_is_paid_and_no_more() -> None:
 
 def test_scores_that_tell_nothing_look_better_in_fold_than_they_are() -> None:
     rng = np.random.default_rng(0)
-    optimism = [
-        tuned(rng.random(12).tolist(), rng.random(12).tolist(), ThresholdSettings(seed=seed)).optimism.f1
+    differences = [
+        tuned(rng.random(12).tolist(), rng.random(12).tolist(), ThresholdSettings(seed=seed)).difference.f1
         for seed in range(20)
     ]
-    assert np.mean(optimism) > 0.02
+    assert np.mean(differences) > 0.02
 
 
 def test_a_threshold_that_does_not_pay_is_none() -> None:

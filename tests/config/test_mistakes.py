@@ -56,8 +56,8 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "retriever@retriever.parts.words=bm25",
             "retriever@retriever.parts.words: nothing is chosen there yet; add it",
         ),
-        ("retriever.k1=0.9,1.2", "retriever.k1=0.9,1.2: several values; add -m to sweep over it"),
-        ("mine source.package=json,csv", "source.package=json,csv: several values; mine takes one, or write a list"),
+        ("retriever.k1=0.9,1.2", "retriever.k1=0.9,1.2: several values; add -m to sweep over them"),
+        ("mine source.package=json,csv", "source.package=json,csv: several values; write a list as"),
         ("-m mine output=a,b", "-m: mine does not sweep"),
         ("--multirun compare baseline=a,b", "-m: compare does not sweep"),
         ("hydra.mode=MULTIRUN export output=a", "-m: export does not sweep"),
@@ -93,6 +93,21 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(arguments, capsys).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        ("retriever.k1=0.6,0.9", "add -m to sweep over them"),
+        ("retriever=hybrid retriever.alpha=0.6,0.9", "add -m to sweep over them"),
+        ("metrics.k_values=1,5", "add -m to sweep over them, or write a list as 'metrics.k_values=[1,5]'"),
+        ("sweep.zip=a,b", "write a list as 'sweep.zip=[a,b]'"),
+    ],
+)
+def test_several_values_are_suggested_as_a_list_only_where_the_setting_is_one(
+    arguments: str, suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(arguments, capsys).rstrip().endswith(f"several values; {suggestion}")
 
 
 @pytest.mark.parametrize("words", [["~a", "-m", "~b"], ["-m", "~a"], ["~a", "--cfg", "job", "~b=1"]])

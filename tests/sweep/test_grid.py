@@ -122,6 +122,37 @@ def test_shuffled_values_have_an_order_of_their_seed() -> None:
 # YAML
 
 
+@pytest.mark.parametrize(
+    ("axes", "place", "n"),
+    [
+        (["a=range(0,100000000)"], "a=range(0,100000000)", 100_000_000),
+        (["a=range(0,1e300,0.5)"], "a=range(0,1e300,0.5)", 2 * 10**300),
+        (["a=shuffle(range(0,200000,0.001))"], "a=shuffle(range(0,200000,0.001))", 200_000_000),
+        ([f"{key}=range(1000)" for key in "abcd"], "sweep", 10**12),
+    ],
+)
+def test_too_many_combinations_are_refused_before_any_is_made(axes: list[str], place: str, n: int) -> None:
+    said = (
+        f"{place}: {n:,} {'combinations' if place == 'sweep' else 'values'}, more than sweep.max_combinations=10000; "
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError, match=re.escape(said)) as refusal:
+            points(*axes)
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+    assert f"raise the limit with sweep.max_combinations={n}" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_limit_of_combinations_can_be_raised_and_does_not_count_what_is_not_drawn() -> None:
+    assert len(points("a=range(200)", "b=range(60)", max_combinations=12_000)) == 12_000
+    assert len(points("a=range(1000)", "b=range(1000)", sample=3)) == 3
+    with pytest.raises(ConfigError, match="sweep: 6 combinations"):
+        points("a=range(3)", "b=range(2)", max_combinations=5)
+
+
 @pytest.mark.parametrize("axes", [{"a": "range(1,0)"}, {"a": "range(1.0,1.0,0.1)"}, {"a": []}])
 def test_an_axis_without_a_value_is_refused(axes: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"^a=.*: an axis without a value$"):

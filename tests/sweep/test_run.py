@@ -24,6 +24,7 @@ from runner.__main__ import main
 from runner.evaluation import Bench, Experiment
 from runner.result import load
 from runner.sweep import workers
+from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
@@ -81,7 +82,8 @@ def test_each_run_of_a_sweep_has_a_report_of_its_own_on_request(here: Path) -> N
     wanted = ["-m", "retriever=bm25,sqlite_fts", INLINE]  # the second has no analyzer of its own
     assert main(wanted) == 0
     assert len(list(here.rglob("report.html"))) == 1, "the sweep's"
-    assert main([*wanted, "sweep.reports=true", "sweep.name=told"]) == 0
+    assert main([*wanted, "sweep.reports=true"]) == 0, "of what is finished already"
+    assert set(_finished(here).values()) == {1}
     reports = {path for path in here.rglob("report.html") if (path.parent / "result.json").is_file()}
     assert len(reports) == 2
     assert all("vocabulary mismatch" in path.read_text() for path in reports)
@@ -97,11 +99,63 @@ def test_a_new_value_of_an_axis_runs_only_what_is_new(here: Path, capsys: pytest
     assert "6 combinations by" in out.out
     new = {run for (run,) in set(_rows(here, "select run_uuid from runs")) - before}
     names = {name for (name, run) in _rows(here, "select name, run_uuid from runs") if run in new}
-    assert names == {"k1=0.6, b=0.5", "k1=0.9, b=0.5"}
-    parents = _rows(here, "select distinct value from tags where key = 'mlflow.parentRunId'")
-    assert len(parents) == 1
+    assert names == {"k1=0.6, b=0.5", "k1=0.9, b=0.5", "sweep over k1, b"}
     assert set(_finished(here).values()) == {1}
-    assert _statuses(here) == {"FINISHED": 7}
+    assert _statuses(here) == {"FINISHED": 8}  # six combinations, and a parent run for each command
+
+
+def _parents(folder: Path) -> list[dict[str, str]]:
+    """Return the tags of the sweeps' runs, the oldest first, with the run's id and primary measure."""
+    query = "select run_uuid from tags join runs using (run_uuid) where key = 'kind' and value = 'sweep'"
+    ids = [run for (run,) in _rows(folder, f"{query} order by start_time")]
+    return [
+        dict(_rows(folder, f"select key, value from tags where run_uuid = '{run}'"))
+        | {"run": run}
+        | dict(_rows(folder, f"select key, value from latest_metrics where run_uuid = '{run}' and key = 'ndcg_at_10'"))
+        for run in ids
+    ]
+
+
+def _names(folder: Path, parent: dict[str, str]) -> set[str]:
+    """Return the combinations that `export` and `compare` take for those of a sweep."""
+    runs = Runs(Tracking(uri=f"sqlite:///{folder}/mlruns/mlflow.db"))
+    (run,) = runs.like(parent["run"])
+    return {combination.name for combination in runs.of_sweep(run)}
+
+
+def test_two_commands_never_share_a_parent_run(here: Path) -> None:
+    fixed = ["-m", "retriever=bm25", INLINE]
+    assert main([*fixed, "retriever.k1=0.1,0.9", "sweep.select_on=kfold"]) == 0
+    (first,) = _parents(here)
+    assert main([*fixed, "retriever.k1=2.5,3"]) == 0
+    before, second = _parents(here)
+    assert before == first
+    assert second["sweep_id"] == first["sweep_id"]
+    assert second["report_id"] != first["report_id"]
+    assert "selection.json" not in {path.name for path in (here / "mlruns/artifacts" / second["run"]).rglob("*")}
+    assert second.get("selected_on") != "kfold"
+    assert (_names(here, first), _names(here, second)) == ({"k1=0.1", "k1=0.9"}, {"k1=2.5", "k1=3"})
+
+
+def test_what_changes_the_report_is_another_parent_run_of_the_same_combinations(here: Path) -> None:
+    fixed = ["-m", "retriever=bm25", INLINE, "sweep.name=one"]
+    others = [
+        ["retriever.k1=0.6"],
+        ["retriever.k1=0.6,0.9", "sweep.exclude=retriever.k1 < 0.7"],
+        ["retriever.k1=0.6,0.9", "metrics.alpha=0.01"],
+        ["retriever.k1=0.6,0.9", "sweep.select_on=kfold"],
+    ]
+    assert main([*fixed, "retriever.k1=0.6,0.9"]) == 0
+    combinations = _finished(here)
+    for number, arguments in enumerate(others, start=2):
+        before = _parents(here)
+        assert main([*fixed, *arguments]) == 0
+        *same, new = _parents(here)
+        assert (same, len(same)) == (before, number - 1)
+        assert set(combinations) <= set(_finished(here)), "none is lost"
+        assert set(_finished(here).values()) == {1}, "none is computed twice"
+        assert new["best_run"] in {run for (run,) in _rows(here, "select run_uuid from runs")}
+    assert _names(here, _parents(here)[2]) == {"k1=0.9"}
 
 
 def test_each_part_of_a_fusion_is_searched_once(here: Path) -> None:

@@ -24,6 +24,7 @@ from hydra.core.config_store import ConfigStore
 
 import hydra_plugins.retrieval_runner  # noqa: F401 (registers its nodes)
 from runner.__main__ import main
+from runner.analysis.comparison import compare
 from runner.result import Result, load
 from runner.sweep.search import SearchSettings, _at_once
 from runner.sweep.settings import SweepSettings
@@ -74,15 +75,16 @@ def finished(folder: Path) -> Counter[str]:
 
 
 def parent(folder: Path) -> tuple[dict[str, str], Path]:
-    """Return the tags of the sweep's run, and the folder of its artifacts."""
-    ((run,),) = rows(folder, "select run_uuid from tags where key = 'kind' and value = 'sweep'")
+    """Return the tags of the latest sweep's run, and the folder of its artifacts."""
+    query = "select run_uuid from tags join runs using (run_uuid) where key = 'kind' and value = 'sweep'"
+    *_, (run,) = rows(folder, f"{query} order by start_time")
     return dict(rows(folder, f"select key, value from tags where run_uuid = '{run}'")), artifacts(folder, run)
 
 
 def primary(folder: Path) -> float:
     """Return what the sweep's run has as its primary measure."""
-    where = "t.value = 'sweep' and m.key = 'ndcg_at_10'"
-    query = f"select m.value from latest_metrics m join tags t using (run_uuid) where {where}"
+    run = parent(folder)[1].parent.name
+    query = f"select value from latest_metrics where key = 'ndcg_at_10' and run_uuid = '{run}'"
     ((value,),) = rows(folder, query)
     return float(value)
 
@@ -141,29 +143,39 @@ def test_a_search_logs_what_it_asked_for_and_keeps_its_study(here: Path, capsys:
     assert [line.partition(" in ")[0] for line in out.err.splitlines() if line.startswith("done ")] == [
         "done 12 of 12",
         "done 1 of 1",
+        "done 1 of 1",
     ]
+    assert [line for line in out.err.splitlines() if "best:" in line and line.startswith("done 1 of 1")] == []
 
 
 def test_the_winner_is_chosen_on_train_and_reported_on_test(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SEARCH, *PLANE, *DATA, "hydra.sweeper.n_trials=8", "sweep.output=out"]) == 0
     best = max(results(here, "train"), key=lambda result: (result.means["nDCG@10"], result.name))
-    (reported,) = results(here, "test")
+    (reported,) = (result for result in results(here, "test") if not result.name.startswith("default settings"))
     assert dict(reported.swept) == dict(best.swept)
     assert reported.config["dataset"]["split"] == "test"
     assert best.config["dataset"]["split"] == "train"
-    tags, _ = parent(here)
+    tags, folder = parent(here)
     selected, there = best.means["nDCG@10"], reported.means["nDCG@10"]
     assert tags["best"] == f"{best.name} (test)"
     assert {
-        key: tags[key] for key in ("selected_on", "reported_on", "selected_by", "selected", "reported", "optimism")
+        key: tags[key]
+        for key in ("selected_on", "reported_on", "selected_by", "selected", "reported", "split_difference")
     } == {
         "selected_on": "train",
         "reported_on": "test",
         "selected_by": "nDCG@10",
         "selected": f"{selected:.4f}",
         "reported": f"{there:.4f}",
-        "optimism": f"{selected - there:+.4f}",
+        "split_difference": f"{selected - there:+.4f}",
     }
+    ((default,),) = rows(here, "select run_uuid from runs where name = 'default settings (test)'")
+    scores = load(artifacts(here, default)).of("nDCG@10")
+    difference = float(np.nanmean(reported.of("nDCG@10") - scores))
+    told = orjson.loads((folder / "selection.json").read_bytes())["default"]
+    assert told["difference"] == pytest.approx(difference, abs=1e-9)
+    assert told["p"] == pytest.approx(compare((reported.of("nDCG@10") - scores)[None]).p_values[0], abs=1e-9)
+    assert tags["default_p"] == f"{told['p']:.4f}"
     for text in (capsys.readouterr().out, *((here / "out" / f"report.{kind}").read_text() for kind in ("md", "html"))):
         told = " ".join(text.split())
         for figure in ("Chosen on train", f"{selected:.4f}", f"{there:.4f}"):
@@ -294,13 +306,14 @@ def test_what_is_selected_on_the_data_it_is_reported_on_is_stamped(
     here: Path, how: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["-m", INLINE, *how, "retriever.k1=0.5,1,2,3", *DATA, TEST, "sweep.output=out"]) == 0
-    stamp = "Selected on the data it is reported on (test): optimistic."
-    assert stamp in capsys.readouterr().out
+    stamp = "The best was selected on the data it is reported on (test), so its score is too high on average"
+    assert stamp in " ".join(capsys.readouterr().out.split())
     assert stamp in (here / "out" / "report.html").read_text()
     assert stamp in (here / "out" / "report.md").read_text().replace("\\", "")
+    assert not rows(here, "select * from runs where name like 'default settings%'")
     tags, _ = parent(here)
     assert tags["selected_on"] == tags["reported_on"] == "test"
-    assert tags["optimism"] == "unknown"
+    assert tags["selected_on_reported_data"] == "true"
     assert not results(here, "train")
 
 
@@ -311,12 +324,13 @@ def test_a_grid_is_a_comparison_unless_it_is_told_where_to_choose(
     assert main(grid) == 0
     tags, folder = parent(here)
     assert "selected_on" not in tags
-    assert "ptimis" not in capsys.readouterr().out
+    assert tags["selected_on_reported_data"] == "true"
+    assert "The best was selected on the data it is reported on (test)" in " ".join(capsys.readouterr().out.split())
     assert not (folder / "selection.json").exists()
     assert main([*grid, "sweep.select_on=train"]) == 0
     assert parent(here)[0]["selected_on"] == "train"
     assert len(results(here, "train")) == 3
-    assert len(results(here, "test")) == 3  # those of the comparison: the winner is one of them
+    assert len(results(here, "test")) == 4  # those of the comparison, and the default settings
     assert main([*grid, TEST]) == 0  # nothing to evaluate, and yet there is something to say
     assert parent(here)[0]["selected_on"] == "test"
     assert set(finished(here).values()) == {1}
@@ -343,7 +357,11 @@ def test_a_choice_may_be_cross_validated(here: Path, how: Sequence[str], capsys:
         load(artifacts(here, run)).means["nDCG@10"] for run, combination in ids.items() if combination in candidates
     ]
     assert figures["selected"] == max(means)
-    assert "nested cross-validation over 10 queries of test (5 folds)" in " ".join(capsys.readouterr().out.split())
+    out = capsys.readouterr()
+    assert "Nested cross-validation over 10 queries of test (5 folds)" in " ".join(out.out.split())
+    assert "Against the default settings" in " ".join(out.out.split())
+    leads = [line.partition("best: nDCG@10 ")[2].partition(" ")[0] for line in out.err.splitlines() if "best:" in line]
+    assert leads == [f"{max(means):.4f}"], "the folds' own candidates are not ranked"
     assert primary(here) == pytest.approx(figures["reported"])
     before = rows(here, "select * from runs")
     assert main(command) == 0

@@ -196,7 +196,7 @@ def thresholds_table(found: Insights) -> Table:
         rows += [
             [target(tuning.settings), "in fold", [tuning.threshold], *_figures(tuning.in_fold)],
             ["", "out of fold", tuning.fold_thresholds, *_figures(tuning.out_of_fold)],
-            ["", "optimism", [], *_figures(tuning.optimism)],
+            ["", "difference", [], *_figures(tuning.difference)],
         ]
     return Table(columns, rows)
 

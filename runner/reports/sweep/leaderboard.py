@@ -20,6 +20,7 @@ from runner.analysis.significance import bootstrap_interval
 from runner.reports.comparison.comparability import ReportError, other_gold, some
 from runner.reports.comparison.labels import labels, swept_apart
 from runner.reports.evaluation.tables import recall_at_most, unknown_warning
+from runner.reports.rendering.tables import Table
 from runner.reports.sweep.selection import Search, Selection
 from runner.result import DatasetSummary, Result
 
@@ -88,7 +89,8 @@ class Leaderboard:
     same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything failed. `selection` is the
     choice that was made among them, `search` how they were found, if either was. `letters` are those of the finalists,
     by rank: two that differ significantly, all pairs tested as one family, have none in common; empty where there is
-    nothing to tell apart. `notes` are what a reader should know besides.
+    nothing to tell apart. `notes` are what a reader should know besides. `systems` are those of a sweep on several
+    datasets, with their score on each.
     """
 
     primary: str
@@ -107,6 +109,7 @@ class Leaderboard:
     search: Search | None = None
     letters: Mapping[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    systems: Table = field(default_factory=lambda: Table([], []))
 
     def logged_as(self, runs: Sequence[str]) -> Leaderboard:
         """Return the leaderboard with the ids of the runs of the results that it was made from, in their order."""

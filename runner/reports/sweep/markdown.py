@@ -27,6 +27,7 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
         *_selection(board),
         *(["The same everywhere:\n\n" + "\n".join(settings)] if settings else []),
         *section("Leaderboard", tables.leaderboard_table(board)),
+        *section("Systems by dataset", board.systems, f"{escaped(board.primary)}; ranks are within a dataset."),
         *section("Which can be told apart", tables.letters_table(board), escaped(tables.letters_note(board))),
         *section(f"{board.primary} by query type", tables.finalists_by_type(board, results)),
         *section("Worth their time", tables.pareto_table(board), "None is both quicker and better than one of these."),

@@ -12,11 +12,16 @@ from typing import Any
 
 import orjson
 
-from runner.reports.rendering.numbers import interval, milliseconds, number, percent, score4, signed
+from runner.metrics.settings import Test
+from runner.reports.comparison.significance import TESTS
+from runner.reports.rendering.numbers import interval, milliseconds, number, p_value, percent, score4, signed
 from runner.reports.rendering.tables import Column, Table
 
 KFOLD = "kfold"
 """What stands for a split where the choice is cross-validated."""
+
+ON_REPORTED_DATA = "selected_on_reported_data"
+"""The tag of a sweep's run that says whether its best was selected on the data that it is reported on."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,31 @@ class Figures:
     interval: tuple[float, float]
 
     @property
-    def optimism(self) -> float:
-        """Return by how much the figure that it was selected by flatters it."""
+    def difference(self) -> float:
+        """Return the figure that it was selected by, less the one that is reported."""
         return self.selected - self.reported
+
+
+@dataclass(frozen=True)
+class DefaultComparison:
+    """The winner against the default settings, where it is reported, by the primary measure.
+
+    `difference` is the winner's mean less that of the default settings, with its interval; `p` is that of the paired
+    `test` over the queries that count for both.
+    """
+
+    default: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    queries: int
+    test: Test
+
+    def sentence(self) -> str:
+        """Return in words by how much the winner differs from the default settings."""
+        p = p_value(self.p) if self.p < 0.001 else f"= {p_value(self.p)}"
+        gap = f"{signed(self.difference)} {interval(self.interval)}, p {p.replace('<', '< ')}"
+        return f"Against the default settings ({score4(self.default)}): {gap} ({TESTS[self.test][0]} test)."
 
 
 @dataclass(frozen=True)
@@ -48,7 +75,8 @@ class Selection:
     """The winner of a sweep: chosen by `primary` on a split (or by cross-validation), reported on another.
 
     `queries` enter the mean that is reported. `figures` are by measure, the primary one first; without any, the winner
-    failed where it was to be reported. `folds` are those of a cross-validation.
+    failed where it was to be reported. `folds` are those of a cross-validation. `default` compares the winner with the
+    default settings, None where there are none or the winner was chosen on the data that it is reported on.
     """
 
     dataset: str
@@ -60,11 +88,22 @@ class Selection:
     queries: int
     figures: Mapping[str, Figures]
     folds: Sequence[FoldWinner] = ()
+    default: DefaultComparison | None = None
 
     @property
-    def is_optimistic(self) -> bool:
+    def is_on_reported_data(self) -> bool:
         """Tell whether the winner was chosen on the very data that it is reported on."""
         return self.on == self.reported_on
+
+    @property
+    def selected_title(self) -> str:
+        """Return where the winner's score was the highest, as the title of a figure."""
+        return "in-sample" if self.on == KFOLD else f"on {self.on}"
+
+    @property
+    def reported_title(self) -> str:
+        """Return where the winner is reported, as the title of a figure."""
+        return "held out" if self.on == KFOLD else f"on {self.reported_on}"
 
     def sentence(self) -> str:
         """Return in words what was chosen where, and what it is worth."""
@@ -72,25 +111,35 @@ class Selection:
             return f"Chosen on {self.on}: {self.winner}, which failed on {self.reported_on}."
         figures = self.figures[self.primary]
         reported = f"{self.primary} {score4(figures.reported)} {interval(figures.interval)}"
-        if self.is_optimistic:
-            return f"Selected on the data it is reported on ({self.on}): optimistic. {self.winner} has {reported}."
-        told = f"{score4(figures.selected)}, optimism {signed(figures.optimism)}"
+        if self.is_on_reported_data:
+            return f"{self.winner} has {reported}. {on_reported_data(self.on)}"
+        selected, difference = score4(figures.selected), signed(figures.difference)
+        sentences = [
+            f"Chosen on {self.on}: {self.winner}. It has {reported} on {self.reported_on} and {selected} on {self.on} "
+            f"({difference})."
+        ]
         if self.on == KFOLD:
-            return (
-                f"Chosen by nested cross-validation over {self.queries:,} queries of {self.reported_on} "
-                f"({len(self.folds)} folds): {reported} where each choice did not look, in-sample {told}. "
-                f"On all queries the choice is {self.winner}."
-            )
-        return f"Chosen on {self.on}: {self.winner}. On {self.reported_on} it has {reported}, on {self.on} {told}."
+            sentences = [
+                f"Nested cross-validation over {self.queries:,} queries of {self.reported_on} "
+                f"({len(self.folds)} folds): {reported} on held-out queries, {selected} in-sample "
+                f"(selection bias {difference}).",
+                f"The choice on all queries is {self.winner}.",
+            ]
+        return " ".join([*sentences, *([self.default.sentence()] if self.default else [])])
 
     def tags(self) -> dict[str, str]:
         """Return what the sweep's run is found by."""
-        found = {"selected_on": self.on, "reported_on": self.reported_on, "selected_by": self.primary}
+        tags = {"selected_on": self.on, "reported_on": self.reported_on, "selected_by": self.primary}
+        tags[ON_REPORTED_DATA] = str(self.is_on_reported_data).lower()
         if self.primary in self.figures:
             figures = self.figures[self.primary]
-            found |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
-            found["optimism"] = "unknown" if self.is_optimistic else signed(figures.optimism)
-        return found
+            tags |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
+            if not self.is_on_reported_data:
+                tags["selection_bias" if self.on == KFOLD else "split_difference"] = signed(figures.difference)
+        if self.default is not None:
+            tags |= {"default": score4(self.default.default), "default_difference": signed(self.default.difference)}
+            tags["default_p"] = f"{self.default.p:.4f}"
+        return tags
 
     def to_json(self) -> str:
         """Return the whole record."""
@@ -168,18 +217,25 @@ class Search:
         return found
 
 
+def on_reported_data(split: str) -> str:
+    """Return the warning that the best of several was chosen on the data that it is reported on."""
+    return (
+        f"The best was selected on the data it is reported on ({split}), so its score is too high on average; "
+        f"sweep.select_on={KFOLD}, or another split, reports it on queries that had no say in the choice."
+    )
+
+
 def selection_table(selection: Selection) -> Table:
-    """Return the winner's figures where it was chosen and where it is reported."""
-    chosen = "in-sample" if selection.on == KFOLD else f"on {selection.on}"
-    reported = "held out" if selection.on == KFOLD else f"on {selection.reported_on}"
+    """Return the winner's figures where it is reported and where it was chosen."""
     columns = [
         Column("measure"),
-        Column(reported, score4, numeric=True),
+        Column(selection.reported_title, score4, numeric=True),
         Column("its interval", interval, numeric=True),
     ]
-    if not selection.is_optimistic:
-        columns += [Column(chosen, score4, numeric=True), Column("optimism", signed, numeric=True)]
-    rows = [[m, f.reported, f.interval, f.selected, f.optimism][: len(columns)] for m, f in selection.figures.items()]
+    if not selection.is_on_reported_data:
+        difference = "selection bias" if selection.on == KFOLD else "difference"
+        columns += [Column(selection.selected_title, score4, numeric=True), Column(difference, signed, numeric=True)]
+    rows = [[m, f.reported, f.interval, f.selected, f.difference][: len(columns)] for m, f in selection.figures.items()]
     return Table(columns, rows)
 
 

@@ -25,6 +25,7 @@ from runner.reports.rendering.numbers import (
 from runner.reports.rendering.tables import Column, Table, grouped
 from runner.reports.sweep import leaderboard
 from runner.reports.sweep.leaderboard import Leaderboard, Row
+from runner.reports.sweep.selection import on_reported_data
 from runner.result import Result
 
 FEW = "the best few and the best of each retriever, and of each search type of an API"
@@ -41,9 +42,30 @@ def board_heading(board: Leaderboard) -> str:
 
 
 def best(board: Leaderboard) -> str:
-    """Return what leads and by which value; there must be a row."""
-    row = board.rows[0]
+    """Return what leads and by which value, where it is reported if it was chosen elsewhere; there must be a row."""
+    row, chosen = board.rows[0], board.selection
+    if chosen is not None and not chosen.is_on_reported_data and board.primary in chosen.figures:
+        figures = chosen.figures[board.primary]
+        title = f"{board.primary} {chosen.reported_title}"
+        return f"{chosen.winner} with {title} {score4(figures.reported)} {interval(figures.interval)}"
     return f"{row.label} with {board.primary} {score4(row.mean)} {interval((row.low, row.high))}"
+
+
+def cards(board: Leaderboard) -> list[tuple[str, str, str]]:
+    """Return the title, value and interval of each card of the best; there must be a row.
+
+    Where the winner was chosen on other data, the figures that are reported come first, and the others name their data.
+    """
+    row, chosen = board.rows[0], board.selection
+    of_best = [(board.primary, score4(row.mean), interval((row.low, row.high)))]
+    of_best += [(column.title, column.show(row.means[figure]), "") for figure, column in other_columns(board).items()]
+    if chosen is None or chosen.is_on_reported_data:
+        return of_best
+    reported = [
+        (f"{measure} {chosen.reported_title}", score4(figures.reported), interval(figures.interval))
+        for measure, figures in chosen.figures.items()
+    ]
+    return reported + [(f"{title} {chosen.selected_title}", value, note) for title, value, note in of_best]
 
 
 def verdict(board: Leaderboard) -> str:
@@ -78,7 +100,14 @@ def notices(board: Leaderboard) -> list[str]:
     shown = {(row.retriever, row.search_type) for row in finalists(board)}
     cut = f"The reports show no more than {leaderboard.FINALISTS} combinations in detail: the best of {len(shown)} of "
     cut += f"{len(kinds)} retrievers and search types."
-    return [*made, *board.notes, *([cut] if shown < kinds else [])]
+    split = board.dataset.split if board.dataset else ""
+    warning = [on_reported_data(split)] if is_best_of_several(board) else []
+    return [*made, *warning, *board.notes, *([cut] if shown < kinds else [])]
+
+
+def is_best_of_several(board: Leaderboard) -> bool:
+    """Tell whether the leader was selected among several by the scores that are reported."""
+    return board.selection is None and board.queries > 0 and len(board.rows) > 1
 
 
 def alike(board: Leaderboard) -> set[int]:
@@ -145,10 +174,15 @@ def shortened(run: str) -> str:
     return run[:SHORT_ID]
 
 
-def to_compare(board: Leaderboard) -> str:
-    """Return how the best two are compared, "" where there are none, or the run of one is not known (yet)."""
+def to_compare(board: Leaderboard, overrides: Sequence[str] = ()) -> str:
+    """Return how the best two are compared, "" where there are none, or the run of one is not known (yet).
+
+    `overrides` say where the runs are.
+    """
     runs = [shortened(row.run) for row in board.rows[:2] if row.run]
-    return f"python -m runner compare baseline={runs[1]} candidate={runs[0]}" if len(runs) > 1 else ""
+    if len(runs) < 2:
+        return ""
+    return " ".join([f"python -m runner compare baseline={runs[1]} candidate={runs[0]}", *overrides])
 
 
 def finalists(board: Leaderboard) -> list[Row]:

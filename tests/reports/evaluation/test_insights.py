@@ -107,7 +107,7 @@ def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon)
     predictors = rows(text, "Foretold by the scores alone")
     assert [row[1] for row in predictors] == sorted((row[1] for row in predictors), key=float, reverse=True)
     chosen = rows(text, "Choosing a threshold")
-    assert [row[1] for row in chosen] == ["unthresholded", *["in fold", "out of fold", "optimism"] * 2]
+    assert [row[1] for row in chosen] == ["unthresholded", *["in fold", "out of fold", "difference"] * 2]
     html = Page(result_page(hard, found))
     for title in ("Why gold is missed", "Missed, with the evidence", "Foretold by the scores alone"):
         assert title in html.texts
@@ -116,9 +116,9 @@ def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon)
     assert html.tags["svg"] == 4
 
 
-def test_in_fold_less_out_of_fold_is_the_optimism(hard: Result) -> None:
-    _, in_fold, out_of_fold, optimism, *_ = insight_tables.thresholds_table(insights(hard)).rows
-    for within, without, difference in zip(in_fold[3:], out_of_fold[3:], optimism[3:], strict=True):
+def test_in_fold_less_out_of_fold_is_the_difference(hard: Result) -> None:
+    _, in_fold, out_of_fold, differences, *_ = insight_tables.thresholds_table(insights(hard)).rows
+    for within, without, difference in zip(in_fold[3:], out_of_fold[3:], differences[3:], strict=True):
         assert difference == pytest.approx(within - without)
 
 

@@ -211,6 +211,8 @@ def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -
     assert list(frame["run"]) == [runs[row.position] for row in board.rows]
     first, second = (runs[row.position][:8] for row in board.rows)
     assert to_compare(board) == f"python -m runner compare baseline={second} candidate={first}"
+    command = f"python -m runner compare baseline={second} candidate={first}"
+    assert to_compare(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
     unknown = board.logged_as(["", "b" * 32])
     assert to_compare(unknown) == ""
     three = leaderboard(sweep(3), PRIMARY)

@@ -12,6 +12,7 @@ from runner.reports.sweep.leaderboard import Leaderboard, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.selection import (
+    DefaultComparison,
     Figures,
     FoldWinner,
     FrontPoint,
@@ -24,12 +25,16 @@ from runner.reports.sweep.selection import (
     importances_table,
     selection_table,
 )
-from runner.reports.sweep.tables import notices
+from runner.reports.sweep.tables import cards, notices
 from tests.reports.factory import sweep
 from tests.reports.reading import Page
 
 PRIMARY = "nDCG@10"
 FIGURES = {PRIMARY: Figures(0.7, 0.64, (0.6, 0.68)), "RR": Figures(0.5, 0.52, (0.4, 0.6))}
+WARNING = (
+    "The best was selected on the data it is reported on (test), so its score is too high on average; "
+    "sweep.select_on=kfold, or another split, reports it on queries that had no say in the choice."
+)
 EVIL = "k1=<b>|*x*"
 
 
@@ -58,7 +63,7 @@ def board(**found: Selection | Search) -> Leaderboard:
 
 def test_both_figures_and_their_difference_are_told() -> None:
     assert selection().sentence() == (
-        "Chosen on dev: k1=1.2, b=0.75. On test it has nDCG@10 0.6400 [0.600, 0.680], on dev 0.7000, optimism +0.0600."
+        "Chosen on dev: k1=1.2, b=0.75. It has nDCG@10 0.6400 [0.600, 0.680] on test and 0.7000 on dev (+0.0600)."
     )
     assert selection_table(selection()).texts() == [
         [PRIMARY, "0.6400", "[0.600, 0.680]", "0.7000", "+0.0600"],
@@ -73,17 +78,22 @@ def test_both_figures_and_their_difference_are_told() -> None:
 
 def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chose() -> None:
     told = selection("kfold").sentence()
-    assert told.startswith("Chosen by nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400")
-    assert told.endswith("On all queries the choice is k1=1.2, b=0.75.")
+    assert told == (
+        "Nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400 [0.600, 0.680] on held-out queries, "
+        "0.7000 in-sample (selection bias +0.0600). The choice on all queries is k1=1.2, b=0.75."
+    )
+    assert selection("kfold").tags()["selection_bias"] == "+0.0600"
+    assert selection_table(selection("kfold")).columns[-1].title == "selection bias"
     assert folds_table(selection("kfold")).texts()[0] == ["1", "k1=1", "3", "0.7000", "0.6000"]
     assert not folds_table(selection()).rows
 
 
-def test_what_was_selected_on_what_is_reported_is_stamped_optimistic() -> None:
+def test_what_was_selected_on_what_is_reported_says_so() -> None:
     chosen = selection("test")
-    assert chosen.is_optimistic
-    assert chosen.sentence().startswith("Selected on the data it is reported on (test): optimistic.")
-    assert chosen.tags()["optimism"] == "unknown"
+    assert chosen.is_on_reported_data
+    assert chosen.sentence().endswith(WARNING)
+    assert chosen.tags()["selected_on_reported_data"] == "true"
+    assert not {"split_difference", "selection_bias"} & set(chosen.tags())
     assert [column.title for column in selection_table(chosen).columns] == ["measure", "on test", "its interval"]
     assert selection_table(chosen).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]"]
 
@@ -91,7 +101,7 @@ def test_what_was_selected_on_what_is_reported_is_stamped_optimistic() -> None:
 def test_a_winner_that_failed_where_it_is_reported_has_no_figures() -> None:
     chosen = replace(selection(), figures={})
     assert chosen.sentence() == "Chosen on dev: k1=1.2, b=0.75, which failed on test."
-    assert set(chosen.tags()) == {"selected_on", "reported_on", "selected_by"}
+    assert set(chosen.tags()) == {"selected_on", "reported_on", "selected_by", "selected_on_reported_data"}
     assert not selection_table(chosen).rows
 
 
@@ -100,9 +110,10 @@ def test_the_tags_and_the_record_have_both_figures() -> None:
         "selected_on": "dev",
         "reported_on": "test",
         "selected_by": PRIMARY,
+        "selected_on_reported_data": "false",
         "selected": "0.7000",
         "reported": "0.6400",
-        "optimism": "+0.0600",
+        "split_difference": "+0.0600",
     }
     assert orjson.loads(selection("kfold").to_json())["folds"][0]["held_out"] == 0.6
 
@@ -165,8 +176,42 @@ def test_a_page_draws_the_search_and_escapes_what_comes_from_settings() -> None:
     assert sweep_page(found, sweep(6)) == sweep_page(found, sweep(6))
 
 
-def test_a_comparison_says_nothing_of_a_choice() -> None:
-    assert notices(board()) == []
-    for text in (sweep_markdown(board(), sweep(6)), sweep_page(board(), sweep(6))):
-        assert "ptimis" not in text
+def test_the_best_of_a_grid_is_said_to_be_selected_on_the_data_it_is_reported_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert notices(board()) == [WARNING]
+    console.show_leaderboard(board())
+    texts = [
+        capsys.readouterr().out,
+        sweep_markdown(board(), sweep(6)).replace("\\", ""),
+        sweep_page(board(), sweep(6)),
+    ]
+    for text in texts:
+        assert WARNING in " ".join(text.split())
         assert "Pareto front" not in text
+    assert notices(leaderboard(sweep(6)[:1], PRIMARY)) == [], "one combination was not selected"
+
+
+def test_the_cards_show_where_the_winner_is_reported_first() -> None:
+    chosen = board(selection=selection())
+    assert cards(chosen)[:2] == [
+        ("nDCG@10 on test", "0.6400", "[0.600, 0.680]"),
+        ("RR on test", "0.5200", "[0.400, 0.600]"),
+    ]
+    assert all(title.endswith("on dev") for title, _, _ in cards(chosen)[2:])
+    page = sweep_page(chosen, sweep(6))
+    assert page.index("nDCG@10 on test") < page.index("nDCG@10 on dev")
+    assert "**Best**: k1=1.2, b=0.75 with nDCG@10 on test 0.6400" in sweep_markdown(chosen, sweep(6)).replace("\\", "")
+    assert cards(board(selection=selection("kfold")))[0][0] == "nDCG@10 held out"
+    assert cards(board(selection=selection("test"))) == cards(board())
+
+
+def test_the_winner_is_compared_with_the_default_settings() -> None:
+    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, "permutation")
+    chosen = replace(selection(), default=default)
+    assert chosen.sentence().endswith(
+        "Against the default settings (0.6300): +0.0100 [-0.002, 0.022], p = 0.042 (paired permutation test)."
+    )
+    tags = chosen.tags()
+    assert (tags["default"], tags["default_difference"], tags["default_p"]) == ("0.6300", "+0.0100", "0.0421")
+    assert "p < 0.001" in replace(default, p=0.0001).sentence()
