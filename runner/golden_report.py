@@ -1,5 +1,7 @@
 """Reports of a golden evaluation in JSON (`eval_..._report.json`), of one search type or of several, as results.
 
+Result files of other systems that looked for needles are read as such reports.
+
 Every measure is computed anew from what was retrieved, so that it means what it means in any other result; the figures
 that a report has itself are not read (its nDCG may have another discount). What lies deeper than its lists is not
 measured. Knows nothing of who writes such reports.
@@ -11,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import orjson
@@ -25,6 +27,7 @@ from runner.measuring import Asked, Searched, measured
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.needle_results import is_needle_results, report_of, rows_of_csv
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
 MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")
@@ -91,13 +94,23 @@ class _Report:
 
 def is_report(content: object) -> bool:
     """Tell whether the content of a JSON file is such a report."""
+    if is_needle_results(content):
+        return True
     return isinstance(content, Mapping) and not {"query_results", "results_by_search_type"}.isdisjoint(content)
+
+
+def report_content(path: Path) -> object:
+    """Return the content of a JSON file, or of a CSV file of ranks; raises `ValueError` or `OSError`."""
+    return rows_of_csv(path) if path.suffix.lower() == ".csv" else orjson.loads(path.read_bytes())
 
 
 def read_report(path: Path) -> list[Result]:
     """Return a result for each search type of a report, in its order; raises `ResultError`."""
     try:
-        report = TypeAdapter(_Report).validate_python(orjson.loads(path.read_bytes()))
+        content = report_content(path)
+        if is_needle_results(content):
+            content = report_of(cast("Mapping[str, Any]", content), path.stem)
+        report = TypeAdapter(_Report).validate_python(content)
         parts = report.results_by_search_type
         if report.query_results is not None:
             name = report.config.search_type or "search"

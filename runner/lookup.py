@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
 from runner.config.objects import ConfigError, suggestion
-from runner.golden_report import is_report, read_report
+from runner.golden_report import is_report, read_report, report_content
 from runner.result import Result, load
 from runner.tracking.fetching import Run, Runs, named
 from runner.tracking.record import LONGEST_NAME
@@ -99,7 +97,7 @@ def _of_file(path: Path, search_type: str) -> list[Named]:
 
 def _json(path: Path) -> object:
     try:
-        return orjson.loads(path.read_bytes())
+        return report_content(path)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: neither a record nor a report ({error})") from None
 

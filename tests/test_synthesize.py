@@ -21,6 +21,7 @@ from runner.config import CONF
 from runner.generation.synthesis.base import QUERY_TYPES
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
+from tests.generation.synthesis.pages import TEXTS
 from tests.generation.synthesis.worlds import rows_of, scattered, write_chunks
 
 QUIET = "tracking.background=false"
@@ -82,8 +83,14 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
         (["source.path=x.py"], "x.py: what is it? Chunks are in .jsonl, .parquet or .json, or a folder of these, doc"),
         (["generator=llm"], "error: generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)"),
         (["validation=llm"], "error: validation: mode=llm asks a language model"),
-        (["types=[keywords]"], "error: types: there is no query type 'keywords': did you mean keyword?"),
-        (["types=[comparison]"], "error: types: comparison needs bundles of two goldens: set selection.mode=cluster"),
+        (
+            ["generator.types=[keywords]"],
+            "generator.types: there is no query type 'keywords': did you mean keyword?",
+        ),
+        (
+            ["generator.types=[comparison]"],
+            "generator.types: comparison needs two goldens a bundle: set",
+        ),
         (["output=null"], "error: output: is required"),
         (["output="], "error: output: is required"),
         (["output=."], "error: output=.: is a folder"),
@@ -117,7 +124,7 @@ def test_where_no_query_is_accepted_that_is_a_failure_with_a_way_out(
         "synthesize",
         "source.path=c.jsonl",
         "output=out.jsonl",
-        "types=[keyword]",
+        "generator.types=[keyword]",
         "validation.gates.min_margin=99",
     ]
     assert main([*command, QUIET]) == 1
@@ -126,9 +133,33 @@ def test_where_no_query_is_accepted_that_is_a_failure_with_a_way_out(
     assert "evaluate them" not in out
 
 
+def test_the_command_ends_with_samples_who_wrote_them_and_what_was_skipped(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = here / "pages"
+    pages.mkdir()
+    for number, text in enumerate(TEXTS):
+        (pages / f"p{number}.md").write_text(text)
+    (pages / "left.qmd").write_text("# Text that is not read")
+    (pages / "also.qmd").write_text("More of it")
+    (pages / "table.adoc").write_text("= Text")
+    (pages / "photo.png").write_bytes(b"\x89PNG\x00\xff")
+    (pages / ".hidden.qmd").write_text("hidden")
+    command = ["synthesize", "source.path=pages", "output=out.jsonl", "count=12", "validation=none", QUIET]
+    assert main([*command, "encoder.dimensions=4"]) == 0
+    out, err = capsys.readouterr()
+    notes = " ".join(err.split())
+    assert "text files skipped: 2 .qmd, 1 .adoc; documents end with .md," in notes
+    assert "rules wrote these queries" in notes
+    shown = out[out.index("Samples") :]
+    assert sum(row["query"] in shown for row in lines(here / "out.jsonl")) >= 10
+    types = {row["validation"]["query_type"] for row in lines(here / "out.jsonl")}
+    assert types <= {"keyword", "exact_snippet", "fact_seeking", "short", "web_search_like", "misspellings"}
+
+
 def test_fewer_queries_than_asked_for_are_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_chunks(here / "c.jsonl", rows_of(scattered(12, 6)))
-    command = ["synthesize", "source.path=c.jsonl", "output=out.jsonl", "count=500", "types=[keyword,short]"]
+    command = ["synthesize", "source.path=c.jsonl", "output=out.jsonl", "count=500", "generator.types=[keyword,short]"]
     assert main([*command, QUIET]) == 0
     assert " of 500 queries: every type was asked of all 12 bundles" in " ".join(capsys.readouterr().err.split())
     assert orjson.loads((here / "out.jsonl.summary.json").read_bytes())["exhausted"] is True
@@ -139,8 +170,9 @@ def test_a_language_model_that_stops_leaves_a_journal_and_the_same_command_goes_
 ) -> None:
     with FakeLLM(lambda question, system: f"what is said of {crc32(question.encode())}") as server:
         command = [
-            "synthesize", "output=out.jsonl", "count=20", "types=[medium]", "validation=none", "generator=llm",
-            "llm=openai", "llm.model=m", f"llm.base_url={server.url}", "generator.retries=0", QUIET,
+            "synthesize", "output=out.jsonl", "count=20", "validation=none", "generator=llm",
+            "generator.types=[medium]", "llm=openai", "llm.model=m", f"llm.base_url={server.url}",
+            "generator.retries=0", QUIET,
         ]  # fmt: skip
         assert main([*command, "llm.max_calls=5", "llm.budget=a"]) == 1
         assert "the same command goes on with the rest" in " ".join(capsys.readouterr().err.split())

@@ -26,14 +26,22 @@ def main(cfg: DictConfig) -> int:
     from runner.config.parameters import deciding, flattened
     from runner.config.values import public, resolved, store_path
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
-    from runner.generation.synthesis.loading import check_source
+    from runner.generation.synthesis.generators import Deterministic
+    from runner.generation.synthesis.loading import check_source, skipped_files
     from runner.generation.synthesis.output import REJECTED, write
     from runner.generation.synthesis.pipeline import synthesize
     from runner.generation.synthesis.summary import by_type, figures, summary
     from runner.llm.journal import Journal
     from runner.llm.spending import spending
     from runner.reports import console
-    from runner.reports.synthesis import chunks_line, reasons_table, types_table
+    from runner.reports.synthesis import (
+        chunks_line,
+        reasons_table,
+        samples_note,
+        samples_table,
+        skipped_line,
+        types_table,
+    )
     from runner.store.disk import DiskStore
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import DatasetMade, now
@@ -63,6 +71,8 @@ def main(cfg: DictConfig) -> int:
         write(output, outcome, told)
         journal.forget()
         console.line(chunks_line(len(outcome.source), outcome.rejected, len(set(outcome.source.doc_ids))))
+        if skipped := skipped_files(synthesis.source):
+            console.note(skipped_line(skipped))
         console.show_table(types_table(types), "By query type")
         console.show_table(reasons_table(types), "Rejected")
         if outcome.exhausted and outcome.accepted:
@@ -77,6 +87,9 @@ def main(cfg: DictConfig) -> int:
         made = DatasetMade(output.stem, started, flattened(decided), figures(types), files, {"kind": "synthesis"})
         (run,) = tracker.ask("log", [made])
     console.line(f"run: {run.id}")
+    if outcome.accepted:
+        console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")
+        console.note(samples_note(isinstance(synthesis.generator, Deterministic)))
     if not outcome.accepted:
         console.error(
             f"no query was accepted: {beside(output, REJECTED)} says why of each; more chunks, more types or a laxer "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from retrievers.base import Corpus, RetrieverError
@@ -11,6 +12,12 @@ from runner.datasets.sections import title_of
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _TEXT = (".txt", ".text", ".rst")
+
+DOCUMENTS = (*_MARKDOWN, *_TEXT)
+"""The endings of the files that are read."""
+
+_LOOKED_AT, _LONGEST_CHARACTER = 1024, 4
+"""How many bytes of a file tell whether it is text, and how many a character has that they may cut."""
 
 
 def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
@@ -25,7 +32,7 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
         raise DatasetError(f"dataset.{setting}: {folder} is a file: give the folder that the documents are in")
     found = [file for file in files.matching(str(folder), setting) if is_document(file) and not _hidden(file, folder)]
     if not found:
-        raise DatasetError(f"dataset.{setting}: no file in {folder} ends with {', '.join((*_MARKDOWN, *_TEXT))}")
+        raise DatasetError(f"dataset.{setting}: no file in {folder} ends with {', '.join(DOCUMENTS)}")
     texts = [_text(file) for file in found]
     titles = [title_of(t) if f.suffix.lower() in _MARKDOWN else "" for f, t in zip(found, texts, strict=True)]
     try:
@@ -39,9 +46,31 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
         raise DatasetError(f"{folder}: {error}; two files differ in their ending alone") from None
 
 
+def skipped_text(folder: Path) -> Counter[str]:
+    """Count the text files below a folder that are not read as documents, by their ending ("" for none).
+
+    A file is text where its beginning is UTF-8 without a null. Hidden files and folders are not counted.
+    """
+    skipped: Counter[str] = Counter()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and not is_document(file) and not _hidden(file, folder) and _is_text(file):
+            skipped[file.suffix.lower()] += 1
+    return skipped
+
+
+def _is_text(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            beginning = opened.read(_LOOKED_AT)
+        text = beginning.decode("utf-8", errors="strict" if len(beginning) < _LOOKED_AT else "ignore")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return "\0" not in text and len(text.encode()) > len(beginning) - _LONGEST_CHARACTER
+
+
 def is_document(path: Path) -> bool:
     """Tell a file of Markdown or text, by its ending."""
-    return path.suffix.lower() in (*_MARKDOWN, *_TEXT)
+    return path.suffix.lower() in DOCUMENTS
 
 
 def _hidden(path: Path, folder: Path) -> bool:

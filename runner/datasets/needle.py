@@ -1,7 +1,7 @@
 """Needles in a folder of documents: questions, each with the document that answers it, and the answer in words.
 
-The needle is that of the whole file (`needle_doc_id`), or each question's own (`doc_id`, `expected_docs`). A question
-may be asked in several ways (`human_queries`), each of which is a query.
+The needle is that of the whole file (`needle_doc_id`), or each question's own (`doc_id`, `expected_docs`,
+`target_doc_id`). A question may be asked in several ways (`human_queries`, `realistic_q1`), each of which is a query.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, R
 from runner.datasets.files import Record
 from runner.datasets.folder import corpus_of_folder, is_document
 
-_LISTS = ("questions", "queries", "failed_queries", "passing_queries")
-_ORIGINAL = "original_query"
-_TEXTS = ("question", "query", _ORIGINAL)
-_ANSWERS = ("expected_answer", "ground_truth_answer")
 _TYPES = ("type", "dimension", "variant", "category")
 _OWN_WAYS = "human_queries"
-_NOT_METADATA = {"id", _OWN_WAYS, *_TEXTS, *_ANSWERS, "doc_id", "expected_docs"}
+
+Names = tuple[str, ...]
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Needle(Source):
     """A JSON file of questions, and the folder of Markdown or text that has their needles.
 
-    `type_field` is the field of a question that is its type; null: the first that there is of `type`, `dimension`,
-    `variant` and `category`.
+    The names of its fields are settings. `lists` are the lists of questions at the top of the file; a question's id
+    is `id_field`, or else its number; its text is the first there is of `text_fields`. Each of `variant_fields` that a
+    question has is a query of its own. `gold_fields` and `answer_fields` are those of the documents that answer it, and
+    of the answer in words, the first before the others. `type_field` is the field of its type; null: the first that
+    there is of `type`, `dimension`, `variant` and `category`.
     """
 
     questions: str
     documents: str
+    lists: Names = ("questions", "queries", "failed_queries", "passing_queries", "per_question")
+    id_field: str = "id"
+    text_fields: Names = ("question", "query", "original_query")
+    variant_fields: Names = ("realistic_q1", "realistic_q2")
+    gold_fields: Names = ("expected_docs", "doc_id", "target_doc_id")
+    answer_fields: Names = ("expected_answer", "ground_truth_answer")
     type_field: str | None = None
 
     @property
@@ -47,29 +53,24 @@ class Needle(Source):
         """Read the file and the folder."""
         path = files.located(self.questions, "questions")
         content = files.json_content(path)
-        if not isinstance(content, dict) or not any(isinstance(content.get(name), list) for name in _LISTS):
-            raise DatasetError(f"{path}: not a JSON object with a list of questions ({', '.join(_LISTS)})")
-        records = [
-            record
-            for name in _LISTS
-            if isinstance(content.get(name), list)
-            for record in files.json_objects(path, name, content[name])
-        ]
+        records = list(self._records(path, content))
         if not records:
             raise DatasetError(f"{path}: there are no questions in it")
-        needle = str(content.get("needle_doc_id") or "")
+        needle = str(content.get("needle_doc_id") or "") if isinstance(content, dict) else ""
         ids: list[str] = []
         texts: list[str] = []
         types: list[str] = []
         metadata: list[Mapping[str, Any]] = []
         qrels: list[Qrel] = []
-        for record in records:
-            golds = _golds(record, needle)
-            for query in _ways(record):
-                ids.append(query.identifier("id"))
-                texts.append(query.text(*_TEXTS))
+        for number, record in enumerate(records, start=1):
+            if self.id_field not in record.fields:
+                record = record._replace(fields={self.id_field: f"q{number:04d}", **record.fields})
+            golds = self._golds(record, needle)
+            for query in self._ways(record):
+                ids.append(query.identifier(self.id_field))
+                texts.append(query.text(*self.text_fields))
                 types.append(self._type(query))
-                metadata.append(_metadata(query))
+                metadata.append(self._metadata(query))
                 qrels += [(ids[-1], gold, 1) for gold in golds]
         if self.type_field and not any(types):
             raise DatasetError(f"dataset.type_field: no question of {path} has a field {self.type_field!r}")
@@ -80,45 +81,65 @@ class Needle(Source):
             qrels_name=str(path),
         )
 
+    def _records(self, path: Path, content: object) -> Iterator[Record]:
+        """Yield the questions of all lists, or of a file that is nothing but a list."""
+        if isinstance(content, list) and content:
+            yield from files.json_objects(path, "question", content)
+            return
+        lists = [name for name in self.lists if isinstance(content, dict) and isinstance(content.get(name), list)]
+        if not isinstance(content, dict) or not lists:
+            raise DatasetError(
+                f"{path}: not a JSON object with a list of questions ({', '.join(self.lists)}); dataset.lists names it"
+            )
+        for name in lists:
+            yield from files.json_objects(path, name, content[name])
+
     def _type(self, query: Record) -> str:
         for name in [self.type_field] if self.type_field else _TYPES:
             if query.fields.get(name):
                 return query.identifier(name)
         return ""
 
+    def _golds(self, record: Record, needle: str) -> list[str]:
+        """Return the documents that answer a question."""
+        field = next((name for name in self.gold_fields if record.fields.get(name)), "needle_doc_id")
+        listed = record.fields.get(field) or needle
+        listed = [listed] if isinstance(listed, str) else listed
+        if not isinstance(listed, list) or not all(isinstance(gold, str) for gold in listed):
+            raise record.fault(f"{field!r} is {listed!r:.60}, not the id of a document, nor a list of ids")
+        golds = [Path(gold).with_suffix("").as_posix() if is_document(Path(gold)) else gold for gold in listed]
+        if not golds or not all(golds):
+            raise record.fault(
+                f"no document is named that answers it (its own {', '.join(self.gold_fields)}, or needle_doc_id of the "
+                "file): without one there is nothing to find; dataset.gold_fields names the field"
+            )
+        return list(dict.fromkeys(golds))
 
-def _golds(record: Record, needle: str) -> list[str]:
-    """Return the documents that answer a question."""
-    field = "expected_docs" if record.fields.get("expected_docs") else "doc_id"
-    listed = record.fields.get(field) or needle
-    listed = [listed] if isinstance(listed, str) else listed
-    if not isinstance(listed, list) or not all(isinstance(gold, str) for gold in listed):
-        raise record.fault(f"{field!r} is {listed!r:.60}, not the id of a document, nor a list of ids")
-    golds = [Path(gold).with_suffix("").as_posix() if is_document(Path(gold)) else gold for gold in listed]
-    if not all(golds):
-        raise record.fault(
-            "no document is named that answers it (needle_doc_id of the file, or its own doc_id or expected_docs): "
-            "without one there is nothing to find"
-        )
-    return list(dict.fromkeys(golds))
+    def _ways(self, record: Record) -> Iterator[Record]:
+        """Yield the ways in which a question is asked, each with what is known of the question and an id of its own."""
+        ways = record.fields.get(_OWN_WAYS) or []
+        if not isinstance(ways, list) or not all(isinstance(way, dict) for way in ways):
+            raise record.fault(f"{_OWN_WAYS!r} is not a list of JSON objects")
+        variants = [name for name in self.variant_fields if record.fields.get(name)]
+        if not ways and not variants:
+            yield record
+            return
+        text_field = self.text_fields[0]
+        own = next((name for name in self.text_fields if record.fields.get(name)), "")
+        every: list[Mapping[str, Any]] = [
+            *([{text_field: record.text(own), "dimension": "original"}] if own else []),
+            *({text_field: record.text(name), "dimension": name} for name in variants),
+            *ways,
+        ]
+        left_out = {*self.text_fields, *self.variant_fields, _OWN_WAYS}
+        known = {name: value for name, value in record.fields.items() if name not in left_out}
+        identifier = record.identifier(self.id_field)
+        for number, way in enumerate(every):
+            yield record._replace(fields={**known, **way, self.id_field: f"{identifier}.{number}"})
 
-
-def _ways(record: Record) -> Iterator[Record]:
-    """Yield the ways in which a question is asked, each with what is known of the question and an id of its own."""
-    ways = record.fields.get(_OWN_WAYS)
-    if not ways:
-        yield record
-        return
-    if not isinstance(ways, list) or not all(isinstance(way, dict) for way in ways):
-        raise record.fault(f"{_OWN_WAYS!r} is not a list of JSON objects")
-    known = {name: value for name, value in record.fields.items() if name not in _TEXTS}
-    first = [{"query": record.text(_ORIGINAL), "dimension": "original"}] if _ORIGINAL in record.fields else []
-    for number, way in enumerate([*first, *ways]):
-        yield record._replace(fields={**known, **way, "id": f"{record.identifier('id')}.{number}"})
-
-
-def _metadata(query: Record) -> dict[str, Any]:
-    """Return what else is known of a question, its expected answer under the name that others look for."""
-    answer = next((query.text(name) for name in _ANSWERS if query.fields.get(name)), "")
-    others = {name: value for name, value in query.fields.items() if name not in _NOT_METADATA}
-    return {**others, **({EXPECTED_ANSWER: answer} if answer else {})}
+    def _metadata(self, query: Record) -> dict[str, Any]:
+        """Return what else is known of a question, its expected answer under the name that others look for."""
+        answer = next((query.text(name) for name in self.answer_fields if query.fields.get(name)), "")
+        idle = {self.id_field, _OWN_WAYS, *self.text_fields, *self.answer_fields, *self.gold_fields}
+        others = {name: value for name, value in query.fields.items() if name not in idle}
+        return {**others, **({EXPECTED_ANSWER: answer} if answer else {})}

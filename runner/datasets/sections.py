@@ -64,18 +64,35 @@ def sections(text: str) -> list[Section]:
     return found
 
 
+class FrontMatter(NamedTuple):
+    """What a text says of itself before it begins: its title, "" for none, and where the text after it begins."""
+
+    title: str
+    end: int
+
+
+def front_matter(text: str) -> FrontMatter | None:
+    """Return the front matter of a Markdown text, in YAML or TOML, None for a text without any."""
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        return None
+    title = _TITLE.search(match[2] or "")
+    return FrontMatter(title[2].strip() if title else "", match.end())
+
+
 def title_of(text: str) -> str:
-    """Return the title of a Markdown text: what its front matter says, or its first heading of level 1, or ""."""
-    front = _FRONT_MATTER.match(text)
-    said = _TITLE.search(front[2] or "") if front else None
-    return said[2].strip() if said else next((h.text for h in _headings(text) if h.level == 1), "")
+    """Return the title of a Markdown text: that of its front matter, or its first heading of level 1, or ""."""
+    front = front_matter(text)
+    if front and front.title:
+        return front.title
+    return next((heading.text for heading in _headings(text) if heading.level == 1), "")
 
 
 def _headings(text: str) -> Iterator[_Heading]:
-    front = _FRONT_MATTER.match(text)
+    front = front_matter(text)
     fence, paragraph = "", list[tuple[int, str]]()
     raw_end: re.Pattern[str] | None = None
-    for line in _LINE.finditer(text, front.end() if front else 0):
+    for line in _LINE.finditer(text, front.end if front else 0):
         said = line[0].rstrip("\r\n").removeprefix(_BYTE_ORDER_MARK)
         mark = _FENCE.match(said)
         if fence:

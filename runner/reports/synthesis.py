@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runner.datasets.folder import DOCUMENTS
 from runner.generation.synthesis.checks import Rejection
+from runner.generation.synthesis.pipeline import Made
 from runner.generation.synthesis.summary import OfType
 from runner.reports.rendering.numbers import number, percent
 from runner.reports.rendering.tables import Column, Table
+
+SAMPLES = 10
+"""How many queries are shown at the end."""
+
+MOST_ENDINGS = 8
+"""How many endings of skipped files are named."""
 
 
 def types_table(types: Mapping[str, OfType]) -> Table:
@@ -42,6 +51,31 @@ def reasons_table(types: Mapping[str, OfType]) -> Table:
         met = [f"{name} {of.rejected[reason]:,}" for name, of in types.items() if reason in of.rejected]
         rows.append([reason, count, ", ".join(met)])
     return Table(columns, rows)
+
+
+def samples_table(accepted: Sequence[Made], seed: int) -> Table:
+    """Return some of the accepted queries, drawn by the seed of the synthesis, in their order."""
+    places = sorted(random.Random(seed).sample(range(len(accepted)), min(SAMPLES, len(accepted))))  # noqa: S311 (no secret)
+    rows: list[list[Any]] = [[accepted[at].wanted.query_type, accepted[at].draft.query] for at in places]
+    return Table([Column("type"), Column("query", least=30)], rows)
+
+
+def samples_note(by_rules: bool) -> str:
+    """Return who wrote the queries and what to make of that."""
+    if by_rules:
+        return (
+            "rules wrote these queries from headings, terms and sentences of the documents, and understand none of "
+            "them: read some before you rely on them; generator=llm has a language model write queries"
+        )
+    return "a language model wrote these queries: read some before you rely on them"
+
+
+def skipped_line(skipped: Mapping[str, int]) -> str:
+    """Return how many text files were not read, by ending, the most frequent first."""
+    ordered = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
+    counts = ", ".join(f"{count:,} {ending or 'without an ending'}" for ending, count in ordered[:MOST_ENDINGS])
+    more = f" and {len(ordered) - MOST_ENDINGS} other endings" if len(ordered) > MOST_ENDINGS else ""
+    return f"text files skipped: {counts}{more}; documents end with {', '.join(DOCUMENTS)}: rename those to be read"
 
 
 def chunks_line(read: int, rejected: Sequence[Rejection], documents: int) -> str:

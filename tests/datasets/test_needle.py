@@ -66,6 +66,33 @@ def test_another_field_may_be_the_type(documents: Path) -> None:
     ) == ["easy"]
 
 
+def test_rows_without_ids_are_numbered_and_each_variant_is_a_query(documents: Path) -> None:
+    rows = [
+        {"doc_id": "light", "realistic_q1": "what shines at night", "realistic_q2": "tower for ships", "answer": "it"},
+        {"doc_id": "deep/ferry", "realistic_q1": "when does it leave"},
+    ]
+    for content in ({"questions": rows}, rows):
+        dataset = load(documents, content, answer_fields=("answer",))
+        assert golds(dataset) == {"q0001.0": ["light"], "q0001.1": ["light"], "q0002.0": ["deep/ferry"]}
+        assert list(dataset.queries.texts) == ["what shines at night", "tower for ships", "when does it leave"]
+        assert list(dataset.queries.types) == ["realistic_q1", "realistic_q2", "realistic_q1"]
+        assert dataset.queries.metadata[0][EXPECTED_ANSWER] == "it"
+
+
+def test_a_question_of_a_result_file_names_its_target(documents: Path) -> None:
+    asked = {"per_question": [{"id": "a", "question": "what shines", "target_doc_id": "light", "x_rank": 3}]}
+    assert golds(load(documents, asked)) == {"a": ["light"]}
+
+
+def test_the_names_of_fields_are_settings(documents: Path) -> None:
+    content = {"rows": [{"key": "a", "ask": "what shines", "source_file": "light.md", "why": "night"}]}
+    names = {"lists": ("rows",), "id_field": "key", "text_fields": ("ask",), "gold_fields": ("source_file",)}
+    dataset = load(documents, content, **names, answer_fields=("why",))
+    assert golds(dataset) == {"a": ["light"]}
+    assert dataset.queries.texts[0] == "what shines"
+    assert dataset.queries.metadata[0] == {EXPECTED_ANSWER: "night"}
+
+
 @pytest.mark.parametrize(
     ("content", "settings", "problem"),
     [
@@ -78,7 +105,7 @@ def test_another_field_may_be_the_type(documents: Path) -> None:
             "not among the 2 of the corpus.*lamp",
         ),
         ({"needle_doc_id": "light", "questions": [{"id": "q"}]}, {}, "'question' or 'query'.* is missing"),
-        ({"needle_doc_id": "light", "questions": [{"question": "?"}]}, {}, "'id' is missing"),
+        ({"needle_doc_id": "light", "questions": [{"id": "", "question": "?"}]}, {}, "'id' is ''"),
         ({"needle_doc_id": "light", "questions": [{"id": 1, "question": "?"}]}, {"type_field": "kind"}, "type_field"),
         ({"queries": [{"id": 1, "expected_docs": 7, "query": "?"}]}, {}, "'expected_docs' is 7, not the id"),
         ({"queries": [{"id": 1, "doc_id": ["light", 7], "query": "?"}]}, {}, r"'doc_id' is \['light', 7\], not the id"),

@@ -67,7 +67,12 @@ class Generator(Protocol):
     """What makes queries: a language model, or arithmetic on text."""
 
     @property
-    def types(self) -> frozenset[str]:
+    def types(self) -> tuple[str, ...] | None:
+        """Return the types that are asked for, None for all that are possible."""
+        ...
+
+    @property
+    def possible_types(self) -> frozenset[str]:
         """Return the types that it can make."""
         ...
 
@@ -77,10 +82,12 @@ class Generator(Protocol):
 
 
 def check_types(generator: Generator, types: Iterable[str]) -> None:
-    """Raise `ConfigError` for the first type that there is not, or that a generator cannot do."""
+    """Raise `ConfigError` for the first type that is unknown, or that the generator cannot make."""
     for name in types:
         if name not in QUERY_TYPES:
-            raise ConfigError(f"types: there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
-        if name not in generator.types:
-            able = ", ".join(each for each in QUERY_TYPES if each in generator.types)
-            raise ConfigError(f"types: {type(generator).__name__} cannot make {name} queries; it can make {able}")
+            raise ConfigError(f"generator.types: there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
+        if name not in generator.possible_types:
+            able = ", ".join(each for each in QUERY_TYPES if each in generator.possible_types)
+            raise ConfigError(
+                f"generator.types: {type(generator).__name__} cannot make {name} queries; it can make {able}"
+            )

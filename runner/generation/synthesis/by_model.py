@@ -16,11 +16,13 @@ import regex
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat, Reply
 from retrievers.store import fingerprint
 from runner.generation.synthesis.asking import heard
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Wanted, check_types
 from runner.generation.synthesis.limits import Limits
+from runner.generation.synthesis.terms import content, shares
 from runner.llm.journal import Journal
 
 BUNDLED_PROMPTS = Path(__file__).parent / "prompts"
@@ -49,6 +51,9 @@ _OF_PASSAGES = regex.compile(
 
 OF_PASSAGES = "speaks of passages"
 
+OVERLAPS = "overlaps"
+"""Why a `low_overlap` query is dropped that says too much in the words of its answer."""
+
 _SAYS: Mapping[str, str] = {
     "empty": "there was no query in it",
     "too short": "it has fewer words than asked for",
@@ -56,6 +61,7 @@ _SAYS: Mapping[str, str] = {
     "names its document": "it names the document by its identifier",
     "not verbatim": "it does not stand in a passage word for word",
     "copied": "it repeats a passage word for word",
+    OVERLAPS: "too many of its words are in the passages; say it in other words, as somebody who has not read them",
     OF_PASSAGES: "it speaks of the passages, which nobody who asks has seen",
 }
 
@@ -64,15 +70,19 @@ _SAYS: Mapping[str, str] = {
 class ByModel:
     """Settings of queries that a language model writes.
 
-    `prompts` is a folder with a text file for each type, null for those that come with this program; types that it has
-    no file for are not made. A query that breaks a limit is asked for again, with what is wrong with it, `retries`
-    times.
+    `types` are those that are asked for, null for all that there is a prompt for. `prompts` is a folder with a text
+    file for each type, null for those that come with this program; types without a file are not made. A query that
+    breaks a limit is asked for again, with what is wrong with it, `retries` times, and then dropped. At most
+    `most_overlap` of the terms of a `low_overlap` query, as the `analyzer` makes them, are in a golden.
     """
 
     llm: Chat
+    analyzer: Analyzer = Analyzer()
+    most_overlap: float = Field(default=0.35, ge=0, le=1)
     prompts: str | None = None
     retries: int = Field(default=2, ge=0)
     limits: Limits = Limits()
+    types: tuple[str, ...] | None = Field(default=None, repr=False)  # a query does not depend on the others
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -98,7 +108,7 @@ class ByModel:
         return found
 
     @property
-    def types(self) -> frozenset[str]:
+    def possible_types(self) -> frozenset[str]:
         """Return the types that it has a prompt for."""
         return frozenset(self.templates)
 
@@ -147,7 +157,15 @@ class ByModel:
         fault = self.limits.fault(query, chunks, want)
         if not fault and want.query_type != "exact_snippet" and _OF_PASSAGES.search(query):
             fault = OF_PASSAGES
+        if not fault and want.query_type == "low_overlap" and self._overlap(query, chunks, want) > self.most_overlap:
+            fault = OVERLAPS
         return (Draft("", fault) if fault else Draft(query)), query
+
+    def _overlap(self, query: str, chunks: Chunks, want: Wanted) -> float:
+        """Return the largest share of the query's terms that one of its goldens has."""
+        terms = self.analyzer.tokens
+        asked = terms(query)
+        return max(shares(asked, terms(content(chunks, golden))) for golden in want.bundle.goldens)
 
 
 def query_in(reply: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import regex
 
-from runner.generation.synthesis.rewording import NUMBER, Task, early, framed, has_other_word
+from runner.generation.synthesis.rewording import Task, early, framed, has_other_word
 from runner.generation.synthesis.usage import BEFORE_NOUN
 
 AT_ONCE = 3
@@ -127,21 +127,6 @@ def about(task: Task, subject: str) -> str:
 
 def _is_plural(name: str) -> bool:
     return bool(regex.search(r"\p{Ll}{2}[^sui]s$", name))
-
-
-def how_many(task: Task, sentence: str) -> str:
-    """Return a question for a number of things that a sentence tells, and of what, "" where it tells none."""
-    material = task.material
-    for found in NUMBER.finditer(sentence):
-        after = sentence[found.end() :].split(",")[0]
-        things = next(material.phrasing.phrases(after), ())
-        if not things or not things[-1].endswith("s") or not after.lower().startswith(f" {' '.join(things).lower()}"):
-            continue
-        of = [phrase for phrase in (material.topic, *material.phrases[:4]) if not set(phrase.split()) & set(things)]
-        if of:
-            frame = "what percentage of {} for {}" if found[0].endswith("%") else "how many {} for {}"
-            return frame.format(" ".join(things), material.phrasing.spelt(task.chance.choice(of)))
-    return ""
 
 
 def apart(phrases: Sequence[str], said: str, n: int = 8) -> list[str]:

@@ -23,6 +23,9 @@ from runner.generation.synthesis.rewording import Task
 from runner.generation.synthesis.terms import terms_of
 from runner.llm.journal import Journal
 
+READS_WELL = ("exact_snippet", "web_search_like", "fact_seeking", "keyword", "misspellings", "short")
+"""The types that rules write as people do. The others need somebody who understands the text."""
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -30,6 +33,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Deterministic:
     """Settings of queries made of text alone.
 
+    `types` are those that are asked for, by default the ones that read well when rules make them; null for all.
     `lexicon` is where other words for a word come from: a file with words of one meaning on each line, a folder of
     WordNet's files, or "cooccurrence", which takes related words from the chunks themselves; null for none, and then
     there are no `low_overlap` queries. At most `most_overlap` of the terms of these are in a golden. Of questions and
@@ -42,6 +46,7 @@ class Deterministic:
     overlap: tuple[Share, Share] = (0.2, 0.6)
     most_overlap: Share = 0.35
     limits: Limits = Limits()
+    types: tuple[str, ...] | None = Field(default=READS_WELL, repr=False)  # a query does not depend on the others
 
     @field_validator("lexicon")
     @classmethod
@@ -58,7 +63,7 @@ class Deterministic:
         return value
 
     @property
-    def types(self) -> frozenset[str]:
+    def possible_types(self) -> frozenset[str]:
         """Return the types that it can make."""
         return frozenset(wording.WRITERS) - (frozenset() if self.lexicon else {"low_overlap"})
 

@@ -91,7 +91,7 @@ class Limits:
         if names_document(query, [chunks.doc_ids[golden] for golden in goldens], ordinary_ids(chunks)):
             return "names its document"
         if wanted.query_type == "exact_snippet":
-            return "" if any(query in chunks.texts[golden] for golden in goldens) else "not verbatim"
+            return "" if any(squeezed(query) in squeezed(chunks.texts[at]) for at in goldens) else "not verbatim"
         if any(copied(query, chunks.texts[golden]) > self.copied for golden in goldens):
             return "copied"
         return ""
@@ -105,6 +105,11 @@ def tokens(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Return a text's words in lower case, without punctuation."""
     return list(map(str, _WORDS.findall(text.lower())))
+
+
+def squeezed(text: str) -> str:
+    """Return a text with each run of white space made one space: a line break within a paragraph reads as one."""
+    return " ".join(text.split())
 
 
 def copied(query: str, text: str) -> float:

@@ -5,6 +5,7 @@ What has no vectors is embedded here. It knows nothing of which chunks are good 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from retrievers.store import Store, fingerprint_of
 from runner.config.objects import ConfigError
 from runner.datasets.chunk_files import ChunkTable, check_chunks, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.chunking import DOCUMENT, Chunking
-from runner.datasets.folder import corpus_of_folder, is_document
+from runner.datasets.folder import corpus_of_folder, is_document, skipped_text
 from runner.datasets.golden_json import BUNDLED, GoldenJson
 from runner.generation.synthesis.base import Chunks
 
@@ -68,6 +69,12 @@ def read(source: ChunkSource) -> ChunkTable:
     vectors = [table.vectors for table in several if table.vectors is not None]
     columns = {name: [row for table in several for row in getattr(table, name)] for name in COLUMNS}
     return ChunkTable(**columns, vectors=np.concatenate(vectors) if vectors else None)
+
+
+def skipped_files(source: ChunkSource) -> Counter[str]:
+    """Count the text files of folders of documents that are not read, by their ending."""
+    folders = [path for name in source.paths if (path := Path(name).expanduser()).is_dir()]
+    return sum((skipped_text(path) for path in folders if _kind(source, path) == "documents"), Counter[str]())
 
 
 def check_source(source: ChunkSource) -> None:

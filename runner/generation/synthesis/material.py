@@ -68,6 +68,11 @@ class Material:
         return tuple(sorted(said, key=lambda sentence: -self._gist(sentence)))
 
     @cached_property
+    def whole_sentences(self) -> tuple[str, ...]:
+        """Return the sentences of the first golden that lack nothing, those first that are most about its subject."""
+        return tuple(sorted(self.prose.statements, key=lambda sentence: -self._gist(sentence)))
+
+    @cached_property
     def statements(self) -> tuple[str, ...]:
         """Return what the first golden says above all: headings that say as much as a sentence, and such sentences."""
         headings = [
@@ -154,7 +159,7 @@ class Material:
         return tuple(by_stem.values())
 
     @cached_property
-    def _telling_headings(self) -> list[str]:
+    def telling_headings(self) -> list[str]:
         """Return the headings that few documents have."""
         headings = [_ASIDE.sub("", _NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
         return [each for each in headings if self.phrasing.content_words(each) and not self.usage.is_common(each)]
@@ -162,12 +167,12 @@ class Material:
     @property
     def is_headed(self) -> bool:
         """Return whether a heading says what the chunk is about."""
-        return bool(self._telling_headings)
+        return bool(self.telling_headings)
 
     @cached_property
     def subject(self) -> str:
         """Return what the chunk is about: its innermost heading, with the outermost where that says too little."""
-        headings = self._telling_headings
+        headings = self.telling_headings
         if not headings:
             return next(iter(self.phrases), "")
         inner, outer = headings[-1], headings[0]

@@ -23,6 +23,7 @@ from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerpri
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Wanted, check_types
 from runner.generation.synthesis.checks import Checks, Rejection, checked
+from runner.generation.synthesis.limits import squeezed
 from runner.generation.synthesis.loading import ChunkSource, embedded, fingerprint_of_chunks, read, rows
 from runner.generation.synthesis.sampling import Sampling
 from runner.generation.synthesis.selection import Selection, bundles_of, check_documents
@@ -104,8 +105,9 @@ def synthesize(
     Raises `ConfigError` or `DatasetError` for bad input, `ChatError` where a language model left work undone.
     """
     several = synthesis.selection.mode == "cluster"
-    check_types(synthesis.generator, synthesis.sampling.types or ())  # before any work
-    types = synthesis.sampling.chosen(synthesis.generator.types, several)
+    generator = synthesis.generator
+    check_types(generator, generator.types or ())  # before any work
+    types = synthesis.sampling.chosen(generator.types, generator.possible_types, several)
     caches = synthesis.cache
     note("loading chunks")
     table = read(synthesis.source)
@@ -125,7 +127,7 @@ def synthesize(
             yield bundle
 
     queue = synthesis.sampling.wanted(types, chunks, bundles(), synthesis.seed, again=synthesis.count is not None)
-    work = _Work(synthesis, chunks, digest, "\0".join(source.texts), store, journal, note)
+    work = _Work(synthesis, chunks, digest, "\0".join(map(squeezed, source.texts)), store, journal, note)
     made: list[Made] = []
     accepted = 0
     while batch := list(islice(queue, _batch_size(synthesis.count, accepted, len(made)))):
@@ -204,8 +206,9 @@ class _Work:
             return Verdict(False, "repeated")
         self.seen.add(words)
         if wanted.query_type == EXACT_SNIPPET:
-            in_goldens = sum(self.chunks.texts[golden].count(draft.query) for golden in wanted.bundle.goldens)
-            if self.everything.count(draft.query) > in_goldens:  # whoever finds it there is right too
+            snippet = squeezed(draft.query)
+            in_goldens = sum(squeezed(self.chunks.texts[golden]).count(snippet) for golden in wanted.bundle.goldens)
+            if self.everything.count(snippet) > in_goldens:  # whoever finds it there is right too
                 return Verdict(False, "also elsewhere")
         return None
 

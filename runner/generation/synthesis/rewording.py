@@ -189,15 +189,3 @@ def clause_around(pieces: Sequence[str], at: int, most: int) -> tuple[int, int]:
 
 def _is_name(piece: str, task: Task) -> bool:
     return is_identifier(piece) or (len(piece) > 2 and piece[0].isupper() and task.material.usage.is_name(piece))
-
-
-def question_word(pieces: Sequence[str], at: int, task: Task) -> str:
-    """Return what asks for a word of a sentence in its place; a gap where the language has no frames."""
-    if not task.is_english:
-        return GAP
-    number = NUMBER.fullmatch(pieces[at].strip(_AROUND))
-    follows = pieces[at + 1].strip(_AROUND) if at + 1 < len(pieces) else ""
-    is_noun = follows.isalpha() and follows.lower() not in task.material.phrasing.idle and pieces[at][-1] not in _AROUND
-    if number and is_noun:
-        return "how many"
-    return "which" if is_noun else "what number" if number else "what"

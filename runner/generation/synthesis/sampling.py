@@ -19,10 +19,9 @@ class Sampling:
     """How query types are spread over bundles.
 
     `all_per_bundle` asks each bundle for every type; `sample_per_bundle` for `min_types` to `max_types` of them, drawn
-    by `weights` (1 where none is given, 0 for never). None of `types` is all that can be made.
+    by `weights` (1 where none is given, 0 for never).
     """
 
-    types: tuple[str, ...] | None = None
     mode: Literal["all_per_bundle", "sample_per_bundle"] = "sample_per_bundle"
     min_types: int = Field(default=1, ge=1)
     max_types: int = Field(default=3, ge=1)
@@ -42,20 +41,24 @@ class Sampling:
             raise ValueError(f"min_types={self.min_types} is above max_types={self.max_types}")
         return self
 
-    def chosen(self, possible: Collection[str], several_goldens: bool) -> tuple[str, ...]:
+    def chosen(
+        self, types: Collection[str] | None, possible: Collection[str], several_goldens: bool
+    ) -> tuple[str, ...]:
         """Return the types that are asked for, in the usual order.
 
-        `possible` are those that the generator makes; comparisons need bundles that can have several goldens. Raises
-        `ConfigError` where no type is left.
+        `types` are those of the settings, None for all that are `possible`; comparisons need bundles that can have
+        several goldens. Raises `ConfigError` where no type is left.
         """
-        asked = [name for name in QUERY_TYPES if name in (possible if self.types is None else self.types)]
+        asked = [name for name in QUERY_TYPES if name in (possible if types is None else types)]
         if COMPARISON in asked and not several_goldens:
-            if self.types is not None:
-                raise ConfigError("types: comparison needs bundles of two goldens: set selection.mode=cluster")
+            if types is not None:
+                raise ConfigError("generator.types: comparison needs two goldens a bundle: set selection.mode=cluster")
             asked.remove(COMPARISON)
         left = tuple(name for name in asked if self.weights.get(name, 1.0) > 0)
         if not left:
-            raise ConfigError("types: none is asked for with a weight above 0; null asks for all that can be made")
+            raise ConfigError(
+                "generator.types: none has a weight above 0 (sampling.weights); null asks for all that can be made"
+            )
         return left
 
     def wanted(

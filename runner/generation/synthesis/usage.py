@@ -9,8 +9,10 @@ Klein and Simmons (1963), A computational approach to grammatical coding of Engl
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 import regex
@@ -25,6 +27,15 @@ MOST_CHUNKS = 5_000
 
 COMMON_HEADING = 3
 """A heading that so many documents have, as "Overview", names nothing."""
+
+FEWEST_TOGETHER = 3
+"""In so many chunks two words stand next to each other that make up a term."""
+
+_FEW_CHUNKS = 100
+"""In fewer chunks, words that belong together may stand so only once."""
+
+_OF_ALL = 0.2
+"""The share of chunks that have the name of what all of them are about."""
 
 GERMAN = "german"
 
@@ -53,7 +64,8 @@ BEFORE_NOUN, BEFORE_VERB = frozenset(_BEFORE_NOUN.split()), frozenset(_BEFORE_VE
 class Usage:
     """Counts of words in small letters: in all, where only a noun or a verb can stand, as names; and of headings.
 
-    `frequencies` are numbers of chunks, `headings` numbers of documents.
+    `frequencies` and `pairs` (of neighbouring words) are numbers of chunks, `headings` numbers of documents;
+    `n_chunks` is how many were counted.
     """
 
     language: str
@@ -62,6 +74,8 @@ class Usage:
     verbs: Counter[str]
     names: Counter[str]
     headings: Counter[str]
+    pairs: Counter[tuple[str, str]]
+    n_chunks: int
 
     def is_noun(self, word: str) -> bool:
         """Tell a word that is rather a noun than a verb; by its ending where it is never seen as either.
@@ -89,6 +103,18 @@ class Usage:
         """Tell a word that mostly has a capital, and not for being the first of its sentence."""
         return 2 * self.names[word.lower()] > self.frequencies[word.lower()]
 
+    def is_term(self, phrase: Sequence[str]) -> bool:
+        """Tell a phrase whose neighbouring words stand together in several chunks, so that it is no accident."""
+        least = min(FEWEST_TOGETHER, 1 + self.n_chunks // _FEW_CHUNKS)
+        return all(self.pairs[a.lower(), b.lower()] >= least for a, b in pairwise(phrase))
+
+    @cached_property
+    def site_name(self) -> str:
+        """Return the name that most chunks have, as that of a product its manual is about, "" where there is none."""
+        common = ((count, word) for word, count in self.frequencies.items() if count >= _OF_ALL * self.n_chunks)
+        names = [(count, word) for count, word in common if self.is_name(word)]
+        return max(names)[1] if names and self.n_chunks >= _FEW_CHUNKS else ""
+
     def is_common(self, heading: str) -> bool:
         """Tell a heading that many documents have."""
         return self.headings[_plain(heading)] >= COMMON_HEADING
@@ -102,8 +128,9 @@ def usage_of(chunks: Chunks, analyzer: Analyzer) -> Usage:
     sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(int)).tolist()
     languages = Counter(language_of(content(chunks, at), expected) for at in sample)
     language = max(sorted(languages), key=languages.__getitem__, default=expected)
-    usage = Usage(language, Counter(), Counter(), Counter(), Counter(), _headings(chunks))
-    for at in np.unique(np.linspace(0, n - 1, min(n, MOST_CHUNKS)).astype(int)).tolist():
+    counted = np.unique(np.linspace(0, n - 1, min(n, MOST_CHUNKS)).astype(int)).tolist()
+    usage = Usage(language, Counter(), Counter(), Counter(), Counter(), _headings(chunks), Counter(), len(counted))
+    for at in counted:
         _count(usage, content(chunks, at))
     return usage
 
@@ -116,9 +143,12 @@ def _count(usage: Usage, text: str) -> None:
         word for before, token, word in zip([".", *tokens], tokens, small, strict=False)
         if (before[0].isalpha() or before == ",") and token[0].isupper() and not token.isupper()
     })  # fmt: skip
+    idle = function_words(usage.language)
+    usage.pairs.update({
+        (a, b) for a, b in pairwise(small) if a[0].isalpha() and b[0].isalpha() and a not in idle and b not in idle
+    })  # fmt: skip
     if usage.language != ENGLISH:
         return
-    idle = function_words(ENGLISH)
     for before, word, after in zip([".", *small], small, [*small[1:], "."], strict=False):
         if before in BEFORE_VERB and word not in idle:
             usage.verbs[word] += 1

@@ -7,9 +7,8 @@ text in another language than English it is phrases without a frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
-
-import regex
 
 from runner.generation.synthesis.base import Bundle
 from runner.generation.synthesis.frames import (
@@ -21,14 +20,15 @@ from runner.generation.synthesis.frames import (
     UNSURE,
     about,
     apart,
-    how_many,
     related,
 )
+from runner.generation.synthesis.language import ENGLISH
 from runner.generation.synthesis.limits import tokens
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.misspelling import misspelt
+from runner.generation.synthesis.questions import questions_of, questions_of_heading
 from runner.generation.synthesis.rewording import (
     FEWEST_PIECES,
+    GAP,
     NUMBER,
     Task,
     asked_for,
@@ -37,58 +37,13 @@ from runner.generation.synthesis.rewording import (
     early,
     framed,
     pieces_of,
-    question_word,
 )
+from runner.generation.synthesis.searches import exact_snippet, keyword, misspellings, short, web_search_like
 
 TRIES = 12
 """How many candidates a writer offers at most."""
 
 Writer = Callable[[Task], Iterator[str]]
-
-
-def exact_snippet(task: Task) -> Iterator[str]:
-    """Yield sentences and clauses of a golden just as they stand there, those first that no distractor has."""
-    least, most = task.limits.bounds("exact_snippet")
-    chunks, bundle = task.material.chunks, task.material.bundle
-    others = [chunks.texts[at] for at in bundle.distractors]
-    passages = list(task.material.prose.passages)
-    drawn = early(passages, len(passages), task.chance)
-    for passage in sorted(drawn, key=lambda passage: any(passage in other for other in others)):
-        words = list(regex.finditer(r"\S+", passage))
-        if len(words) >= least:
-            yield passage[: words[min(most, len(words)) - 1].end()]
-
-
-def keyword(task: Task) -> Iterator[str]:
-    """Yield the words of highest tf-idf, and identifiers, as one types them into a search box."""
-    words = task.material.keywords
-    for _ in range(TRIES):
-        drawn = _fitting(early(words[:12], task.chance.randint(2, 5), task.chance), task, "keyword")
-        yield " ".join(sorted(drawn, key=words.index))
-
-
-def web_search_like(task: Task) -> Iterator[str]:
-    """Yield the topic and a phrase or two, in small letters and without the words between them."""
-    for _ in range(TRIES):
-        phrases = early(apart(task.material.phrases, task.material.topic), task.chance.randint(1, 2), task.chance)
-        parts = _fitting([task.material.topic, *phrases], task, "web_search_like")
-        yield " ".join(dict.fromkeys(" ".join(filter(None, parts)).split())).lower()
-
-
-def misspellings(task: Task) -> Iterator[str]:
-    """Yield keyword or web queries with a slip in one or two words."""
-    write = task.chance.choice((keyword, web_search_like))
-    for query in write(task):
-        slipped = misspelt(query, task.chance.choice((1, 1, 2)), task.chance)
-        if slipped != query:
-            yield slipped
-
-
-def short(task: Task) -> Iterator[str]:
-    """Yield the topic, or a phrase that says much."""
-    _, most = task.limits.bounds("short")
-    phrases = [phrase for phrase in (task.material.topic, *task.material.phrases[:6]) if len(tokens(phrase)) <= most]
-    yield from early(phrases, len(phrases), task.chance)
 
 
 def medium(task: Task) -> Iterator[str]:
@@ -143,30 +98,39 @@ def low_overlap(task: Task) -> Iterator[str]:
 
 
 def fact_seeking(task: Task) -> Iterator[str]:
-    """Yield questions for a number of things; else sentences with a number or a name asked for where it stands."""
+    """Yield questions that a sentence answers; in another language than English, sentences with a gap."""
+    if not task.is_english:
+        yield from _with_gaps(task) if task.material.usage.language != ENGLISH else ()
+        return
+    material = task.material
+    of_headings = [
+        question for heading in material.telling_headings for question in questions_of_heading(heading, material)
+    ]
+    questions = [
+        question for sentence in material.whole_sentences for question in islice(questions_of(sentence, material), 2)
+    ]
+    for question in (*early(questions, TRIES, task.chance), *early(of_headings, TRIES, task.chance)):
+        yield f"{question[0].upper()}{question[1:]}?" if task.chance.random() < _WRITTEN_OUT else question
+
+
+_WRITTEN_OUT = 0.5
+"""The share of questions with a capital and a question mark; people type them either way."""
+
+
+def _with_gaps(task: Task) -> Iterator[str]:
+    """Yield sentences with a gap for a number or a name."""
     _, most = task.limits.bounds("fact_seeking")
     drawn = early(task.material.sentences, TRIES, task.chance)
-    if task.is_english:
-        yield from filter(None, (how_many(task, sentence) for sentence in drawn))
-    with_numbers = [sentence for sentence in drawn if NUMBER.search(sentence)]
-    for sentence in sorted(drawn, key=lambda sentence: sentence not in with_numbers):
+    for sentence in sorted(drawn, key=lambda sentence: not NUMBER.search(sentence)):
         pieces = pieces_of(sentence)
         at = asked_for(pieces, task)
         if at is None:
             continue
-        start, end = clause_around(pieces, at, most - 1)  # what asks for it may be two words
-        window = pieces[start:end]
-        window[at - start] = question_word(pieces, at, task)
-        if task.is_english and at > start and window[at - start - 1].lower() in ("a", "an", "the"):
-            del window[at - start - 1]
+        start, end = clause_around(pieces, at, most)
+        window = [*pieces[start:at], GAP, *pieces[at + 1 : end]]
         asked = " ".join(window).rstrip(",;:")
-        if end - start < FEWEST_PIECES or asked.count("(") != asked.count(")"):
-            continue
-        yield (
-            f"{task.material.phrasing.spelt(asked.split(' ', 1)[0])} {asked.partition(' ')[2]}?"
-            if task.is_english
-            else asked
-        )
+        if end - start >= FEWEST_PIECES and asked.count("(") == asked.count(")"):
+            yield asked
 
 
 def comparison(task: Task) -> Iterator[str]:

@@ -18,7 +18,7 @@ GOOD = "when can deep boats come in"
 
 
 def test_there_is_a_prompt_for_every_type() -> None:
-    assert ByModel(llm=always(GOOD)).types == frozenset(QUERY_TYPES)
+    assert ByModel(llm=always(GOOD)).possible_types == frozenset(QUERY_TYPES)
 
 
 def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> None:
@@ -65,6 +65,18 @@ def test_a_snippet_that_is_not_verbatim_is_refused(journal: Journal) -> None:
         ByModel(llm=always("A tide window is a span"), retries=0).drafts(CHUNKS, [wanted("exact_snippet")], journal)
     )
     assert drafts[0].reason == "not verbatim"
+
+
+def test_a_low_overlap_query_in_the_words_of_its_golden_is_asked_for_again_and_dropped(journal: Journal) -> None:
+    near = "when can pilots compute the tide windows"
+    llm = Scripted(lambda question, _: "how do big boats know the hours" if "other words" in question else near)
+    want = wanted("low_overlap")
+    assert dict(ByModel(llm=llm).drafts(CHUNKS, [want], journal))[0] == Draft("how do big boats know the hours")
+    assert "too many of its words are in the passages" in llm.asked[1]
+    stubborn = always(near)
+    assert dict(ByModel(llm=stubborn, retries=1).drafts(CHUNKS, [want], journal))[0] == Draft("", "overlaps")
+    assert dict(ByModel(llm=stubborn, most_overlap=1).drafts(CHUNKS, [want], journal))[0] == Draft(near)
+    assert dict(ByModel(llm=stubborn).drafts(CHUNKS, [wanted("medium")], journal))[0] == Draft(near)
 
 
 def test_comparisons_of_one_golden_are_not_paid_for(journal: Journal) -> None:

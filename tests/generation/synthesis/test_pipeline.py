@@ -109,7 +109,7 @@ def test_a_snippet_that_other_chunks_have_too_is_rejected(
                 own = chunks.texts[want.bundle.goldens[0]]
                 yield position, Draft(own if position % 2 else own[: len("chunk number 1")])
 
-    outcome = synthesize(wanted(Snippets(types=frozenset({"exact_snippet"})), count=10), store, journal)
+    outcome = synthesize(wanted(Snippets(possible_types=frozenset({"exact_snippet"})), count=10), store, journal)
     assert {len(made.draft.query) > 20 for made in outcome.accepted} == {True}
     assert "also elsewhere" in {made.verdict.reason for made in outcome.made}
 
@@ -143,13 +143,14 @@ def test_a_budget_that_ends_pays_for_no_query_twice(
     def chat(budget: int) -> Scripted:
         return Scripted(lambda question, before: f"what is it about {abs(hash(question)) % 10**9}", budget=budget)
 
-    few = {"count": 30, "sampling": Sampling(types=("medium",))}
+    few, medium = {"count": 30}, ("medium",)
     poor, rich, alone = chat(11), chat(1000), chat(1000)
     with pytest.raises(ChatError, match="all have been made"):
-        synthesize(wanted(ByModel(llm=poor), **few), store, journal)
-    outcome = synthesize(wanted(ByModel(llm=rich), **few), store, Journal(journal.file))
+        synthesize(wanted(ByModel(llm=poor, types=medium), **few), store, journal)
+    outcome = synthesize(wanted(ByModel(llm=rich, types=medium), **few), store, Journal(journal.file))
     afresh = Journal(tmp_path / "another.jsonl")
-    uninterrupted = synthesize(wanted(ByModel(llm=alone), cache=Caching(generation=False), **few), store, afresh)
+    uncached = wanted(ByModel(llm=alone, types=medium), cache=Caching(generation=False), **few)
+    uninterrupted = synthesize(uncached, store, afresh)
     assert [told(made) for made in outcome.made] == [told(made) for made in uninterrupted.made]
     assert len(poor.asked) + len(rich.asked) == len(alone.asked)
     assert not set(poor.asked) & set(rich.asked)
@@ -175,6 +176,6 @@ def test_bad_input_is_refused_before_anything_is_made(
     refused(r"0 of 60 chunks pass \(too short 60\), and it takes", Teller(), checks=Checks(min_tokens=500))
     twins = [{**row, "embedding": [1, 2]} for row in rows]
     refused(r"1 of 6 chunks pass \(near-duplicate 5\), and it takes chunks of two", Teller(), source=of(twins))
-    only = Sampling(types=("low_overlap",))
-    refused("Deterministic cannot make low_overlap queries; it can make", Deterministic(lexicon=None), sampling=only)
-    refused("types: there is no query type 'lengthy'", Teller(), sampling=Sampling(types=("lengthy",)))
+    no_words = Deterministic(lexicon=None, types=("low_overlap",))
+    refused("Deterministic cannot make low_overlap queries; it can make", no_words)
+    refused("types: there is no query type 'lengthy'", Teller(types=("lengthy",)))

@@ -51,13 +51,14 @@ def test_weights_say_how_often_a_type_comes_first() -> None:
 
 def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> None:
     can = ("keyword", "long", "comparison")
-    assert Sampling().chosen(can, several_goldens=False) == ("keyword", "long")
-    assert Sampling().chosen(can, several_goldens=True) == ("keyword", "long", "comparison")
-    assert Sampling(types=("long", "keyword"), weights={"long": 0}).chosen(can, several_goldens=False) == ("keyword",)
-    with pytest.raises(ConfigError, match="comparison needs bundles of two goldens: set"):
-        Sampling(types=("comparison",)).chosen(can, several_goldens=False)
-    with pytest.raises(ConfigError, match="none is asked for with a weight above 0"):
-        Sampling(types=("long",), weights={"long": 0}).chosen(can, several_goldens=False)
+    assert Sampling().chosen(None, can, several_goldens=False) == ("keyword", "long")
+    assert Sampling().chosen(None, can, several_goldens=True) == ("keyword", "long", "comparison")
+    lengthless = Sampling(weights={"long": 0})
+    assert lengthless.chosen(("long", "keyword"), can, several_goldens=False) == ("keyword",)
+    with pytest.raises(ConfigError, match="comparison needs two goldens a bundle: set"):
+        Sampling().chosen(("comparison",), can, several_goldens=False)
+    with pytest.raises(ConfigError, match="none has a weight above 0"):
+        lengthless.chosen(("long",), can, several_goldens=False)
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:

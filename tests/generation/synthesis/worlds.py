@@ -52,7 +52,8 @@ class Teller:
     """Makes a query of what was wanted, none of chunks that are `barren`, and raises at the call after `patience`."""
 
     barren: frozenset[int] = frozenset()
-    types: frozenset[str] = TYPES
+    possible_types: frozenset[str] = TYPES
+    types: tuple[str, ...] | None = None
     patience: int = field(default=1_000_000, repr=False)
     asked: list[Wanted] = field(default_factory=list, repr=False)
 

@@ -1,0 +1,302 @@
+"""Questions that a sentence answers, made of its own words: who says "X is used to Y" answers what X is used for.
+
+Only sentences of plain English patterns are turned round: definitions, purposes, instructions, conditions, reasons,
+counts, dates and what something can or does. See Heilman and Smith (2010), Good Question! Statistical Ranking for
+Question Generation, whose over-generation and filtering this follows in small. The module knows nothing of query types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import regex
+
+from runner.generation.synthesis.headings import action_in, base_of, is_telling, needs_its_page, topics_of
+from runner.generation.synthesis.material import Material
+from runner.generation.synthesis.phrases import is_identifier
+from runner.generation.synthesis.usage import Usage
+
+FEWEST_WORDS, MOST_WORDS = 4, 14
+"""The words of a question: fewer ask for nothing, more are nobody's."""
+
+_LONGEST_SUBJECT, _LONGEST_REST = 6, 8
+
+_NO_SUBJECT_WORDS = """
+additional after all also alternatively although and another any anything as at because before between both but by
+certain different during each either even every everything few first following for from further he here how however
+i if in individual instead into it last less many more most multiple neither new next not nothing of on once one
+only or other others over previous second several she similarly since single some specific such that then there
+therefore these they this those though thus to under unless until various we what when where whether which while who
+why with within without you
+"""
+_NO_SUBJECT = frozenset(_NO_SUBJECT_WORDS.split())
+_NOT_IN_SUBJECT_WORDS = """
+are as be because been being can could did do does had has have if is it may might must not shall should so than
+that then there they was we were when where whether which while who whose will would you
+"""
+_NOT_IN_SUBJECT = frozenset(_NOT_IN_SUBJECT_WORDS.split())
+_NOT_IN_QUESTION = regex.compile(
+    r"\b(?:this|these|those|its|it|they|their|them|he|his|she|her|we|our|us|such|same|above|below|following|here|there|"
+    r"former|latter|page|section|document|chapter|tutorial|guide|example|paper|article|note|figure|table|study|"
+    r"respectively|also|however|therefore|thus|e\.g|i\.e|etc)\b",
+    regex.IGNORECASE,
+)
+_CLAUSE_END = regex.compile(
+    r"[,;:()–—]|\s-\s|\s(?:because|so that|such that|if|when|whenever|while|which|that|who|where|but|unless|until|"
+    r"whereas|although|though|since|and then|as well as|rather than|in order to|and (?:is|are|was|were|can|has|have))\b"
+)
+_DANGLING = regex.compile(r"\s+(?:and|or|of|to|in|on|with|for|by|from|as|the|a|an|at|than|only|then|into|about)$")
+_CONDITION = regex.compile(r"\s(?:if|when|whenever)\s(?!.*\?)")
+_REASON = regex.compile(r",?\s(?:because|since|so that|in order to)\s")
+_HEDGE = regex.compile(
+    r"\s+(?:typically|usually|generally|normally|often|always|also|only|then|simply|just|now|still)\b"
+)
+
+_SUBJECT = r"(?P<subject>[^,;:()!?]{2,70}?)"
+_NUMBER = r"(?:\d[\d,.]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)"
+
+_PURPOSE = regex.compile(rf"^{_SUBJECT} (?P<be>is|are) (?:commonly |typically |often )?used (?:to|for|by|as)\b")
+_DEFINITION = regex.compile(rf"^{_SUBJECT} (?P<be>is|are) (?:an?|the|one of|any)\s+(?P<rest>.+)")
+_DEFAULTS = regex.compile(rf"^{_SUBJECT} defaults? to\b")
+_COUNT = regex.compile(
+    rf"^{_SUBJECT} (?P<verb>has|have|contains?|supports?|includes?|uses?|requires?|allows?|creates?|provides?|needs?)"
+    rf" (?:about|at least|at most|up to|exactly|only|around|approximately)?\s*{_NUMBER} (?P<things>[^,;:.()]+)"
+)
+_DATE = regex.compile(
+    rf"^{_SUBJECT} (?P<be>was|were|is|are|has been|have been) (?P<done>introduced|added|deprecated|removed|released|"
+    rf"published|founded|discovered|established|launched|discontinued|built|born) (?:in|on|since|as of|with|at)\b.*\d"
+)
+_HOW_TO = regex.compile(
+    r"^(?:To|In order to|If you (?:want|need|wish|would like) to|When you (?:want|need) to) (?P<rest>[^,;:]+),"
+)
+_YOU_CAN = regex.compile(
+    r"^(?:You|Users|Administrators|Admins|Operators|Developers|Customers) (?:can|may) (?:also )?(?P<rest>.+)"
+)
+_LETS = regex.compile(
+    rf"^{_SUBJECT} (?:lets|let|allows|allow|enables|enable|helps|help) (?:you|users|us|people)(?: to)? (?P<rest>.+)"
+)
+_MODAL = regex.compile(rf"^{_SUBJECT} (?P<modal>can|could|must|should|may|might|cannot)(?P<not> not)? (?P<rest>.+)")
+_PASSIVE = regex.compile(
+    rf"^{_SUBJECT} (?P<be>is|are|was|were)(?P<not> not)? (?P<done>\p{{L}}+(?:ed|en|wn|nd|lt)) (?P<rest>.+)"
+)
+_ACTIVE = regex.compile(rf"^{_SUBJECT} (?P<verb>\p{{Ll}}+(?:s|ed)) (?P<rest>.+)")
+_AGENT = regex.compile(r"^(?:by|with|using|through|via)\b")
+_PLACE = regex.compile(r"^(?:in|on|under|at|inside|within)\b")
+_KEPT_SOMEWHERE_WORDS = """
+configured defined found kept located placed recorded saved stored written
+"""
+_KEPT_SOMEWHERE = frozenset(_KEPT_SOMEWHERE_WORDS.split())
+_AFTER_HEAD = regex.compile(r" (?:of|for|in|on|with|to|from|by|at|between|and) ")
+
+
+class _Subject(NamedTuple):
+    text: str
+    is_plural: bool
+
+
+def questions_of(sentence: str, material: Material) -> Iterator[str]:
+    """Yield questions, without a mark, that a whole English sentence answers, those of plainer patterns first."""
+    plain = _HEDGE.sub("", sentence.rstrip('.!?"”’ '))
+    if regex.search(r"[`*|<>{}\\$=]|\.\.\.", plain):
+        return
+    for pattern, write in _PATTERNS:
+        match = pattern.match(plain)
+        if match is None:
+            continue
+        for question in write(match, material):
+            asked = " ".join(question.split())
+            if FEWEST_WORDS <= len(asked.split()) <= MOST_WORDS and not _NOT_IN_QUESTION.search(asked):
+                yield asked
+
+
+def questions_of_heading(heading: str, material: Material) -> Iterator[str]:
+    """Yield questions, without a mark, that what stands under an English heading answers."""
+    action = action_in(heading, material.usage)
+    if action and is_telling(action.partition(" ")[2], material):
+        asked = _my(material.phrasing.spelt(action))
+        yield from (f"how do I {asked}", f"how can I {asked}")
+    topic = "" if action else next(iter(topics_of(heading, material)), "")
+    if not topic or not is_telling(topic, material):
+        return
+    named = material.phrasing.spelt(topic)
+    if " " not in topic:
+        yield f"what {'are' if _is_plural(topic) else 'is'} {named}"
+        if is_identifier(topic):
+            yield f"what is {named} used for"
+    elif not needs_its_page(topic, material) and not _JOINED.search(topic) and not _GERUND.match(topic):
+        is_plural = _is_plural(topic)
+        yield f"what {'are' if is_plural else 'is'} {named}"
+        yield f"how {'do' if is_plural else 'does'} {named} work"
+
+
+_GERUND = regex.compile(r"\p{L}+ing\b")
+_JOINED = regex.compile(r" (?:of|for|in|on|with|by|to|from|and) ")
+
+
+def _purpose(match: regex.Match[str], material: Material) -> Iterator[str]:
+    if subject := _subject(match["subject"], material):
+        yield f"what {_be(subject)} {subject.text} used for"
+
+
+def _definition(match: regex.Match[str], material: Material) -> Iterator[str]:
+    if (subject := _subject(match["subject"], material)) and material.is_specific(subject.text):
+        yield f"what {match['be']} {subject.text}"
+
+
+def _default(match: regex.Match[str], material: Material) -> Iterator[str]:
+    if subject := _subject(match["subject"], material):
+        yield f"what {'do' if subject.is_plural else 'does'} {subject.text} default to"
+
+
+def _count(match: regex.Match[str], material: Material) -> Iterator[str]:
+    things = next(material.phrasing.phrases(match["things"]), ())
+    subject = _subject(match["subject"], material)
+    if subject and things and things[-1].endswith("s") and match["things"].lower().startswith(" ".join(things).lower()):
+        verb = "have" if match["verb"] in ("has", "have") else base_of(match["verb"], material.usage)
+        yield f"how many {' '.join(things)} {'do' if subject.is_plural else 'does'} {subject.text} {verb}"
+
+
+def _date(match: regex.Match[str], material: Material) -> Iterator[str]:
+    if subject := _subject(match["subject"], material):
+        yield f"when {'were' if subject.is_plural else 'was'} {subject.text} {match['done']}"
+
+
+def _instruction(match: regex.Match[str], material: Material) -> Iterator[str]:
+    rest = _my(_clause(match["rest"]))
+    verb, _, object_ = rest.partition(" ")
+    if object_ and _is_base(verb, material.usage) and len(rest.split()) > 2:
+        yield f"how do I {rest}"
+        yield f"how to {_nobodys(rest)}"
+
+
+def _modal(match: regex.Match[str], material: Material) -> Iterator[str]:
+    subject, rest = _subject(match["subject"], material), _clause(match["rest"])
+    if not subject or not rest:
+        return
+    modal = {"may": "can", "might": "can", "cannot": "can", "could": "can"}.get(match["modal"], match["modal"])
+    do = "do" if subject.is_plural else "does"
+    before, after = (do, "need to ") if modal == "must" else (modal, "")
+    if _REASON.search(match["rest"]):
+        yield f"why {before} {subject.text} {after}{rest}"
+    elif _CONDITION.search(match["rest"]):
+        yield f"when {before} {subject.text} {after}{rest}"
+    else:
+        yield f"{before} {subject.text} {after}{rest}"
+
+
+def _passive(match: regex.Match[str], material: Material) -> Iterator[str]:
+    subject, rest, done = _subject(match["subject"], material), _clause(match["rest"]), match["done"]
+    if not subject:
+        return
+    asked = f"{match['be']} {subject.text} {done}"
+    if _REASON.search(f" {match['rest']}"):
+        yield f"why {asked} {'' if _REASON.match(' ' + match['rest']) else rest}"
+    elif _CONDITION.search(f" {match['rest']}"):
+        yield f"when {asked} {'' if _CONDITION.match(' ' + match['rest']) else rest}"
+    elif _AGENT.match(rest):
+        yield f"how {asked}"
+    elif _PLACE.match(rest) and done in _KEPT_SOMEWHERE:
+        yield f"where {asked}"
+    elif rest:
+        yield f"{asked} {rest}"
+
+
+def _active(match: regex.Match[str], material: Material) -> Iterator[str]:
+    subject, rest = _subject(match["subject"], material), _clause(match["rest"])
+    usage, verb = material.usage, match["verb"]
+    base = base_of(verb, usage)
+    agrees = verb.endswith("ed") or (subject is not None and not subject.is_plural)
+    if not subject or not rest or not agrees or not usage.is_verb(base):
+        return
+    do = "do" if subject.is_plural else "does"
+    if _REASON.search(match["rest"]):
+        yield f"why {do} {subject.text} {base} {rest}"
+    elif _CONDITION.search(match["rest"]):
+        yield f"when {do} {subject.text} {base} {rest}"
+    elif regex.search(r"\s(?:by \w+ing|using)\b", match["rest"]):
+        yield f"how {do} {subject.text} {base} {regex.split(r' (?:by |using )', rest)[0]}"
+    else:
+        yield f"{do} {subject.text} {base} {rest}"
+
+
+_Writer = Callable[["regex.Match[str]", Material], Iterator[str]]
+
+_PATTERNS: tuple[tuple[regex.Pattern[str], _Writer], ...] = (
+    (_PURPOSE, _purpose),
+    (_DEFINITION, _definition),
+    (_DEFAULTS, _default),
+    (_COUNT, _count),
+    (_DATE, _date),
+    (_HOW_TO, _instruction),
+    (_YOU_CAN, _instruction),
+    (_LETS, _instruction),
+    (_MODAL, _modal),
+    (_PASSIVE, _passive),
+    (_ACTIVE, _active),
+)
+
+
+def _subject(text: str, material: Material) -> _Subject | None:
+    """Return a subject that can be asked about: a name for something that its sentence does not point back to."""
+    pieces = text.split()
+    small = [piece.lower() for piece in pieces]
+    noun = small[0] in ("a", "an", "the")
+    telling = small[1:] if noun else small
+    if not telling or len(pieces) > _LONGEST_SUBJECT or telling[0] in _NO_SUBJECT or set(small) & _NOT_IN_SUBJECT:
+        return None
+    head = regex.split(r" (?:of|for|in|on|with|to|from|by|at|between|and) ", " ".join(pieces[int(noun) :]))[0].split()[
+        -1
+    ]
+    usage = material.usage
+    if not (is_identifier(pieces[-1]) or usage.is_noun(small[-1])) or any(word.endswith("ly") for word in telling):
+        return None
+    if any(usage.is_verb(word) and not is_identifier(word) for word in telling) or not _names_something(
+        telling, material
+    ):
+        return None
+    first = material.phrasing.spelt(pieces[0])
+    return _Subject(" ".join([first, *pieces[1:]]), " and " in text or _is_plural(head))
+
+
+def _is_plural(name: str) -> bool:
+    last = name.rsplit(" ", 1)[-1]
+    return bool(regex.search(r"[^su'i]s$", last)) and not is_identifier(last)
+
+
+def _names_something(telling: list[str], material: Material) -> bool:
+    """Tell a subject with a word that not every chunk has."""
+    return any(material.terms.weight(word) >= _LEAST_WEIGHT for word in telling)
+
+
+_LEAST_WEIGHT = 1.0
+"""A word in more than a third of all chunks names nothing by itself."""
+
+
+def _be(subject: _Subject) -> str:
+    return "are" if subject.is_plural else "is"
+
+
+def _is_base(word: str, usage: Usage) -> bool:
+    return word.isalpha() and word.islower() and usage.verbs[word] > 0 and not regex.search(r"(?:ing|ed)$|[^s]s$", word)
+
+
+def _clause(text: str) -> str:
+    """Return a text up to the end of its first clause, "" where that is too long to be asked."""
+    clause = _CLAUSE_END.split(f" {text}", maxsplit=1)[0].strip()
+    if regex.match(r"\s*(?:that|whether|how|what|which)\b", text[len(clause) :]):
+        return ""
+    clause = _DANGLING.sub("", clause)
+    return clause if len(clause.split()) <= _LONGEST_REST else ""
+
+
+def _my(text: str) -> str:
+    """Return what is said to somebody as they say it themselves."""
+    mine: str = regex.sub(r"\byou\b", "I", regex.sub(r"\byourself\b", "myself", regex.sub(r"\byour\b", "my", text)))
+    return mine
+
+
+def _nobodys(text: str) -> str:
+    """Return what is said to somebody as it is said of nobody: "my cluster" is "a cluster"."""
+    impersonal: str = regex.sub(r"\bmy (?=\w+s\b)", "", text)
+    return str(regex.sub(r"\bmy\b", "a", impersonal))

@@ -1,0 +1,124 @@
+"""Result files of other systems that looked for needles, as the content of a report of a golden evaluation.
+
+Two forms are read. `per_question` (JSON, or a CSV file with the same columns) has for each question its
+`target_doc_id` and, for every system, the rank of that document as `SYSTEM_rank`, empty where the system missed it.
+What stood at the other ranks is unknown, and unjudged. `results` has for each question the chunks that one system
+retrieved (`retrieved_chunks`, each with a `doc_id`), with one `needle_doc_id` for all. A document stands where its
+first chunk is.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RANK, LATENCY = "_rank", "_latency_ms"
+"""What the names of a system's fields end with."""
+
+CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
+
+_IDS = ("id", "question_id")
+_TYPES = ("type", "category", "dimension", "variant")
+
+
+def is_needle_results(content: object) -> bool:
+    """Tell whether the content of a JSON file is the results of such systems."""
+    if not isinstance(content, Mapping):
+        return False
+    return any(
+        isinstance(rows := content.get(name), list) and rows and isinstance(rows[0], Mapping) and field in rows[0]
+        for name, field in (("per_question", "target_doc_id"), ("results", "retrieved_chunks"))
+    )
+
+
+def rows_of_csv(path: Path) -> Mapping[str, Any]:
+    """Return the rows of a CSV file as JSON has them: empty cells are null, ranks and times are numbers.
+
+    Raises `ValueError`, which names the line.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        return {"per_question": [_typed(row, number) for number, row in enumerate(rows, start=2)]}
+
+
+def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return results as the content of a report, in which each system is a search type.
+
+    Raises `ValueError`, which names the question.
+    """
+    if isinstance(content.get("per_question"), list):
+        rows = content["per_question"]
+        k = (content.get("metadata") or {}).get("k")
+        systems = list(dict.fromkeys(key.removesuffix(RANK) for row in rows for key in row if key.endswith(RANK)))
+        if not systems:
+            raise ValueError(f"per_question: no system has ranks (fields that end with {RANK})")
+        ranks = [row.get(f"{system}{RANK}") for row in rows for system in systems]
+        depth = max([k or 0, *(rank for rank in ranks if isinstance(rank, int))])
+        parts = {
+            system: [_by_rank(row, number, system, depth) for number, row in _numbered(rows)] for system in systems
+        }
+    else:
+        rows, needle = content["results"], str(content.get("needle_doc_id") or "")
+        depth = max(len(row.get("retrieved_chunks") or ()) for row in rows)
+        parts = {name: [_by_chunks(row, number, needle) for number, row in _numbered(rows)]}
+    cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < depth]
+    return {
+        "run_id": name,
+        "timestamp": str(content.get("benchmark_run_at") or (content.get("metadata") or {}).get("timestamp") or ""),
+        "config": {"top_k_values": [*cutoffs, max(depth, 1)], "depth": max(depth, 1), "listed_items": max(depth, 1)},
+        "results_by_search_type": {system: {"query_results": queries} for system, queries in parts.items()},
+    }
+
+
+def _numbered(rows: Sequence[Mapping[str, Any]]) -> enumerate[Mapping[str, Any]]:
+    return enumerate(rows, start=1)
+
+
+def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Mapping[str, Any]:
+    """Return a question with the target at its rank, between items that nobody named."""
+    rank, target = row.get(f"{system}{RANK}"), str(row.get("target_doc_id") or "")
+    if not target:
+        raise ValueError(f"question {number}: 'target_doc_id' is missing")
+    if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or rank < 1):
+        raise ValueError(f"question {number}: '{system}{RANK}' is {rank!r}, not a rank (1 or more) or null")
+    unnamed = [f"(unnamed at rank {place})" for place in range(1, depth + 1)]
+    listed = unnamed if rank is None else [*unnamed[: rank - 1], target, *unnamed[rank:]]
+    return _query(row, number, [target], listed, row.get(f"{system}{LATENCY}"))
+
+
+def _by_chunks(row: Mapping[str, Any], number: int, needle: str) -> Mapping[str, Any]:
+    """Return a question with the documents of the chunks that were retrieved."""
+    target = str(row.get("target_doc_id") or row.get("doc_id") or needle)
+    if not target:
+        raise ValueError(f"question {number}: no document is named that answers it (needle_doc_id or target_doc_id)")
+    chunks = row.get("retrieved_chunks") or []
+    if not isinstance(chunks, list) or not all(isinstance(chunk, Mapping) and chunk.get("doc_id") for chunk in chunks):
+        raise ValueError(f"question {number}: 'retrieved_chunks' is not a list of chunks with a 'doc_id' each")
+    return _query(row, number, [target], [str(chunk["doc_id"]) for chunk in chunks], row.get("latency_ms"))
+
+
+def _query(
+    row: Mapping[str, Any], number: int, expected: list[str], retrieved: list[str], latency: float | None
+) -> Mapping[str, Any]:
+    return {
+        "query_id": next((str(row[name]) for name in _IDS if row.get(name)), f"q{number:04d}"),
+        "query_text": str(row.get("question") or row.get("query") or ""),
+        "query_type": next((str(row[name]) for name in _TYPES if row.get(name)), ""),
+        "expected_items": expected,
+        "retrieved_items": list(dict.fromkeys(retrieved)),
+        "retrieval_time_ms": latency,
+    }
+
+
+def _typed(row: Mapping[str, str], number: int) -> Mapping[str, Any]:
+    typed: dict[str, Any] = {}
+    for name, cell in row.items():
+        try:
+            is_rank = (name or "").endswith(RANK)
+            is_number = is_rank or (name or "").endswith(LATENCY)
+            typed[name] = None if cell in ("", None) else int(cell) if is_rank else float(cell) if is_number else cell
+        except ValueError:
+            raise ValueError(f"line {number}: {name!r} is {cell!r}, not a number") from None
+    return typed
