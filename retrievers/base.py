@@ -25,6 +25,14 @@ class RetrieverError(ValueError):
     """A retriever was given settings or documents that it cannot work with."""
 
 
+class RepeatedIdError(RetrieverError):
+    """Two documents of a corpus have the same id."""
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__(f"the document id {identifier!r} occurs more than once: ids must be unique")
+        self.identifier = identifier
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Documents in columns. A chunk of a document is a document.
@@ -46,7 +54,7 @@ class Corpus:
         if len(set(self.ids)) != len(self.ids):
             seen: set[str] = set()
             repeated = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]  # add() gives None: false
-            raise RetrieverError(f"the document id {repeated!r} occurs more than once: ids must be unique")
+            raise RepeatedIdError(repeated)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -28,6 +28,7 @@ from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash
 from runner.datasets.base import Dataset, Judgments, Source
 from runner.datasets.chunking import Whole
+from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.measuring import Asked, Searched, measured
@@ -169,8 +170,10 @@ class Bench:
         self.check_grades(experiment)
         grader, asked = self._grader(experiment, dataset)
         with self.store.account() as costs:
-            depth = search_depth(experiment.retriever, dataset.corpus, settings.depth)
+            wanted = settings.depth + rows_to_exclude(dataset)
+            depth = search_depth(experiment.retriever, dataset.corpus, wanted)
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
+        rankings = exclude_own(dataset, rankings, settings.depth)
         self.store.note_use(costs, dataset.name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
         result = _result(experiment, dataset, grader, asked, rankings)

@@ -15,11 +15,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
+from retrievers.base import NOTHING
 from runner.analysis.inspection_rankings import Findability, golds_of
 from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
 from runner.analysis.language import detect_language
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
+from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 WRONG, DOUBTFUL, OF_NOTE = "wrong", "doubtful", "of note"
 GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
@@ -160,8 +162,12 @@ def _of_queries(
             "Write answers, or leave the field empty: what grades by it is misled.",
             [_shown(q, i) for i in same[: settings.examples]],
         )  # fmt: skip
+    mode: ExcludeSelf = "true" if dataset.exclude_self == "true" else "auto"
+    own = own_documents(dataset.documents, q, dataset.judgments, mode)
+    yield from _of_own_documents(dataset, own, settings)
     for split, other in others.items():
         copies = copied_queries(q.texts, other.texts, settings.near_duplicate)
+        copies = [(i, j) for i, j in copies if own[i] == NOTHING]  # splits of one collection share its documents
         if copies:
             yield Finding(
                 f"leakage from {split}", WRONG, len(copies), n,
@@ -190,6 +196,26 @@ def _of_queries(
             "Keep one of each, or give all of them the same gold." if differing else "Keep one of each.",
             [{"queries": [_shown(q, i) for i in group]} for group in alike[: settings.examples]],
         )  # fmt: skip
+
+
+def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: InspectionSettings) -> Iterator[Finding]:
+    """Yield a finding where queries are documents of the corpus themselves."""
+    own_queries, n = np.flatnonzero(own != NOTHING).tolist(), len(dataset.queries)
+    if not own_queries:
+        return
+    count = f"{len(own_queries):,} of {n:,} queries are documents of the corpus themselves"
+    examples = [_shown(dataset.queries, i) for i in own_queries[: settings.examples]]
+    if dataset.exclude_self == "false":
+        yield Finding(
+            "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each finds itself first.",
+            "Leave them out of their own results: dataset.exclude_self=auto.", examples,
+        )  # fmt: skip
+        return
+    yield Finding(
+        "queries that are documents", OF_NOTE, len(own_queries), n,
+        f"{count}. Each is left out of its own results (dataset.exclude_self={dataset.exclude_self}).",
+        "Nothing, if that is meant; dataset.exclude_self=false keeps them.", examples,
+    )  # fmt: skip
 
 
 def _of_documents(

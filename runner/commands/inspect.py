@@ -33,11 +33,12 @@ def main(cfg: DictConfig) -> int:
     """Load the dataset, search it, and write and show the findings."""
     from dataclasses import fields
 
-    from retrievers.search import searched
+    from retrievers.search import search_depth, searched
     from runner.analysis.inspection import inspect
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path
     from runner.datasets.base import Source
+    from runner.datasets.own_documents import exclude_own, rows_to_exclude
     from runner.reports import console
     from runner.reports.inspection import tables as told
     from runner.reports.inspection.page import inspection_page
@@ -58,10 +59,12 @@ def main(cfg: DictConfig) -> int:
     with console.Working("inspect") as working:
         working.note("loading the dataset")
         dataset, others = source.load(), _other_splits(source)
-        depth, rankings = min(wanted.inspection.depth, len(dataset.corpus)), {}
+        wanted_depth, rankings = wanted.inspection.depth + rows_to_exclude(dataset), {}
         for name, retriever in wanted.retrievers.items():
             working.note(f"searching with {name}")
-            rankings[name] = found = searched(retriever, dataset.corpus, dataset.queries.texts, depth, store)
+            depth = search_depth(retriever, dataset.corpus, wanted_depth)
+            found = searched(retriever, dataset.corpus, dataset.queries.texts, depth, store)
+            rankings[name] = exclude_own(dataset, found, wanted.inspection.depth)
             if found.errors:
                 first = next(iter(found.errors.values()))
                 console.note(f"{name}: {len(found.errors):,} searches failed, the first: {first}")

@@ -5,6 +5,7 @@ A format's module reads its files into `Raw` and knows nothing more; `Source.loa
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,13 +16,16 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, InstanceOf
+from pydantic import Field, InstanceOf, field_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError
+from retrievers.base import Corpus, RepeatedIdError, RetrieverError
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking, Whole
+from runner.datasets.own_documents import ExcludeSelf, own_documents
 from runner.datasets.splits import SPLIT, splits_of
+
+logger = logging.getLogger("runner.datasets")
 
 
 class DatasetError(ValueError):
@@ -78,7 +82,8 @@ class Dataset:
 
     `judgments_by_search_type` holds other expectations for retrievers of a given name; `unknown_documents` are ids
     that are judged but not in the corpus. Where the corpus are chunks, `whole` are the documents: judgments are of
-    these, and a document is found where its first chunk is.
+    these, and a document is found where its first chunk is. Rankings are to leave out what queries are themselves:
+    `exclude_self` says how that is told.
     """
 
     name: str
@@ -89,6 +94,12 @@ class Dataset:
     judgments_by_search_type: Mapping[str, Judgments] = field(default_factory=dict)
     unknown_documents: Sequence[str] = ()
     whole: Corpus | None = None
+    exclude_self: ExcludeSelf = "auto"
+
+    @cached_property
+    def own_documents(self) -> NDArray[np.int32]:
+        """Return the position of the document that each query is itself and that its ranking leaves out (n), or -1."""
+        return own_documents(self.documents, self.queries, self.judgments, self.exclude_self)
 
     @property
     def documents(self) -> Corpus:
@@ -141,7 +152,9 @@ class Dataset:
             for name, judgments in grades
             for column in (judgments.queries, judgments.documents, judgments.grades)
         ]
-        return fingerprint("dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns)
+        own = self.own_documents
+        left_out = [f"own documents\0{own.astype('<i4').tobytes().hex()}"] if (own >= 0).any() else []
+        return fingerprint("dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out)
 
 
 @dataclass(frozen=True)
@@ -167,8 +180,9 @@ class Source(ABC):
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
     `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
     (only a service that has them can find them), or drop them, and with them the queries that are left with no gold
-    document. `chunking` is how documents are cut into what is searched. Any path may have `{split}` in it,
-    in the place of which `split` is read. Where `golden` is true, the documents' metadata are for
+    document. `chunking` is how documents are cut into what is searched. Any path may have `{split}` in it, in the place
+    of which `split` is read. `exclude_self` takes a query that is a document of the corpus out of its own results:
+    `true` by its id, `auto` where the text is the same too. Where `golden` is true, the documents' metadata are for
     reading, and evaluations leave a golden report.
     """
 
@@ -179,8 +193,15 @@ class Source(ABC):
     max_queries: int | None = Field(default=None, ge=1)
     max_documents: int | None = Field(default=None, ge=1)
     unknown_judged: Literal["error", "keep", "drop"] = "error"
+    exclude_self: ExcludeSelf = "auto"
     seed: int = Field(default=0, ge=0)
     chunking: InstanceOf[Chunking] = Whole()
+
+    @field_validator("exclude_self", mode="before")
+    @classmethod
+    def _word_of_boolean(cls, value: object) -> object:
+        """Return a boolean as a word: YAML reads an unquoted true as one."""
+        return str(value).lower() if isinstance(value, bool) else value
 
     @abstractmethod
     def read(self) -> Raw:
@@ -210,8 +231,14 @@ class Source(ABC):
         source = self._of_its_split()
         try:
             return assemble(source, source.read()).chunked(self.chunking)
+        except RepeatedIdError as error:
+            raise DatasetError(_repeated(source, "document", error.identifier)) from None
         except RetrieverError as error:
             raise DatasetError(f"{source.origin}: {error}") from None
+
+    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
+        """Return where an id stands, as FILE:LINE; nothing for a format that does not know."""
+        return ()
 
     @property
     def _texts(self) -> dict[str, str]:
@@ -259,7 +286,7 @@ def assemble(source: Source, raw: Raw) -> Dataset:
         raise DatasetError(f"{name}: there are no documents")
     raw = replace(raw, judged=tuple(raw.judged))
     tables = {"": list(raw.qrels)} | {kind: _replaced(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()}
-    query_at = _query_positions(name, raw, tables.values())
+    query_at = _query_positions(source, raw, tables.values())
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
     document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
@@ -272,7 +299,7 @@ def assemble(source: Source, raw: Raw) -> Dataset:
         raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
     documents = _kept_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     kept = {kind: _selected(judgments, queries, documents) for kind, judgments in judged.items()}
-    return Dataset(
+    dataset = Dataset(
         name=name,
         split=source.split,
         corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
@@ -280,7 +307,24 @@ def assemble(source: Source, raw: Raw) -> Dataset:
         judgments=kept.pop(""),
         judgments_by_search_type=kept,
         unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
+        exclude_self=source.exclude_self,
     )
+    if source.exclude_self == "true" and not (dataset.own_documents >= 0).any():
+        raise DatasetError(f"{name}: no query has the id of a document, so dataset.exclude_self=true excludes nothing")
+    if source.max_documents is not None and len(dataset.corpus) > source.max_documents:
+        logger.warning(
+            "dataset.max_documents=%s: %s documents are kept, as all judged documents are; max_queries keeps fewer",
+            f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
+        )  # fmt: skip
+    return dataset
+
+
+def _repeated(source: Source, table: Literal["document", "query"], identifier: str) -> str:
+    """Return an error about an id that stands twice, with the places where the format knows them."""
+    first, *others = source.places(table, identifier) or [""]
+    if others:
+        return f"{others[0]}: the {table} id {identifier!r} is already used at {first}: ids must be unique"
+    return f"{source.origin}: the {table} id {identifier!r} occurs more than once: ids must be unique"
 
 
 def _called_after(path: Path) -> str:
@@ -293,11 +337,11 @@ def _replaced(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
     return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
 
 
-def _query_positions(name: str, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+def _query_positions(source: Source, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
     query_at: dict[str, int] = {}
     for position, identifier in enumerate(raw.queries.ids):
         if query_at.setdefault(identifier, position) != position:
-            raise DatasetError(f"{name}: the query id {identifier!r} occurs more than once: ids must be unique")
+            raise DatasetError(_repeated(source, "query", identifier))
     named = dict.fromkeys(query for qrels in tables for query, _, _ in qrels) | dict.fromkeys(raw.judged)
     missing = [query for query in named if query not in query_at]
     if missing:

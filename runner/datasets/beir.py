@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
@@ -45,6 +45,12 @@ class Beir(Source):
         folder = self._folder()
         names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
+
+    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
+        """Return the lines that have an id."""
+        folder = self._folder()
+        file = files.located(folder / ("corpus.jsonl" if table == "document" else self.queries), "path")
+        return [r.location for r in files.json_lines(file) if r.identifier("_id", "id") == identifier]
 
     def _folder(self) -> Path:
         folder = files.located(self.path, "path")

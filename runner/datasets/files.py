@@ -18,6 +18,14 @@ import orjson
 from runner.datasets.base import DatasetError, Qrel
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NOT_TEXT = {
+    b"\x1f\x8b": "is compressed with gzip: add .gz to its name",
+    b"PK\x03\x04": "is a zip archive: unpack it",
+    b"PAR1": "is a Parquet file: call it .parquet, or set dataset=parquet",
+    b"\xff\xfe": "is UTF-16 text: save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text: save it as UTF-8",
+}
+"""How files begin that are often taken for text, and what to do about each."""
 _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
 _LARGEST_GRADE = 2**31 - 1
 
@@ -29,9 +37,14 @@ class Record(NamedTuple):
     number: int
     fields: Mapping[str, Any]
 
+    @property
+    def location(self) -> str:
+        """Return the file and the line, row or position."""
+        return f"{self.place}{self.number}"
+
     def fault(self, problem: str) -> DatasetError:
         """Return an error that says where the record is."""
-        return DatasetError(f"{self.place}{self.number}: {problem}")
+        return DatasetError(f"{self.location}: {problem}")
 
     def value(self, *names: str) -> object:
         """Return the first field of these names that exists."""
@@ -115,6 +128,10 @@ def opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            start = file.peek(4)
+            mistaken = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), None)
+            if mistaken:
+                raise DatasetError(f"{path}: {mistaken}")
             if file.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
                 file.read(len(_BYTE_ORDER_MARK))
             yield file
@@ -142,7 +159,8 @@ def decoded(content: bytes, place: str, encoding: str = "utf-8") -> str:
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
-        raise DatasetError(f"{place}: not {encoding} text") from None
+        way_out = "" if encoding != "utf-8" else "; save it as UTF-8 (it may be Latin-1 or Windows-1252)"
+        raise DatasetError(f"{place}: not {encoding} text{way_out}") from None
     except LookupError:
         raise DatasetError(f"dataset.encoding: {encoding!r} is not an encoding, such as utf-8 or latin-1") from None
 
@@ -170,6 +188,7 @@ def _parsed(content: bytes, place: str) -> object:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
+        decoded(content, place)  # what is not UTF-8 is a fault of its own
         raise DatasetError(f"{place}: not valid JSON: {error}") from None
 
 

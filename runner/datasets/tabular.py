@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -36,6 +37,8 @@ _DELIMITERS = {
 """What may be between columns, and what to do where it is not what a table of this kind has there."""
 _GOLD_SEPARATORS = ("|", ",", ";", " ")
 """What people write between ids."""
+_LIST = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
+"""A list as Python or NumPy writes it."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -92,6 +95,16 @@ class Tabular(Source):
         name = f"{self.queries} ({self.query_golds})"
         return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
 
+    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
+        """Return the rows that have an id."""
+        setting, pattern, column = (
+            ("documents", self.documents, self.document_id)
+            if table == "document"
+            else ("queries", self.queries, self.query_id)
+        )
+        records = self._records(setting, pattern, (f"{table}_id",))
+        return [record.location for record in records if record.identifier(column) == identifier]
+
     def _documents(self) -> Iterator[tuple[str, str, str]]:
         texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
         titles = [self.document_title] if self.document_title else []
@@ -113,8 +126,16 @@ class Tabular(Source):
         each = golds if isinstance(golds, list) else [golds]
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
 
-    def _check_separator(self, records: Iterable[Record], documents: Collection[str]) -> None:
+    def _check_separator(self, records: Sequence[Record], documents: Collection[str]) -> None:
         """Ask for the separator where a text that is no document's id has one in it: as one id it is never found."""
+        for record in records:
+            golds = record.fields[self.query_golds]
+            if isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and golds not in documents:
+                raise record.fault(
+                    f"{self.query_golds!r} has {golds[:60]!r}, a list as pandas writes it: join the ids before saving, "
+                    f"df[{self.query_golds!r}] = df[{self.query_golds!r}].str.join('|'), and set "
+                    "'dataset.gold_separator=\"|\"'"
+                )
         separated = (r for r in records if self.gold_separator and isinstance(r.fields[self.query_golds], str))
         unknown = ((record, gold) for record in separated for gold in self._golds(record) if gold not in documents)
         for (record, gold), separator in product(unknown, _GOLD_SEPARATORS):

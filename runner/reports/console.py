@@ -316,7 +316,7 @@ class _Notes(logging.Handler):
         self._levels: dict[logging.Logger, int] = {}
 
     def start(self) -> None:
-        for logger in map(logging.getLogger, ("retrievers", "runner.store")):
+        for logger in map(logging.getLogger, ("retrievers", "runner.datasets", "runner.store")):
             self._levels[logger] = logger.level
             logger.addHandler(self)
             logger.setLevel(logging.INFO)

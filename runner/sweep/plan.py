@@ -14,6 +14,7 @@ from retrievers.search import Work, is_live, planned, search_depth
 from retrievers.store import MemoryStore
 from runner.config.objects import build
 from runner.datasets.base import Dataset
+from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench, Experiment
 from runner.llm.spending import models
 from runner.reports import console
@@ -124,7 +125,8 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
     plans, works = MemoryStore(), {}
     for combination, experiment in experiments.items():
         dataset = bench.dataset(experiment.source)
-        depth = search_depth(experiment.retriever, dataset.corpus, experiment.metrics.depth)
+        wanted = experiment.metrics.depth + rows_to_exclude(dataset)
+        depth = search_depth(experiment.retriever, dataset.corpus, wanted)
         works[combination] = planned(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
     return works
 

@@ -23,6 +23,7 @@ from runner.analysis.inspection_texts import contained, copied_queries, plain
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw, Source, assemble
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.duplicates import word_counts
+from runner.datasets.own_documents import ExcludeSelf
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 from tests.test_docs import chapters, documented, page
@@ -309,3 +310,13 @@ def test_documents_in_another_language_than_the_analyzer_are_a_finding() -> None
     assert not list(language_findings(texts, Analyzer(identifiers=True)))
     (unstemmed,) = language_findings(texts, Analyzer(stemmer=None, stopwords=None))
     assert "does not stem" in unstemmed.text
+
+
+@pytest.mark.parametrize(("mode", "gravity"), [("auto", "of note"), ("false", "wrong")])
+def test_queries_that_are_documents_are_named_and_are_no_leakage(mode: ExcludeSelf, gravity: str) -> None:
+    """A query that is a document is in every split of its collection."""
+    one = dataset(asked={f"d{i}": document(i) for i in range(10)}, qrels=[(f"d{i}", f"d{i + 1}", 1) for i in range(10)])
+    found = named(inspected(replace(one, exclude_self=mode), others={"dev": one.queries}))
+    finding = found["queries that are documents"]
+    assert (finding.gravity, finding.count, finding.of) == (gravity, 10, N + 10)
+    assert found["leakage from dev"].count == N

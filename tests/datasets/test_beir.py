@@ -77,10 +77,14 @@ def test_a_field_or_metadata_may_say_of_which_type_a_query_is(folder: Path) -> N
     ("name", "content", "message"),
     [
         ("corpus.jsonl", '{"_id": "1"}\n', "corpus.jsonl:1: 'text' is missing; there are _id"),
-        ("corpus.jsonl", CORPUS + '{"_id": "d 1", "text": ""}', "the document id 'd 1' occurs more than once"),
+        (
+            "corpus.jsonl",
+            CORPUS + '{"_id": "d 1", "text": ""}',
+            "corpus.jsonl:3: the document id 'd 1' is",
+        ),
         ("corpus.jsonl", "", "tiny: there are no documents"),
         ("queries.jsonl", '{"text": "1"}\n', "queries.jsonl:1: '_id' or 'id' is missing"),
-        ("queries.jsonl", QUERIES * 2, "the query id 'q/1' occurs more than once"),
+        ("queries.jsonl", QUERIES * 2, "queries.jsonl:3: the query id 'q/1' is"),
         (
             "queries.jsonl",
             '{"_id": "1", "text": "", "metadata": [1]}',

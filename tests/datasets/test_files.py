@@ -170,3 +170,25 @@ def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) 
     (tmp_path / "q.tsv").write_text(content, encoding="utf-8")
     with pytest.raises(DatasetError, match=re.escape(message)):
         files.qrels(tmp_path / "q.tsv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"{}"), "is compressed with gzip: add .gz to its name"),
+        ("{}".encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
+        (b"PK\x03\x04rest", "is a zip archive: unpack it"),
+        (b"PAR1rest", "is a Parquet file"),
+    ],
+    ids=["gzip", "UTF-16", "zip", "Parquet"],
+)
+def test_a_file_that_is_not_text_says_what_it_is(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        list(files.json_lines(tmp_path / "a.jsonl"))
+
+
+def test_json_in_another_encoding_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes('{"text": "café"}'.encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"a\.jsonl:1: not utf-8 text; save it as UTF-8"):
+        list(files.json_lines(tmp_path / "a.jsonl"))

@@ -291,3 +291,22 @@ def test_what_is_no_parquet_or_of_another_type_is_named(tmp_path: Path) -> None:
     (tmp_path / "docs.parquet").write_bytes(b"PAR2")
     with pytest.raises(DatasetError, match=r"docs.parquet cannot be read: "):
         Tabular(**paths).load()
+
+
+@pytest.mark.parametrize(("row", "first"), [(0, 3), (1, 4)])
+def test_a_repeated_id_names_both_of_its_places(tmp_path: Path, row: int, first: int) -> None:
+    """The text of the first document has two lines."""
+    write_all(tmp_path, "csv")
+    write(tmp_path / "docs.csv", [*DOCUMENTS, {**DOCUMENTS[row], "body": "again"}])
+    message = f"docs.csv:5: the document id {DOCUMENTS[row]['key']!r} is already used at {tmp_path}/docs.csv:{first}: "
+    with pytest.raises(DatasetError, match=re.escape(message)):
+        load(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("gold", ["['7', '8']", "['7' '8']", "(7, 8)", "[]"])
+def test_a_list_as_pandas_writes_it_points_to_the_separator(tmp_path: Path, gold: str) -> None:
+    write(tmp_path / "docs.csv", [{"id": "7", "text": "a"}, {"id": "8", "text": "b"}])
+    write(tmp_path / "queries.csv", [{"id": "q", "text": "a", "gold": gold}])
+    with pytest.raises(DatasetError, match=r"a list as pandas writes it: .*dataset\.gold_separator") as error:
+        Tabular(documents=str(tmp_path / "docs.csv"), queries=str(tmp_path / "queries.csv")).load()
+    assert "\n" not in str(error.value)
