@@ -22,7 +22,7 @@ from runner.tracking.tracker import Tracker
 from tests.reports.factory import result
 from tests.test_golden_report import query, report
 
-QUICK = ("statistics.resamples=50", "statistics.permutations=500")
+QUICK = ("statistics.permutations=500",)
 Run = Callable[..., tuple[str, str]]
 
 

@@ -1,22 +1,25 @@
 """Systems against one of them, or each against each: by how much they differ, and how surely.
 
-Systems are rows, queries are columns, and NaN is a query that does not count for a system. Larger is better. Knows
-nothing of measures.
+Systems are rows, queries are columns, and NaN is a query that does not count for a system. Larger is better. Queries
+of one cluster are variants of each other and resampled together. Knows nothing of measures.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.corrections import correct, randomised_tukey
+from runner.analysis.clusters import Clusters
+from runner.analysis.corrections import correct, level_of_each, randomised_tukey
 from runner.analysis.effects import hedges_g
+from runner.analysis.inversion import test_intervals
 from runner.analysis.letters import letters
-from runner.analysis.significance import Floats, bootstrap_interval, moments, p_values, paired
+from runner.analysis.significance import Floats, moments, p_values, paired
 
 if TYPE_CHECKING:
     from runner.metrics.settings import Correction, Test
@@ -24,18 +27,22 @@ if TYPE_CHECKING:
 _AT_ONCE = 4096
 """How many pairs of systems are tested at once."""
 
+_MOST_PERMUTATIONS = 100_000
+"""Most permutations that a correction of p-values for their number adds to those asked for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Paired differences in m rows: of several systems to one of them, the reference, or of one by several measures.
 
-    `queries` is how many count for both, `differences` their mean, `intervals` (m x 2) those of the bootstrap around
-    it, `deviations` the standard deviations of single queries, and `effects` the means in these (Hedges' g).
-    `uncorrected` are the p-values of a paired test, `p_values` the same corrected for their number. `wins`, `ties` and
-    `losses` count queries.
+    `queries` is how many count for both, `units` how many clusters of them do (or queries, without clusters),
+    `differences` their mean, `intervals` (m x 2) its confidence intervals, `deviations` the standard deviations of
+    single units, and `effects` the means in these (Hedges' g). `uncorrected` are the p-values of a paired test,
+    `p_values` the same corrected for their number. `wins`, `ties` and `losses` count queries.
     """
 
     queries: NDArray[np.int64]
+    units: NDArray[np.int64]
     differences: Floats
     intervals: Floats
     deviations: Floats
@@ -50,17 +57,25 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All systems (m) against each other (m x m), by the queries that count for both.
+    """Pairs of systems, by the queries that count for both, corrected for the number of all pairs.
 
-    `differences` are row minus column, `p_values` corrected for the number of pairs. Systems that do not differ
-    significantly have one of the `letters` in common, and only they; the best has an "a".
+    `p_values` (m x m) are NaN for pairs that were not asked for, and 1 on the diagonal. `intervals` takes differences
+    (rows of `paired` scores) and returns intervals that exclude 0 exactly where the p-value is below one less the
+    confidence.
     """
 
-    differences: Floats
-    uncorrected: Floats
     p_values: Floats
-    significant: NDArray[np.bool_]
-    letters: list[str]
+    alpha: float
+    order: NDArray[np.int64]
+    intervals: Callable[[Floats], Floats]
+
+    def letters(self, some: Sequence[int]) -> list[str]:
+        """Return letters for some systems: two differ significantly just when they have none in common.
+
+        The best has an "a".
+        """
+        place = np.argsort(self.order)[list(some)]
+        return letters(self.p_values[np.ix_(some, some)] < self.alpha, np.argsort(place))
 
 
 def compare(
@@ -72,49 +87,31 @@ def compare(
     test: Test = "permutation",
     correction: Correction = "holm",
     confidence: float = 0.95,
-    resamples: int = 2000,
+    clusters: Clusters | None = None,
 ) -> Comparison:
     """Compare by rows of differences (m x queries, as `paired` returns them), which are corrected for as one family.
 
     There are as many `permutations` as are asked for, or as a correction needs for any p-value to be below `alpha`.
+    Intervals are those of each test alone: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
     Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure.
     """
-    differences = differences[:, ~np.isnan(differences).all(axis=0)]
-    uncorrected = p_values(differences, test, _enough(permutations, len(differences), alpha, correction), seed)
+    differences, clusters = _counted(differences, clusters)
+    enough = _enough(permutations, len(differences), alpha, correction)
+    uncorrected = p_values(differences, test, enough, seed, clusters)
     corrected = correct(uncorrected, correction)
-    intervals = bootstrap_interval(differences, confidence, resamples, seed)
-    return _comparison(differences, intervals, uncorrected, corrected, alpha)
+    intervals = test_intervals(differences, test, 1 - confidence, enough, seed, clusters)
+    return _comparison(differences, intervals, uncorrected, corrected, alpha, clusters)
 
 
-def compare_to(
-    reference: int,
-    scores: Floats,
-    alpha: float = 0.05,
-    permutations: int = 10000,
-    seed: int = 0,
-    *,
-    test: Test = "permutation",
-    correction: Correction = "holm",
-    confidence: float = 0.95,
-    resamples: int = 2000,
-) -> Comparison:
-    """Compare systems (m x queries) to one of them. The reference itself has p = 1 and is not corrected for.
+def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Comparison:
+    """Compare systems (m x queries) to one of them, with the p-values and intervals of all pairs.
 
-    There are as many `permutations` as `compare` takes. Tukey's correction is for all pairs of the systems, of which
-    those with the reference are only some.
+    The reference may be the best by the same scores: any pair was tested. It has p = 1 itself.
     """
-    scores = scores[:, ~np.isnan(scores).all(axis=0)]
+    scores, clusters = _counted(scores, clusters)
     differences = paired(scores, scores[reference])
-    others = np.arange(len(scores)) != reference
-    uncorrected, corrected = np.ones((2, len(scores)))
-    enough = _enough(permutations, len(scores) - 1, alpha, correction)
-    uncorrected[others] = p_values(differences[others], test, enough, seed)
-    if correction == "tukey":
-        corrected = randomised_tukey(scores, permutations, seed)[reference]
-    else:
-        corrected[others] = correct(uncorrected[others], correction)
-    intervals = bootstrap_interval(differences, confidence, resamples, seed)
-    return _comparison(differences, intervals, uncorrected, corrected, alpha)
+    corrected = pairs.p_values[reference]
+    return _comparison(differences, pairs.intervals(differences), corrected, corrected, pairs.alpha, clusters)
 
 
 def compare_pairs(
@@ -124,38 +121,64 @@ def compare_pairs(
     seed: int = 0,
     *,
     test: Test = "permutation",
-    correction: Correction = "holm",
+    correction: Correction = "maxt",
+    confidence: float = 0.95,
+    clusters: Clusters | None = None,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> Pairs:
-    """Compare every two of some systems (m x queries), with as many `permutations` as `compare` takes."""
-    scores = scores[:, ~np.isnan(scores).all(axis=0)]
-    first, second = np.triu_indices(len(scores), 1)
+    """Compare every two of some systems (m x queries) as one family.
+
+    Only the pairs that are `wanted` (m x m, symmetric) are returned where others cost more work; the p-values of these
+    are corrected for all. There are as many `permutations` as `compare` takes.
+    """
+    scores, clusters = _counted(scores, clusters)
+    order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
+    level, m = 1 - confidence, len(scores)
+    if correction == "maxt":
+        from runner.analysis import maxt
+
+        made = maxt.all_pairs(scores, permutations, seed, level=level, clusters=clusters)
+        return Pairs(made.p_values, alpha, order, lambda rows: maxt.intervals(rows, made.critical, clusters))
+    if correction == "tukey":
+        tukey = randomised_tukey(scores, permutations, seed, level=level, clusters=clusters)
+        return Pairs(tukey.p_values, alpha, order, tukey.intervals)
+    first, second = np.triu_indices(m, 1)
+    if correction == "none" and wanted is not None:
+        first, second = np.nonzero(np.triu(wanted, 1))
     enough = _enough(permutations, len(first), alpha, correction)
-    means, tested = np.empty(len(first)), np.empty(len(first))
+    tested = np.empty(len(first))
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         differences = paired(scores[first[some]], scores[second[some]])
-        means[some], tested[some] = moments(differences)[1], p_values(differences, test, enough, seed)
-    gaps, (uncorrected, corrected) = np.zeros((len(scores), len(scores))), np.ones((2, len(scores), len(scores)))
-    gaps[first, second], gaps[second, first] = means, 0 - means
-    uncorrected[first, second] = uncorrected[second, first] = tested
-    if correction == "tukey":
-        corrected = randomised_tukey(scores, permutations, seed)
-    else:
-        corrected[first, second] = corrected[second, first] = correct(tested, correction)
-    order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
-    return Pairs(gaps, uncorrected, corrected, corrected < alpha, letters(corrected < alpha, order))
+        tested[some] = p_values(differences, test, enough, seed, clusters)
+    found = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
+    found[first, second] = found[second, first] = correct(tested, correction)
+    each = level_of_each(tested, level, correction)
+    return Pairs(found, alpha, order, lambda rows: test_intervals(rows, test, each, enough, seed, clusters))
+
+
+def _counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:
+    """Return the queries that count for any row, with their clusters."""
+    some = ~np.isnan(values).all(axis=0)
+    return values[:, some], None if clusters is None else clusters[some]
 
 
 def _comparison(
-    differences: Floats, intervals: Floats, uncorrected: Floats, corrected: Floats, alpha: float
+    differences: Floats,
+    intervals: Floats,
+    uncorrected: Floats,
+    corrected: Floats,
+    alpha: float,
+    clusters: Clusters | None,
 ) -> Comparison:
-    queries, means, deviations = moments(differences)
+    units, means, deviations = moments(differences, clusters)
     return Comparison(
-        queries=queries,
+        queries=np.count_nonzero(~np.isnan(differences), axis=1),
+        units=units,
         differences=means,
         intervals=intervals,
         deviations=deviations,
-        effects=hedges_g(differences),
+        effects=hedges_g(differences, clusters),
         uncorrected=uncorrected,
         p_values=corrected,
         significant=corrected < alpha,
@@ -166,6 +189,6 @@ def _comparison(
 
 
 def _enough(permutations: int, tests: int, alpha: float, correction: Correction) -> int:
-    """Return so many that the least p-value that there can be, times the number of tests, is below alpha."""
-    corrected = tests > 1 and correction in ("holm", "bh")
-    return max(permutations, math.ceil(2 * tests / alpha)) if corrected else permutations
+    """Return how many let the least p-value, times the number of tests, be below alpha, within reason."""
+    corrected = tests > 1 and correction in ("holm", "bh", "maxt")
+    return max(permutations, min(math.ceil(2 * tests / alpha), _MOST_PERMUTATIONS)) if corrected else permutations

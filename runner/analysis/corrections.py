@@ -5,10 +5,14 @@ Knows nothing of how a p-value was found, but for the randomised Tukey test, whi
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from runner.analysis.clusters import Clusters, by_cluster
 
 if TYPE_CHECKING:
     from runner.metrics.settings import Correction
@@ -16,13 +20,44 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Tukey:
+    """The p-values of all pairs of systems (m x m), and how far two means must be apart to differ at a level."""
+
+    p_values: Floats
+    least_difference: float
+
+    def intervals(self, differences: Floats) -> Floats:
+        """Return the intervals of mean differences (m x queries) that exclude 0 where the p-value is below the level.
+
+        They are simultaneous for all pairs (m x 2); NaN without a query.
+        """
+        means = by_cluster(differences, None).means
+        return np.stack([means - self.least_difference, means + self.least_difference], axis=1)
+
+
 def correct(p_values: Floats, correction: Correction) -> Floats:
-    """Return p-values of a family of tests by the correction of a name; `ValueError` for Tukey's, made of scores."""
+    """Return p-values of a family of tests by the correction of a name; `ValueError` for Tukey's, made of scores.
+
+    So is max-T, for which Holm's correction, which needs no more than p-values, stands in.
+    """
     if correction == "tukey":
         raise ValueError("correction=tukey is for all pairs of systems by one measure: take holm, bh or none instead")
     if correction == "none":
         return p_values.copy()
-    return holm(p_values) if correction == "holm" else benjamini_hochberg(p_values)
+    return benjamini_hochberg(p_values) if correction == "bh" else holm(p_values)
+
+
+def level_of_each(p_values: Floats, level: float, correction: Correction) -> float:
+    """Return the level that single p-values are below just when the corrected ones are below a level.
+
+    Of Holm's correction, this is the level of its last step; of Benjamini and Hochberg's, that of intervals with a
+    false coverage rate (Benjamini & Yekutieli 2005).
+    """
+    tests, significant = len(p_values), int(np.count_nonzero(correct(p_values, correction) < level))
+    if correction == "none" or not tests:
+        return level
+    return level * max(significant, 1) / tests if correction == "bh" else level / max(tests - significant, 1)
 
 
 def holm(p_values: Floats) -> Floats:
@@ -42,30 +77,34 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return corrected
 
 
-def randomised_tukey(scores: Floats, permutations: int = 10000, seed: int = 0) -> Floats:
-    """Return the p-values of all pairs of systems (m x queries), corrected for their number (m x m).
+def randomised_tukey(
+    scores: Floats, permutations: int = 10000, seed: int = 0, *, level: float = 0.05, clusters: Clusters | None = None
+) -> Tukey:
+    """Return the p-values of all pairs of systems (m x queries), corrected for their number.
 
-    Tukey's honestly significant difference by randomisation: each query's scores are dealt to the systems anew, and a
-    pair's difference is held against the largest that there is among all (Carterette 2012). The observed scores count
-    as one more permutation. Where a query does not count for a system, it has the mean of the others there; systems
-    that share no query have p = 1.
+    Tukey's honestly significant difference by randomisation: each query's scores (or each cluster's sums) are dealt to
+    the systems at random, and a pair's difference is compared with the largest among all (Carterette 2012). The
+    observed scores count as one more permutation. Where a query does not count for a system, it has the mean of the
+    others there; systems that share no query have p = 1.
     """
     counted = ~np.isnan(scores)
     known = counted.any(axis=1)
-    found = np.ones((len(scores), len(scores)))
+    p_values = np.ones((len(scores), len(scores)))
     if not known.any():
-        return found
-    some = scores[known][:, counted.any(axis=0)]
+        return Tukey(p_values, np.nan)
+    some, queries = scores[known][:, counted.any(axis=0)], None if clusters is None else clusters[counted.any(axis=0)]
     # Less each query's mean, which changes no difference; without what rounding leaves where there is none.
-    centred = np.round(np.nan_to_num(some - np.nanmean(some, axis=0)), 12)
+    centred = by_cluster(np.round(np.nan_to_num(some - np.nanmean(some, axis=0)), 12), queries).sums
     sums = centred.sum(axis=1)
     rng, dealt = np.random.default_rng(seed), centred.T.copy()
     ranges = np.empty(permutations)
     for i in range(permutations):
         rng.permuted(dealt, axis=1, out=dealt)
         ranges[i] = np.ptp(dealt.sum(axis=0))
-    least = np.abs(sums[:, None] - sums) - 1e-12 * np.abs(centred).sum()
-    smaller = np.searchsorted(np.sort(ranges), least)
-    found[np.ix_(known, known)] = (permutations - smaller + 1) / (permutations + 1)
-    found[counted.astype(np.float64) @ counted.T == 0] = 1
-    return found
+    ranges.sort()
+    slack = 1e-12 * np.abs(centred).sum()
+    least = np.abs(sums[:, None] - sums) - slack
+    p_values[np.ix_(known, known)] = (permutations - np.searchsorted(ranges, least) + 1) / (permutations + 1)
+    p_values[counted.astype(np.float64) @ counted.T == 0] = 1
+    most = math.ceil(level * (permutations + 1) - 1e-9) - 2
+    return Tukey(p_values, (ranges[-most - 1] + slack) / some.shape[1] if most >= 0 else np.nan)

@@ -1,6 +1,7 @@
 """How large a difference is, apart from how sure it is, and how many queries it takes to see one.
 
-Differences are paired (m x queries), and NaN is a query that does not count. Knows nothing of systems and measures.
+Differences are paired (m x queries), and NaN is a query that does not count. Where queries form
+clusters, clusters take the place of queries. Knows nothing of systems and measures.
 """
 
 from __future__ import annotations
@@ -8,28 +9,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.analysis.clusters import Clusters
 from runner.analysis.significance import moments
 
 Floats = NDArray[np.float64]
 
 
-def cohens_d(differences: Floats) -> Floats:
+def cohens_d(differences: Floats, clusters: Clusters | None = None) -> Floats:
     """Return Cohen's d_z (1988), the mean difference in its own standard deviations (m); NaN below two queries.
 
     It is 0 where nothing differs, and infinite where everything differs by the same.
     """
-    _, means, deviations = moments(differences)
+    _, means, deviations = moments(differences, clusters)
     with np.errstate(divide="ignore"):
         return np.divide(means, deviations, out=np.zeros_like(means), where=(means != 0) | (deviations != 0))
 
 
-def hedges_g(differences: Floats) -> Floats:
+def hedges_g(differences: Floats, clusters: Clusters | None = None) -> Floats:
     """Return Cohen's d_z without its bias in small samples (Hedges 1981, the exact factor) (m); NaN below three."""
     from scipy.special import gammaln
 
-    degrees = np.maximum(moments(differences)[0] - 1.0, 1)
+    degrees = np.maximum(moments(differences, clusters)[0] - 1.0, 1)
     factor = np.exp(gammaln(degrees / 2) - gammaln((degrees - 1) / 2)) * np.sqrt(2 / degrees)
-    return cohens_d(differences) * np.where(degrees > 1, factor, np.nan)
+    return cohens_d(differences, clusters) * np.where(degrees > 1, factor, np.nan)
 
 
 def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:

@@ -8,28 +8,22 @@ nothing differs, and where fewer than two queries count. Knows nothing of measur
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
+from runner.analysis.blas import single_threaded
+from runner.analysis.clusters import Clusters, Units, by_cluster
+from runner.analysis.signs import blocks, shares, sign_blocks
 from runner.analysis.wilcoxon import wilcoxon_test
 
 if TYPE_CHECKING:
     from runner.metrics.settings import Test
 
 Floats = NDArray[np.float64]
-
-EXACT_QUERIES = 12
-"""Up to so many queries every assignment of signs is tried (4,096), not a sample of them."""
-
-_BLOCK = 1 << 20
-"""How many numbers a block of resamples has at most. It must not depend on the systems: nor may a result."""
 
 
 def paired(scores: Floats, others: Floats) -> Floats:
@@ -40,41 +34,50 @@ def paired(scores: Floats, others: Floats) -> Floats:
     return np.round(scores - others, 12)
 
 
-def moments(values: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return how many queries count for each system (m x queries), their mean, and their standard deviation (m each).
+def moments(values: Floats, clusters: Clusters | None = None) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return how many units count for each system (m x queries), the means, and the deviations of units (m each).
 
-    The mean is NaN without a query, the deviation (that of a sample) below two.
+    A unit is a query, or a cluster of them; a deviation is the standard error times the root of their number. The mean,
+    which is over queries, is NaN without one, the deviation (that of a sample) below two units.
     """
-    counts = np.count_nonzero(~np.isnan(values), axis=1)
-    means, deviations = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    np.divide(np.nansum(values, axis=1), counts, out=means, where=counts > 0)
-    np.divide(np.nansum((values - means[:, None]) ** 2, axis=1), counts - 1, out=deviations, where=counts > 1)
-    deviations = np.sqrt(deviations)
-    return counts, means, np.where(deviations < 1e-12, 0, deviations)  # what rounding leaves of none
+    units = by_cluster(values, clusters)
+    counts = units.independent
+    deviations = units.errors * np.sqrt(counts)
+    return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # what rounding leaves of none
 
 
-def bootstrap_interval(values: Floats, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Floats:
+def bootstrap_interval(
+    values: Floats, confidence: float = 0.95, resamples: int = 2000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
     """Return the percentile interval of the mean over queries (Efron 1979).
 
     `values` are one system (queries) or several (m x queries); the result is (2) or (m x 2), NaN without a query.
     """
-    rows = np.atleast_2d(values)
-    means = np.empty((len(rows), resamples))
-    for start, block in _resampled_means(rows, resamples, seed):
-        means[:, start : start + block.shape[1]] = block
+    units = by_cluster(np.atleast_2d(values), clusters)
+    means = np.concatenate([block for _, block in resampled_means(units, resamples, seed)], axis=1)
     low = (1 - confidence) / 2
     intervals: Floats = np.quantile(means, [low, 1 - low], axis=1).T.reshape(*values.shape[:-1], 2)
     return intervals
 
 
-def p_values(differences: Floats, test: Test, permutations: int = 10000, seed: int = 0) -> Floats:
+def p_values(
+    differences: Floats, test: Test, permutations: int = 10000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
     """Return the two-sided p-values of paired differences (m x queries) by the test of a name (m)."""
     if test == "t":
-        return t_test(differences)
+        return t_test(differences, clusters)
     if test == "wilcoxon":
-        return wilcoxon_test(differences)
+        return wilcoxon_test(cluster_means(differences, clusters))
     resampling = permutation_test if test == "permutation" else bootstrap_test
-    return resampling(differences, permutations, seed)
+    return resampling(differences, permutations, seed, clusters)
+
+
+def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
+    """Return the mean of each cluster (m x clusters), NaN where none of its queries counts."""
+    if clusters is None:
+        return differences
+    units = by_cluster(differences, clusters)
+    return np.divide(units.sums, units.counts, out=np.full(units.sums.shape, np.nan), where=units.counts > 0)
 
 
 def fewest_queries(test: Test, alpha: float) -> int:
@@ -85,44 +88,49 @@ def fewest_queries(test: Test, alpha: float) -> int:
     return math.floor(1 - math.log2(alpha)) + 1 if test in ("permutation", "wilcoxon") else 2
 
 
-def permutation_test(differences: Floats, resamples: int = 10000, seed: int = 0) -> Floats:
+def permutation_test(
+    differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
     """Return the p-values of paired differences (m x queries) under random flips of their signs (m).
 
     Exact for few queries; else the p-value counts the observed signs as one more resample (Phipson & Smyth 2010), so
-    that it is never 0. The statistic is the mean; a query without a difference has no say.
+    that it is never 0. The statistic is the mean; a query without a difference has no say. The signs of a cluster's
+    queries are flipped together.
     """
-    filled = np.nan_to_num(differences)
-    n = filled.shape[1]
-    least = np.abs(filled.sum(axis=1)) - 1e-12 * np.abs(filled).sum(axis=1)
-    if n <= EXACT_QUERIES:
-        flips = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        return _extreme(flips, filled, least) / len(flips)
-    extreme = np.zeros(len(filled), dtype=np.int64)
-    rng = np.random.default_rng(seed)
-    for _, size in _blocks(resamples, n):
-        extreme += _extreme(rng.integers(0, 2, size=(size, n), dtype=np.int8), filled, least)
-    return (extreme + 1) / (resamples + 1)
+    sums = by_cluster(differences, clusters).sums
+    least = np.abs(sums.sum(axis=1)) - 1e-12 * np.abs(sums).sum(axis=1)
+    extreme = np.zeros(len(sums), dtype=np.int64)
+    for signs in sign_blocks(sums.shape[1], resamples, seed):
+        extreme += np.count_nonzero(np.abs(signs @ sums.T) >= least, axis=0)
+    return shares(extreme, sums.shape[1], resamples)
 
 
-def bootstrap_test(differences: Floats, resamples: int = 10000, seed: int = 0) -> Floats:
+def bootstrap_test(
+    differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
     """Return the p-values of paired differences (m x queries) by the bootstrap with a shift (m).
 
     How often a resample's mean is as far from the observed mean as that is from 0 (Noreen 1989; Smucker, Allan &
     Carterette 2007), counting the observed one as one more resample.
     """
-    n, means, _ = moments(differences)
+    means = by_cluster(differences, clusters).means
+    centred = differences - means[:, None]
     least = np.abs(means) - 1e-12 * np.nansum(np.abs(differences), axis=1)
     extreme = np.zeros(len(differences), dtype=np.int64)
-    for _, block in _resampled_means(differences - means[:, None], resamples, seed):
+    units = by_cluster(centred, clusters)
+    for _, block in resampled_means(units, resamples, seed):
         extreme += np.count_nonzero(np.abs(block) >= least[:, None], axis=1)
-    return np.where(n > 1, (extreme + 1) / (resamples + 1), 1.0)
+    return np.where(units.independent > 1, (extreme + 1) / (resamples + 1), 1.0)
 
 
-def t_test(differences: Floats) -> Floats:
-    """Return the p-values of paired differences (m x queries) by Student's t (1908) (m)."""
+def t_test(differences: Floats, clusters: Clusters | None = None) -> Floats:
+    """Return the p-values of paired differences (m x queries) by Student's t (1908) (m).
+
+    With clusters, the standard error is that of clusters, and so are the degrees of freedom.
+    """
     from scipy.special import stdtr
 
-    n, means, deviations = moments(differences)
+    n, means, deviations = moments(differences, clusters)
     differing = (n > 1) & ((means != 0) | (deviations != 0))
     found = np.ones(len(differences))
     with np.errstate(divide="ignore"):  # the same difference for every query: t is infinite, and p is 0
@@ -131,41 +139,24 @@ def t_test(differences: Floats) -> Floats:
     return found
 
 
-def _resampled_means(rows: Floats, resamples: int, seed: int) -> Iterator[tuple[int, Floats]]:
-    """Yield the means (m x block) of resamples of the queries, block by block, and where each block starts.
+def resampled_means(units: Units, resamples: int, seed: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the means (m x block) of resamples of queries or clusters, block by block, and where each block starts.
 
     A resample in which no query counts for a system has the mean of all.
     """
-    n = rows.shape[1]
-    present = (~np.isnan(rows)).astype(np.float64)
-    filled, means = np.nan_to_num(rows), moments(rows)[1]
-    for start, size in _blocks(resamples, n):
-        times = _times_drawn(n, size, seed, start).astype(np.float64)
-        with _single_threaded():
-            sums, counts = filled @ times, np.float64(n) if present.all() else present @ times
+    n, means = units.sums.shape[1], units.means
+    same = bool((units.counts == 1).all())
+    for start, size in blocks(resamples, n):
+        times = times_drawn(n, size, seed, start).astype(np.float64)
+        with single_threaded():
+            sums, counts = units.sums @ times, np.float64(n) if same else units.counts @ times
         block = np.repeat(means[:, None], size, axis=1)
         np.divide(sums, counts, out=block, where=counts > 0)
         yield start, block
 
 
-_LIMITING = threading.Lock()
-"""Whoever limits BLAS puts back the limit that was found: of two at once, the later would put back the other's."""
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Let BLAS use one thread: so small a product gains little by more, and on a busy machine waits long for them."""
-    with _LIMITING, _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 @lru_cache(maxsize=16)  # of a megabyte at most; a sweep asks for the same ones again and again
-def _times_drawn(n: int, resamples: int, seed: int, start: int) -> NDArray[np.uint8]:
+def times_drawn(n: int, resamples: int, seed: int, start: int) -> NDArray[np.uint8]:
     """Return how often each of n queries is in each of a block of resamples (n x resamples).
 
     A count beyond 255 takes that many draws of one query among more than 255, which has a chance of 1 in 256!.
@@ -173,15 +164,3 @@ def _times_drawn(n: int, resamples: int, seed: int, start: int) -> NDArray[np.ui
     drawn = np.random.default_rng([seed, start]).integers(0, max(n, 1), size=(n, resamples))
     cells = (drawn * resamples + np.arange(resamples)).ravel()
     return np.bincount(cells, minlength=n * resamples).reshape(n, resamples).astype(np.uint8)
-
-
-def _extreme(flips: NDArray[np.integer], differences: Floats, least: Floats) -> NDArray[np.int64]:
-    sums = (1.0 - 2.0 * flips) @ differences.T
-    counts: NDArray[np.int64] = np.count_nonzero(np.abs(sums) >= least, axis=0)
-    return counts
-
-
-def _blocks(resamples: int, n: int) -> list[tuple[int, int]]:
-    """Return where each block of resamples starts and how many it has."""
-    size = min(max(_BLOCK // max(n, 1), 1), 1000)
-    return [(start, min(size, resamples - start)) for start in range(0, resamples, size)]

@@ -16,8 +16,9 @@ from runner.metrics.measures import Measure, expand, labelled, parse
 Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
 """A paired test of the differences between two systems, query by query."""
 
-Correction = Literal["holm", "bh", "tukey", "none"]
-"""What p-values are corrected by for their number: Holm, Benjamini and Hochberg, randomised Tukey HSD, or nothing."""
+Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
+"""How p-values are corrected for their number: step-down max-T, Holm, Benjamini and Hochberg, randomised Tukey HSD, or
+not at all."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -37,7 +38,7 @@ class MetricSettings:
     confidence: float = Field(default=0.95, gt=0, lt=1)
     alpha: float = Field(default=0.05, gt=0, lt=1)
     test: Test = Field(default="permutation", repr=False)
-    correction: Correction = Field(default="holm", repr=False)
+    correction: Correction = Field(default="maxt", repr=False)
     resamples: int = Field(default=2000, ge=1)
     permutations: int = Field(default=10000, ge=1)
     seed: int = Field(default=0, ge=0)

@@ -67,7 +67,7 @@ def test_how_results_are_compared_is_no_part_of_what_was_measured() -> None:
         ({"thresholds": [1e39]}, "less than or equal to"),
         ({"confidence": 95}, "less than 1"),
         ({"test": "u"}, "Input should be 'permutation', 't', 'wilcoxon' or 'bootstrap'"),
-        ({"correction": "bonferroni"}, "Input should be 'holm', 'bh', 'tukey' or 'none'"),
+        ({"correction": "bonferroni"}, "Input should be 'maxt', 'holm', 'bh', 'tukey' or 'none'"),
         ({"k_value": [1]}, "[Uu]nexpected keyword argument"),
     ],
 )

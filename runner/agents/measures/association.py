@@ -30,6 +30,7 @@ def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dic
     `spearman_p` is of one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
     tasks, or with a figure that does not vary, is not computable. Raises `ValueError` for Tukey's correction.
     """
+    correction = "holm" if settings.correction == "maxt" else settings.correction
     names = FigureNames(settings.k_values)
     measures = (*MEASURES, *names.headline)
     table = columns((row(each, names) for each in artifacts), names)
@@ -39,14 +40,14 @@ def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dic
     pairs = list(product(measures, OUTCOMES))
     found = [spearman(ordered[measure], ordered[outcome], settings.confidence) for measure, outcome in pairs]
     known = {place: each.p_value for place, each in enumerate(found) if isinstance(each, Correlation)}
-    corrected = correct(np.array([*known.values()]), settings.correction).tolist()
+    corrected = correct(np.array([*known.values()]), correction).tolist()
     by_place = dict(zip(known, corrected, strict=True))
     return {
         "computable": bool(known),
         "reason": None if known else f"no measure and outcome that both vary over at least {FEWEST} tasks",
         "n_joined": int(np.count_nonzero(np.isfinite(values[MEASURES[0]]) & np.isfinite(values["reward"]))),
         "confidence": settings.confidence,
-        "correction": settings.correction,
+        "correction": correction,
         "interpretation": CAVEAT,
         "correlations": [
             {"retrieval_metric": measure, "outcome_metric": outcome, **_row(each, by_place.get(place))}

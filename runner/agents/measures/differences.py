@@ -52,12 +52,14 @@ def comparisons(
 ) -> list[dict[str, Any]]:
     """Compare each of other configurations with a baseline on their matched tasks; see `stages.rounded`.
 
-    Each figure has the mean difference (other less baseline) with its bootstrap interval, its spread, the p-value of a
+    Each figure has the mean difference (other less baseline) with its interval, its spread, the p-value of a
     paired test, and how many pairs it takes to see such a difference four times out of five. `PRIMARY` is one question
     that is asked of each configuration: its p-value is corrected for their number, and for one alone it is that of the
     test. Those of a comparison's secondary figures are corrected for one another. Below three pairs nothing is
     computable. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure.
     """
+    if settings.correction == "maxt":  # which is for systems on the same queries
+        settings = replace(settings, correction="holm")
     enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # even if corrected for all others
     settings = replace(settings, permutations=enough)
     names = FigureNames(settings.k_values)
@@ -130,7 +132,6 @@ def _deltas(
         test=settings.test,
         correction=settings.correction,
         confidence=settings.confidence,
-        resamples=settings.resamples,
     )
     needed = queries_needed(found.differences, found.deviations, settings.alpha)
     needed = np.maximum(needed, fewest_queries(settings.test, settings.alpha))
@@ -149,7 +150,7 @@ def _deltas(
             "median_delta": middle,
             "std_delta": float(found.deviations[place]),
             "iqr": high - low,
-            "interval": found.intervals[place].tolist(),
+            "interval": None if np.isnan(found.intervals[place]).any() else found.intervals[place].tolist(),
             "higher": int(found.wins[place]),
             "same": int(found.ties[place]),
             "lower": int(found.losses[place]),

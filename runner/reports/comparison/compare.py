@@ -48,7 +48,8 @@ NO_DIFFERENCE = 1e-12
 class Statistics:
     """How sure a difference is said to be: the confidence of intervals, the test and its correction.
 
-    A difference whose corrected p is below `alpha` counts as significant. Tukey's correction, which is for all pairs of
+    A difference whose corrected p is below `alpha` counts as significant. An interval is that of one test alone: it
+    excludes 0 where the uncorrected p is below 1 - `confidence`. Tukey's correction, which is for all pairs of
     systems by one measure, is not one of a table's.
     """
 
@@ -56,7 +57,6 @@ class Statistics:
     correction: Literal["holm", "bh", "none"] = "holm"
     confidence: float = Field(default=0.95, gt=0, lt=1)
     alpha: float = Field(default=0.05, gt=0, lt=1)
-    resamples: int = Field(default=2000, ge=1)
     permutations: int = Field(default=10000, ge=1)
     seed: int = Field(default=0, ge=0)
 
@@ -238,7 +238,6 @@ def tested(differences: Floats, statistics: Statistics) -> Rows:
         test=statistics.test,
         correction=statistics.correction,
         confidence=statistics.confidence,
-        resamples=statistics.resamples,
     )
 
 

@@ -14,6 +14,7 @@ TESTS = {
     "bootstrap": ("paired bootstrap", "the bootstrap"),
 }
 CORRECTIONS = {
+    "maxt": ("max-T over all pairs", "the step-down max-T correction"),
     "holm": ("Holm", "Holm's correction"),
     "bh": ("Benjamini-Hochberg", "Benjamini and Hochberg's correction"),
     "tukey": ("randomised Tukey HSD", "randomised Tukey HSD"),
@@ -23,8 +24,11 @@ CORRECTIONS = {
 
 
 def in_brief(test: Test, correction: Correction) -> str:
-    """Name the correction behind a p-value, and the test unless it is that by permutation; Tukey's is both."""
-    other = correction != "tukey" and test != "permutation"
+    """Name the correction behind a p-value, and the test unless it is that by permutation.
+
+    Tukey's and max-T are both.
+    """
+    other = correction not in ("tukey", "maxt") and test != "permutation"
     return f"{TESTS[test][0]}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
 
 

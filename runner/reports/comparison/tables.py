@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from runner.reports.comparison.comparability import OTHERS
-from runner.reports.comparison.compare import NO_DIFFERENCE, Change, Comparison, Times, Versus, mean, times
+from runner.reports.comparison.compare import (
+    NO_DIFFERENCE,
+    Change,
+    Comparison,
+    Statistics,
+    Times,
+    Versus,
+    mean,
+    times,
+)
 from runner.reports.comparison.gate import Check
 from runner.reports.comparison.significance import in_words
 from runner.reports.evaluation.tables import recall_at_most
@@ -255,8 +264,19 @@ def statistics_told(comparison: Comparison) -> str:
     s = comparison.statistics
     return (
         f"Differences are paired, query by query; {in_words(s.test, s.correction)} for the "
-        f"{_tests(comparison)} of the table; intervals from {s.resamples:,} resamples; seed {s.seed}."
+        f"{_tests(comparison)} of the table; seed {s.seed}. {_agreement(s)}"
     )
+
+
+def _agreement(statistics: Statistics) -> str:
+    """Return how intervals and p-values are related."""
+    if statistics.test == "wilcoxon":
+        return (
+            "Intervals are of the mean difference, by random flips of signs; Wilcoxon's p-values are not about the "
+            "mean, so the two may disagree."
+        )
+    told = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
+    return f"{told}; the corrected p may still be larger." if statistics.correction != "none" else f"{told}."
 
 
 def _tests(comparison: Comparison) -> str:

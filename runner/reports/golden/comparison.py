@@ -180,6 +180,6 @@ def _percent(versus: Versus) -> float | None:
 def _statistics(result: Result) -> Statistics:
     """Return the statistics that a result is configured with; Tukey's correction is for no table of many measures."""
     said = {**(result.config.get("metrics") or {})}
-    if said.get("correction") == "tukey":
+    if said.get("correction") in ("tukey", "maxt"):
         del said["correction"]
     return Statistics(**{field.name: said[field.name] for field in fields(Statistics) if field.name in said})

@@ -48,9 +48,10 @@ class Row:
     """One combination. `position` is its result's place among those that the leaderboard was made from.
 
     `label` tells it from the others and leaves out what all share. `low` and `high` are the interval of the mean.
-    `difference` (with its own interval, `difference_low` and `difference_high`), `effect` (the difference in its own
-    standard deviations, Hedges' g), `p` (corrected), `differs` (significantly), `needed` (how many queries it takes to
-    see such a difference in 4 of 5 tries), `wins`, `ties` and `losses` (queries) are all against the best, whose own
+    `difference` (with its own interval, `difference_low` and `difference_high`, corrected as `p` is), `effect`
+    (the difference in its own standard deviations, Hedges' g), `p` (corrected), `differs` (significantly), `needed`
+    (how many queries it takes to see such a difference in 4 of 5 tries), `wins`, `ties` and `losses` (queries) are all
+    against the best, whose own
     figures are NaN. `means` are other figures, by the name of their column. `run` is the id of its run, "" for none.
     `search_type` is what is asked of an API that has several.
     """
@@ -84,11 +85,12 @@ class Leaderboard:
     """Combinations, best first (ties by name), and those that failed.
 
     `queries` is how many enter the mean of the primary measure, `confidence` that of the intervals, `test` and
-    `correction` how the others are tested against the best. `detectable` is the difference to the best that one test
-    with these queries sees in 4 of 5 tries, for the median of the others. `shared` is what of the swept settings is the
+    `correction` how all pairs are tested as one family, so that a row may be compared to the best by the same scores.
+    `detectable` is the difference to the best that one test with these queries sees in 4 of 5 tries, for the median of
+    the others. `shared` is what of the swept settings is the
     same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything failed. `selection` is the
     choice that was made among them, `search` how they were found, if either was. `letters` are those of the finalists,
-    by rank: two that differ significantly, all pairs tested as one family, have none in common; empty where there is
+    by rank: two that differ significantly have none in common; empty where there is
     nothing to tell apart. `notes` are what a reader should know besides. `systems` are those of a sweep on several
     datasets, with their score on each.
     """
@@ -159,7 +161,7 @@ def leaderboard(
     confidence: float = 0.95,
     alpha: float = 0.05,
     test: Test = "permutation",
-    correction: Correction = "holm",
+    correction: Correction = "maxt",
     resamples: int = 2000,
     permutations: int = 10000,
     seed: int = 0,
@@ -175,6 +177,7 @@ def leaderboard(
                 f"{results[0].name} was measured on {_dataset(results[0])}, {result.name} on {_dataset(result)}: "
                 "only results on the same dataset can be ranked together"
             )
+    correction = effective(test, correction)
     order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
     ranked = [results[i] for i in order]
     others = _others(ranked, primary)
@@ -185,12 +188,16 @@ def leaderboard(
         queries = int(np.count_nonzero(~np.isnan(scores[0])))
         counted = scores[:, ~np.isnan(scores).all(axis=0)]
         intervals = bootstrap_interval(counted, confidence, resamples, seed).tolist()
-        how: dict[str, Any] = {"test": test, "correction": correction, "confidence": confidence, "resamples": resamples}
-        found = compare_to(0, scores, alpha, permutations, seed, **how)
         few = finalists([(result.retriever, result.search_type) for result in ranked])
+        wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
+        wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
+        pairs = compare_pairs(
+            *(scores, alpha, permutations, seed),
+            **{"test": test, "correction": correction, "confidence": confidence, "wanted": wanted},
+        )
+        found = compare_to(0, scores, pairs)
         if queries and len(few) > 1:
-            pairs = compare_pairs(scores[few], alpha, permutations, seed, test=test, correction=correction)
-            letters = {i + 1: told for i, told in zip(few, pairs.letters, strict=True)}
+            letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
         needed = queries_needed(found.differences, found.deviations, alpha)
         detectable = _median(detectable_difference(found.queries, found.deviations, alpha)[1:])
         for i, label in enumerate(labels(ranked)):
@@ -276,6 +283,11 @@ def _warnings(ranked: Sequence[Result]) -> list[str]:
         f"Warning: hits of {len(some_unknown):,} of {len(ranked):,} combinations are missing from the dataset. "
         f"{worst.name}: {unknown_warning(worst)}.",
     ]
+
+
+def effective(test: Test, correction: Correction) -> Correction:
+    """Return the correction for a test: max-T is a permutation test of its own, and other tests have Holm's instead."""
+    return "holm" if correction == "maxt" and test != "permutation" else correction
 
 
 def finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:

@@ -206,7 +206,7 @@ def letters_note(board: Leaderboard) -> str:
     """Return how the letters of the finalists are to be read."""
     return (
         f"{FEW[0].upper()}{FEW[1:]}, each tested against each: those that have a letter in common "
-        f"can't be told apart (p < {board.alpha:g}, {in_brief(board.test, board.correction)}, over all these pairs)."
+        f"can't be told apart (p < {board.alpha:g}, {in_brief(board.test, board.correction)})."
     )
 
 

@@ -73,7 +73,7 @@ def test_differences_are_other_less_baseline_with_their_spread_and_an_exact_test
     assert (delta["mean_baseline"], delta["mean_other"]) == pytest.approx((0.35, 0.65))
     assert delta["std_delta"] == pytest.approx(described.variance**0.5)
     assert delta["iqr"] == pytest.approx(stats.iqr(differences))
-    assert delta["interval"][0] < delta["mean_delta"] < delta["interval"][1]
+    assert delta["interval"] is None  # five tasks bound no difference with 95 % confidence
     assert delta["p_value"] == pytest.approx(exact(differences))
     assert (delta["higher"], delta["same"], delta["lower"]) == (3, 1, 1)
     assert found["deltas"]["file_recall"]["mean_delta"] == 0.5

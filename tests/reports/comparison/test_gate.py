@@ -17,7 +17,7 @@ from runner.reports.comparison.gate import Check, Gate, checked
 from runner.result import Result
 from tests.reports.factory import MEASURES, result
 
-QUICK = Statistics(resamples=20, permutations=500)
+QUICK = Statistics(permutations=500)
 DEFAULT = Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.05}}, max_errors=0)
 
 
@@ -119,7 +119,7 @@ def test_a_gain_is_no_drop() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality: float) -> None:
-    comparison = against(result("b", quality=quality), statistics=Statistics(resamples=1, permutations=1))
+    comparison = against(result("b", quality=quality), statistics=Statistics(permutations=1))
     (check,) = checked(Gate(floors={"mrr": floor}), comparison)
     assert check.violated == (comparison.results[1].means["RR"] < floor)
     assert check.measure == "RR"

@@ -21,7 +21,7 @@ from runner.result import Result
 from tests.reports.factory import result
 from tests.reports.reading import EVIL, Page
 
-QUICK = Statistics(resamples=50, permutations=200)
+QUICK = Statistics(permutations=200)
 GATE = Gate(floors={"mrr": 0.2, "tn_rate": 0.9}, drops={"primary": 0.01}, max_errors=0)
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.comparison import compare_to
+from runner.analysis.comparison import Comparison, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import bootstrap_interval
 from runner.metrics.settings import Correction, Test
@@ -52,10 +52,16 @@ def test_equal_means_are_ordered_by_name() -> None:
     assert not any(row.differs for row in board.rows)
 
 
+def to_best(results: list[Result], order: list[int], **options: Any) -> Comparison:
+    """Return the comparison of results, in some order, to the first."""
+    scores = np.stack([results[position].of(PRIMARY) for position in order])
+    return compare_to(0, scores, compare_pairs(scores, **options))
+
+
 def test_significance_is_that_of_the_comparison_to_the_best() -> None:
     board = leaderboard(sweep(8), PRIMARY)
     results = sweep(8)
-    found = compare_to(0, np.stack([results[row.position].of(PRIMARY) for row in board.rows]))
+    found = to_best(results, [row.position for row in board.rows])
     for i, row in enumerate(board.rows[1:], start=1):
         assert (row.difference, row.p) == (found.differences[i], found.p_values[i])
         assert row.differs == (row.p < 0.05)
@@ -68,16 +74,15 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
     results = sweep(6)
     board = leaderboard(results, PRIMARY, test=test, correction=correction, permutations=500)
     assert (board.test, board.correction) == (test, correction)
-    scores = np.stack([results[row.position].of(PRIMARY) for row in board.rows])
-    expected = compare_to(0, scores, 0.05, 500, test=test, correction=correction).p_values
+    order = [row.position for row in board.rows]
+    expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
     assert [row.p for row in board.rows[1:]] == expected[1:].tolist()
 
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:
     results = sweep(8)
     board = leaderboard(results, PRIMARY, confidence=0.8, resamples=300, seed=2)
-    scores = np.stack([results[row.position].of(PRIMARY) for row in board.rows])
-    found = compare_to(0, scores, confidence=0.8, resamples=300, seed=2)
+    found = to_best(results, [row.position for row in board.rows], confidence=0.8, seed=2)
     needed = queries_needed(found.differences, found.deviations)
     for i, row in enumerate(board.rows[1:], start=1):
         assert (row.difference_low, row.difference_high) == tuple(found.intervals[i])

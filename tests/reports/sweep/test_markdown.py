@@ -23,7 +23,7 @@ def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:
     text = sweep_markdown(board, results)
     shown = rows(text, "Leaderboard")
     assert [row[1:3] for row in shown] == [[row.label, f"{row.mean:.4f}"] for row in board.rows]
-    assert "differ from the best (p < 0.05, Holm)" in text
+    assert "differ from the best (p < 0.05, max-T over all pairs)" in text
     letters = {row[0]: row[3] for row in rows(text, "Which can be told apart")}
     assert letters == {str(rank): told for rank, told in board.letters.items()}
     assert len(set(letters.values())) > 1

@@ -1,0 +1,81 @@
+"""How often a sweep of equal systems reports a difference to its best, and how many true differences it finds.
+
+Systems are made equal in two ways: each query's scores are dealt to the systems at random ("dealt"), or each system's
+scores are shifted to the same mean ("shifted"), which keeps how systems differ in spread and correlation. Queries are
+then drawn with replacement. Power is measured on the scores as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulations.scores import populations
+from runner.analysis.corrections import holm
+from runner.analysis.maxt import all_pairs
+from runner.analysis.significance import paired, t_test
+
+Floats = NDArray[np.float64]
+
+ALPHA, PERMUTATIONS = 0.05, 999
+SYSTEMS, QUERIES = (2, 10, 30, 100), (50, 300)
+
+
+def against_the_best(scores: Floats, best: int) -> Floats:
+    """Return p-values by t-tests against the best, corrected by Holm for these alone, as if it was named before."""
+    others = np.arange(len(scores)) != best
+    found = np.ones(len(scores))
+    found[others] = holm(t_test(paired(scores[others], scores[best])))
+    return found
+
+
+def holm_of_pairs(scores: Floats, best: int) -> Floats:
+    """Return p-values by t-tests against the best, corrected by Holm for all pairs."""
+    first, second = np.triu_indices(len(scores), 1)
+    corrected = holm(t_test(paired(scores[first], scores[second])))
+    found = np.ones((len(scores), len(scores)))
+    found[first, second] = found[second, first] = corrected
+    return found[best]
+
+
+def max_t(scores: Floats, best: int) -> Floats:
+    """Return the p-values of the step-down max-T test of all pairs."""
+    return all_pairs(scores, PERMUTATIONS).p_values[best]
+
+
+PROCEDURES = {"Holm, the best alone": against_the_best, "Holm, all pairs": holm_of_pairs, "max-T": max_t}
+
+
+def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generator) -> Floats:
+    """Return scores of some systems on some queries, equal unless the kind is "as they are"."""
+    scores = population[rng.permutation(len(population))[:m]]
+    if kind == "shifted":
+        scores = scores - scores.mean(axis=1, keepdims=True)
+    scores = scores[:, rng.integers(0, scores.shape[1], n)]
+    return rng.permuted(scores, axis=0) if kind == "dealt" else scores
+
+
+def main(trials: int = 1000) -> None:
+    """Print a row for each population, kind, number of systems and of queries."""
+    print("| scores | systems are | systems | queries | " + " | ".join(PROCEDURES) + " |")
+    print("|---|---|" + "--:|" * (2 + len(PROCEDURES)))
+    for name, population in populations().items():
+        for kind in ("dealt", "shifted", "as they are"):
+            for m in SYSTEMS:
+                for n in QUERIES:
+                    rng = np.random.default_rng([m, n])
+                    sums = np.zeros(len(PROCEDURES))
+                    for _ in range(trials if kind != "as they are" else trials // 10):
+                        scores = sample(population, m, n, kind, rng)
+                        best = int(np.argmax(scores.mean(axis=1)))
+                        different = [(test(scores, best) < ALPHA).sum() for test in PROCEDURES.values()]
+                        sums += np.array(different) if kind == "as they are" else np.array(different) > 0
+                    shares = sums / (trials // 10 * (m - 1) if kind == "as they are" else trials)
+                    cells = " | ".join(f"{share:.3f}" for share in shares)
+                    print(f"| {name} | {kind} | {m} | {n} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

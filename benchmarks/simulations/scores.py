@@ -1,0 +1,56 @@
+"""Per-query scores that simulations draw from: of real systems on a collection, or synthetic where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cases import DATA
+from retrievers.analyzer import Analyzer
+from retrievers.base import NoStore
+from retrievers.bm25 import BM25
+from runner.datasets.beir import Beir
+from runner.metrics.measures import parse
+from runner.metrics.scores import score
+
+Floats = NDArray[np.float64]
+
+COLLECTIONS = ("cranfield", "scifact")
+"""Collections whose scores are used, each a folder in BEIR's layout."""
+
+DEPTH = 10
+
+
+def populations(measure: str = "nDCG@10") -> dict[str, Floats]:
+    """Return the scores of 100 systems for each query of each collection that is there, and synthetic ones."""
+    found = {name: real(name, measure) for name in COLLECTIONS if (DATA / name).is_dir()}
+    return {**found, "synthetic": synthetic()}
+
+
+def real(collection: str, measure: str) -> Floats:
+    """Return a measure of 100 BM25 settings (100 x queries): ten of k1, five of b, with and without stemming."""
+    dataset = Beir(path=str(DATA / collection)).load()
+    rows = []
+    plain = Analyzer()
+    for analyzer in (plain, replace(plain, stemmer="english", stopwords="english")):
+        searcher = BM25(analyzer=analyzer).index(dataset.corpus, NoStore())
+        for k1, b in product(np.linspace(0.3, 3, 10).tolist(), (0.0, 0.25, 0.5, 0.75, 1.0)):
+            rankings = replace(searcher, settings=BM25(analyzer=analyzer, k1=k1, b=b)).search(
+                dataset.queries.texts, DEPTH
+            )
+            values = score(rankings, dataset.judgments, len(dataset.queries), len(dataset.corpus), [parse(measure)])
+            rows.append(values.values[0])
+    scores = np.stack(rows)
+    return scores[:, ~np.isnan(scores[0])]
+
+
+def synthetic(systems: int = 100, queries: int = 300, seed: int = 0) -> Floats:
+    """Return skewed scores from 0 to 1, many of them 0, of systems in four families that resemble each other."""
+    rng = np.random.default_rng(seed)
+    easy = rng.normal(-0.3, 1, queries)
+    family = rng.normal(0, 0.5, (4, queries))[np.arange(systems) % 4]
+    own = rng.normal(0, 0.3, (systems, queries)) + rng.normal(0, 0.05, (systems, 1))
+    return np.round(np.clip(0.4 * (easy + family + own) + 0.3, 0, 1), 3)

@@ -1,0 +1,76 @@
+"""Per-query values summed by cluster, the unit that statistics resample.
+
+Queries that are variants of each other form a cluster; without clusters, each query is its own. Knows nothing of tests
+and intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Clusters = NDArray[np.int64]
+"""The cluster of each query, as numbers from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What the queries of each cluster sum to (m x clusters), and how many of them count for each system."""
+
+    sums: Floats
+    counts: Floats
+
+    @property
+    def independent(self) -> NDArray[np.int64]:
+        """Return how many clusters have a query that counts (m)."""
+        return np.count_nonzero(self.counts, axis=1)
+
+    @property
+    def means(self) -> Floats:
+        """Return the mean over queries (m); NaN without a query."""
+        n = self.counts.sum(axis=1)
+        return np.divide(self.sums.sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
+
+    @property
+    def residuals(self) -> Floats:
+        """Return what each cluster adds to the mean's error (m x clusters): its sum less the sum expected of it.
+
+        The mean is a ratio of sums where clusters differ in size; these are its linear terms (Cochran 1977, 6.3).
+        """
+        return np.nan_to_num(self.sums - self.means[:, None] * self.counts)
+
+    @property
+    def errors(self) -> Floats:
+        """Return the standard error of each mean (m); NaN below two clusters."""
+        clusters, queries = self.independent, self.counts.sum(axis=1)
+        squares = (self.residuals**2).sum(axis=1) * clusters
+        variances = np.full(len(clusters), np.nan)
+        np.divide(squares, (clusters - 1) * queries**2, out=variances, where=clusters > 1)
+        return np.sqrt(variances)
+
+
+def by_cluster(values: Floats, clusters: Clusters | None) -> Units:
+    """Sum values (m x queries, NaN where a query does not count) by cluster."""
+    present = (~np.isnan(values)).astype(np.float64)
+    filled = np.nan_to_num(values)
+    if clusters is None:
+        return Units(filled, present)
+    _, codes = np.unique(clusters, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    if not len(starts):
+        return Units(filled, present)
+    return Units(*(np.add.reduceat(part[:, order], starts, axis=1) for part in (filled, present)))
+
+
+def numbered(labels: Sequence[str]) -> Clusters | None:
+    """Return the clusters of queries by their labels; a query without one ("") is its own, and without any all are."""
+    if not any(labels):
+        return None
+    numbers: dict[str, int] = {}
+    keys = [f"label {label}" if label else f"query {position}" for position, label in enumerate(labels)]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -1,0 +1,91 @@
+"""Intervals of mean differences that agree with the tests: they hold each shift that a test does not reject.
+
+Differences are paired (m x queries), and NaN is a query that does not count. Knows nothing of systems and measures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runner.analysis.clusters import Clusters, Units, by_cluster
+from runner.analysis.significance import Floats, resampled_means
+from runner.analysis.signs import most_extreme, sign_blocks
+
+if TYPE_CHECKING:
+    from runner.metrics.settings import Test
+
+_ROWS = 64
+"""How many rows are inverted at a time: there is a number for each of them and each permutation."""
+
+
+def test_intervals(
+    differences: Floats,
+    test: Test,
+    level: float,
+    permutations: int = 10000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+) -> Floats:
+    """Return the intervals of mean differences that exclude 0 where the p-value of a test is below a level (m x 2).
+
+    NaN where nothing bounds them, as with too few queries. Wilcoxon's test, which is not about the mean, has the
+    intervals of the permutation test.
+    """
+    units = by_cluster(differences, clusters)
+    if test == "t":
+        return _by_t(units, level)
+    if test == "bootstrap":
+        return _by_bootstrap(
+            by_cluster(differences - units.means[:, None], clusters), units.means, level, permutations, seed
+        )
+    parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
+    found = [_by_signs(Units(units.sums[some], units.counts[some]), level, permutations, seed) for some in parts]
+    return np.concatenate([np.empty((0, 2)), *found])
+
+
+def _by_t(units: Units, level: float) -> Floats:
+    from scipy.special import stdtrit
+
+    half = stdtrit(np.maximum(units.independent - 1, 1), 1 - level / 2) * units.errors
+    return np.stack([units.means - half, units.means + half], axis=1)
+
+
+def _by_bootstrap(centred: Units, means: Floats, level: float, resamples: int, seed: int) -> Floats:
+    """Return each mean, less and plus the distance that resamples seldom have from it (the basic bootstrap)."""
+    most = int(np.ceil(level * (resamples + 1) - 1e-9)) - 2
+    if most < 0:
+        return np.full((len(means), 2), np.nan)
+    distances = np.abs(np.concatenate([block for _, block in resampled_means(centred, resamples, seed)], axis=1))
+    half = np.partition(distances, -most - 1, axis=1)[:, -most - 1]
+    half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # what the test takes for a tie
+    half = np.where(centred.independent > 1, half, np.nan)
+    return np.stack([means - half, means + half], axis=1)
+
+
+def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Floats:
+    """Return the intervals that sign flips do not reject.
+
+    A flip is as extreme as no flip, for differences less a shift below their mean, where the mean of those that it
+    flips, or of those that it leaves, is at most the shift. The bounds are therefore order statistics of the means of
+    subsets (Hartigan 1969, "Using subsample values as typical values").
+    """
+    n = units.sums.shape[1]
+    most = most_extreme(level, n, permutations)
+    if most < 0 or not n:
+        return np.full((len(units.sums), 2), np.nan)
+    totals, queries = units.sums.sum(axis=1)[:, None], units.counts.sum(axis=1)[:, None]
+    means = []
+    for signs in sign_blocks(n, permutations, seed):
+        flipped = (1 - signs.T) / 2
+        sums, counts = units.sums @ flipped, units.counts @ flipped
+        for part, size in ((sums, counts), (totals - sums, queries - counts)):
+            means.append(np.divide(part, size, out=np.full(part.shape, np.nan), where=size > 0.5))
+    pooled = np.concatenate(means, axis=1)
+    empty = np.isnan(pooled)  # as extreme whatever the shift is
+    low = np.partition(np.where(empty, -np.inf, pooled), most, axis=1)[:, most]
+    high = -np.partition(np.where(empty, -np.inf, -pooled), most, axis=1)[:, most]
+    slack = 1e-12 * np.abs(units.sums).sum(axis=1)  # what the test takes for a tie
+    bounds = np.stack([low - slack, high + slack], axis=1)
+    return np.where(np.isfinite(bounds).all(axis=1, keepdims=True), bounds, np.nan)

@@ -1,0 +1,52 @@
+"""Random signs for the differences of queries, or of clusters of queries: what sign-flip tests permute.
+
+Knows nothing of tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EXACT_UNITS = 12
+"""Up to this number of queries (or clusters) every assignment of signs is tried (4,096), not a sample of them."""
+
+_BLOCK = 1 << 20
+"""Most numbers in a block. It must not depend on the systems, because results must not."""
+
+
+def blocks(resamples: int, units: int) -> list[tuple[int, int]]:
+    """Return where each block of resamples starts, and its size."""
+    size = min(max(_BLOCK // max(units, 1), 1), 1000)
+    return [(start, min(size, resamples - start)) for start in range(0, resamples, size)]
+
+
+def sign_blocks(units: int, permutations: int, seed: int) -> Iterator[Floats]:
+    """Yield signs, 1 or -1, in blocks (permutations x units): all assignments of few units, or a random sample."""
+    if units <= EXACT_UNITS:
+        yield 1.0 - 2.0 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
+        return
+    rng = np.random.default_rng(seed)
+    for _, size in blocks(permutations, units):
+        yield 1.0 - 2.0 * rng.integers(0, 2, size=(size, units), dtype=np.int8)
+
+
+def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
+    """Return p-values from how many permutations were as extreme as the observation.
+
+    Of a random sample, the observation counts as one more (Phipson & Smyth 2010), so that no p-value is 0.
+    """
+    return extreme / 2.0**units if units <= EXACT_UNITS else (extreme + 1.0) / (permutations + 1.0)
+
+
+def most_extreme(level: float, units: int, permutations: int) -> int:
+    """Return how many permutations may be as extreme for a p-value below a level; -1 where none is."""
+    if units <= EXACT_UNITS:
+        most = math.ceil(level * 2**units - 1e-9) - 1
+        return most if most > 1 else -1  # no flip, and the flip of all signs, are always as extreme
+    return math.ceil(level * (permutations + 1) - 1e-9) - 2

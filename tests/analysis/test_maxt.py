@@ -1,0 +1,92 @@
+"""The step-down max-T test against its definition written out, and what it controls."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.analysis.corrections import holm
+from runner.analysis.maxt import all_pairs, intervals
+from runner.analysis.significance import paired, permutation_test
+from tests.analysis.examples import Floats, unequal
+
+
+def written_out(scores: Floats) -> dict[tuple[int, int], float]:
+    """Return the p-values of all pairs by the definition, over every assignment of signs."""
+    m, n = scores.shape
+    signs = np.array(list(itertools.product([1, -1], repeat=n)))
+    gaps = {(i, j): np.nan_to_num(paired(scores[i], scores[j])) for i in range(m) for j in range(i + 1, m)}
+    norms = {pair: np.sqrt((gap**2).sum()) for pair, gap in gaps.items()}
+    under = {pair: np.abs(signs @ gap) / (norms[pair] or 1) for pair, gap in gaps.items()}
+    observed = {pair: abs(gap.sum()) / (norms[pair] or 1) for pair, gap in gaps.items()}
+    found, surest = {}, 0.0
+    for pair in sorted(observed, key=lambda pair: -observed[pair]):
+        others = [other for other in observed if observed[other] <= observed[pair] + 1e-9]
+        largest = np.max([under[other] for other in others], axis=0)
+        surest = max(surest, float(np.mean(largest >= observed[pair] - 1e-9)))
+        found[pair] = surest if observed[pair] > 1e-9 else 1.0
+    return found
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 8), st.booleans())
+@settings(max_examples=30)
+def test_p_values_are_those_of_the_definition(seed: int, systems: int, queries: int, some_missing: bool) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((systems, queries)) + rng.normal(0, 0.3, (systems, 1))
+    if some_missing:
+        scores[rng.integers(systems), rng.integers(queries)] = np.nan
+    found = all_pairs(scores).p_values
+    for (i, j), expected in written_out(scores).items():
+        assert found[i, j] == found[j, i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_two_systems_have_the_p_value_of_the_permutation_test() -> None:
+    scores = unequal()[[2, 4]]
+    assert all_pairs(scores, 500, seed=3).p_values[0, 1] == permutation_test(paired(scores[:1], scores[1]), 500, 3)[0]
+
+
+def test_equal_systems_seldom_differ_from_the_best_of_them() -> None:
+    """Holm's correction for the best alone, which is chosen by the same scores, would report a third of these."""
+    rng = np.random.default_rng(5)
+    easy = rng.beta(1, 2, (300, 1, 40))
+    reported = 0
+    for scores in np.clip(easy + rng.normal(0, 0.2, (300, 20, 40)), 0, 1):
+        best = int(np.argmax(scores.mean(axis=1)))
+        reported += bool((all_pairs(scores, 199).p_values[best] < 0.05).any())
+    assert reported / 300 < 0.08
+
+
+def test_it_finds_what_holm_finds() -> None:
+    """Systems that resemble each other are few tests, whatever their number is."""
+    rng = np.random.default_rng(6)
+    easy, steps = rng.random(60), np.linspace(0, 0.2, 15)[:, None]
+    scores = easy + steps + rng.normal(0, 0.15, (3, 60))[np.arange(15) % 3] + rng.normal(0, 0.05, (15, 60))
+    first, second = np.triu_indices(15, 1)
+    single = permutation_test(paired(scores[first], scores[second]), 5000)
+    found = all_pairs(scores, 5000).p_values[first, second]
+    assert (found >= single - 0.01).all()
+    assert (found[holm(single) < 0.05] < 0.05).all()
+    assert np.count_nonzero(found < 0.05) > np.count_nonzero(holm(single) < 0.05)
+
+
+def test_the_critical_value_parts_what_differs_from_what_does_not() -> None:
+    scores = unequal()
+    found = all_pairs(scores, 500, level=0.1)
+    first, second = np.triu_indices(5, 1)
+    bounds = intervals(paired(scores[first], scores[second]), found.critical)
+    excludes = (bounds[:, 0] > 0) | (bounds[:, 1] < 0)
+    np.testing.assert_array_equal(excludes, found.p_values[first, second] < 0.1)
+    assert excludes.any()
+    assert not excludes.all()
+
+
+def test_many_pairs_get_fewer_permutations_and_stay_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.analysis.maxt._MOST_STATISTICS", 10)
+    monkeypatch.setattr("runner.analysis.maxt._FEWEST_PERMUTATIONS", 50)
+    scores = np.vstack([np.ones((1, 60)), np.zeros((9, 60))])
+    assert all_pairs(scores, 1000).p_values[0, 1] == pytest.approx(1 / 51)
+    assert all_pairs(scores, 20).p_values[0, 1] == pytest.approx(1 / 21)
