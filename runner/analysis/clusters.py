@@ -27,13 +27,15 @@ class Units:
     @property
     def independent(self) -> NDArray[np.int64]:
         """Return how many clusters have a query that counts (m)."""
-        return np.count_nonzero(self.counts, axis=1)
+        independent: NDArray[np.int64] = np.count_nonzero(self.counts, axis=1)
+        return independent
 
     @property
     def means(self) -> Floats:
         """Return the mean over queries (m); NaN without a query."""
         n = self.counts.sum(axis=1)
-        return np.divide(self.sums.sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
+        means: Floats = np.divide(self.sums.sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
+        return means
 
     @property
     def residuals(self) -> Floats:
@@ -50,7 +52,8 @@ class Units:
         squares = (self.residuals**2).sum(axis=1) * clusters
         variances = np.full(len(clusters), np.nan)
         np.divide(squares, (clusters - 1) * queries**2, out=variances, where=clusters > 1)
-        return np.sqrt(variances)
+        errors: Floats = np.sqrt(variances)
+        return errors
 
 
 def by_cluster(values: Floats, clusters: Clusters | None) -> Units:

@@ -126,7 +126,8 @@ def intervals(differences: Floats, critical: float, clusters: Clusters | None = 
     c = total**2 - bound * (units.sums**2).sum(axis=1)
     roots = np.sqrt(np.maximum(half_b**2 - a * c, 0))
     low_high = np.stack([-half_b - roots, -half_b + roots], axis=1)
-    return np.divide(low_high, a[:, None], out=np.full(low_high.shape, np.nan), where=(a > 0)[:, None])
+    bounds: Floats = np.divide(low_high, a[:, None], out=np.full(low_high.shape, np.nan), where=(a > 0)[:, None])
+    return bounds
 
 
 def _statistics(scores: Floats, clusters: Clusters | None, first: Column, second: Column) -> tuple[Floats, Floats]:
@@ -159,7 +160,7 @@ def _shared_sums(
     present = ~np.isnan(scores)
     sets, set_of = np.unique(present, axis=0, return_inverse=True)
     set_of = set_of.reshape(-1)
-    counted = present.any(axis=0)
+    counted = np.asarray(present.any(axis=0))
     # Less the mean of each query, which changes no difference and keeps rounding errors small.
     middle = np.divide(np.nansum(scores, axis=0), present.sum(axis=0), out=np.zeros(len(counted)), where=counted)
     centred = np.where(present, scores - middle, 0)

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.analysis.clusters import Clusters
+from runner.analysis.significance import times_drawn
+from runner.analysis.signs import blocks
+
 Floats = NDArray[np.float64]
 
 FOLDS = 5
@@ -67,6 +71,82 @@ def nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool
         winners[fold] = among[np.argmax(found[among])]
         held_out[folds == fold] = scores[winners[fold], folds == fold]
     return Nested(winners, held_out)
+
+
+def nested_intervals(
+    scores: Floats,
+    measures: Floats,
+    folds: NDArray[np.int64],
+    candidates: NDArray[np.bool_] | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+) -> Floats:
+    """Return the intervals of what `nested` estimates by several measures (k x m x queries), as k x 2.
+
+    The whole choice, by `scores` (m x queries), is made again on resamples of the queries, each of which stays in its
+    fold. Their standard deviation is the standard error: unlike that of the held-out values alone, it includes how the
+    winners vary with the queries that chose them, and that two folds are judged by choices that share queries.
+    Student's t gives the factor. NaN below two queries (or clusters).
+    """
+    from scipy.special import stdtrit
+
+    counted = folds >= 0
+    units = np.unique(np.flatnonzero(counted) if clusters is None else clusters[counted], return_inverse=True)[1]
+    n = int(units.max(initial=-1)) + 1
+    estimates = np.array([np.nanmean(nested_values(scores, values, folds, candidates)) for values in measures])
+    if n < 2:
+        return np.full((len(measures), 2), np.nan)
+    drawn = [_chosen_again(scores, measures, folds, candidates, units, block, seed) for block in blocks(resamples, n)]
+    errors = np.nanstd(np.concatenate(drawn, axis=1), axis=1, ddof=1)
+    half = stdtrit(n - 1, (1 + confidence) / 2) * errors
+    return np.stack([estimates - half, estimates + half], axis=1)
+
+
+def nested_values(
+    scores: Floats, values: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return the values (m x queries) of the winners that `nested` chooses by scores, each on its fold (queries)."""
+    winners = nested(scores, folds, candidates).winners
+    held_out = np.full(scores.shape[1], np.nan)
+    for fold, winner in enumerate(winners):
+        held_out[folds == fold] = values[winner, folds == fold]
+    return held_out
+
+
+def _chosen_again(
+    scores: Floats,
+    measures: Floats,
+    folds: NDArray[np.int64],
+    candidates: NDArray[np.bool_] | None,
+    units: NDArray[np.int64],
+    block: tuple[int, int],
+    seed: int,
+) -> Floats:
+    """Return the held-out means by each measure (k x resamples) for a block of resamples."""
+    start, size = block
+    weights = np.zeros((len(folds), size))
+    weights[folds >= 0] = times_drawn(int(units.max()) + 1, size, seed, start)[units]
+    parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+    present, filled = (~np.isnan(scores)).astype(np.float64), np.nan_to_num(scores)
+    sums, counts = (np.stack([of[:, part] @ weights[part] for part in parts]) for of in (filled, present))
+    total, n = sums.sum(axis=0), counts.sum(axis=0)
+    found, queries = np.zeros((2, len(measures), size))
+    for fold, part in enumerate(parts):
+        others = n - counts[fold]
+        means = np.divide(total - sums[fold], others, out=np.full(others.shape, -np.inf), where=others > 0)
+        if candidates is not None:
+            means[~candidates[fold]] = -np.inf
+        winners = np.argmax(means, axis=0)
+        for winner in np.unique(winners):
+            where = winners == winner
+            values = measures[:, winner, part]
+            found[:, where] += np.nan_to_num(values) @ weights[np.ix_(part, where)]
+            queries[:, where] += (~np.isnan(values)).astype(np.float64) @ weights[np.ix_(part, where)]
+    held_out: Floats = np.divide(found, queries, out=np.full(found.shape, np.nan), where=queries > 0)
+    return held_out
 
 
 def front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:

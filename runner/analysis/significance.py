@@ -77,7 +77,8 @@ def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
     if clusters is None:
         return differences
     units = by_cluster(differences, clusters)
-    return np.divide(units.sums, units.counts, out=np.full(units.sums.shape, np.nan), where=units.counts > 0)
+    means: Floats = np.divide(units.sums, units.counts, out=np.full(units.sums.shape, np.nan), where=units.counts > 0)
+    return means
 
 
 def fewest_queries(test: Test, alpha: float) -> int:

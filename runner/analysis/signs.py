@@ -29,11 +29,11 @@ def blocks(resamples: int, units: int) -> list[tuple[int, int]]:
 def sign_blocks(units: int, permutations: int, seed: int) -> Iterator[Floats]:
     """Yield signs, 1 or -1, in blocks (permutations x units): all assignments of few units, or a random sample."""
     if units <= EXACT_UNITS:
-        yield 1.0 - 2.0 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
+        yield (1 - 2 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)).astype(np.float64)
         return
     rng = np.random.default_rng(seed)
     for _, size in blocks(permutations, units):
-        yield 1.0 - 2.0 * rng.integers(0, 2, size=(size, units), dtype=np.int8)
+        yield (1 - 2 * rng.integers(0, 2, size=(size, units), dtype=np.int8)).astype(np.float64)
 
 
 def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
@@ -41,7 +41,9 @@ def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
 
     Of a random sample, the observation counts as one more (Phipson & Smyth 2010), so that no p-value is 0.
     """
-    return extreme / 2.0**units if units <= EXACT_UNITS else (extreme + 1.0) / (permutations + 1.0)
+    whole, more = (2**units, 0) if units <= EXACT_UNITS else (permutations + 1, 1)
+    found: Floats = np.divide(extreme + more, whole, dtype=np.float64)
+    return found
 
 
 def most_extreme(level: float, units: int, permutations: int) -> int:

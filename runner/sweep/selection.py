@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
 from runner.analysis.comparison import compare
-from runner.analysis.selection import folds, means, nested
-from runner.analysis.significance import bootstrap_interval, paired
+from runner.analysis.selection import folds, means, nested, nested_intervals
+from runner.analysis.significance import paired
 from runner.config.objects import ConfigError
 from runner.datasets.base import Dataset, DatasetError, Source
 from runner.evaluation import Experiment
@@ -175,7 +175,13 @@ class Selecting:
             return None
         found = nested(scores, fold_of, among)
         winners = [results[winner] for winner in found.winners]
-        reported = _joined(best, winners, fold_of, self.metrics)
+        intervals = nested_intervals(
+            *(scores, np.stack([result.scores for result in results], axis=1), fold_of, among),
+            confidence=self.metrics.confidence,
+            resamples=self.metrics.resamples,
+            seed=self.metrics.seed,
+        )
+        reported = _joined(best, winners, fold_of, intervals)
         held = [means(found.held_out[None], fold_of == fold)[0] for fold in range(len(winners))]
         seen = [means(w.of(w.primary)[None], (fold_of >= 0) & (fold_of != i))[0] for i, w in enumerate(winners)]
         told = [
@@ -265,11 +271,12 @@ def _mean(result: Result, measure: str) -> float:
     return math.nan if mean is None else float(mean)
 
 
-def _joined(best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], settings: MetricSettings) -> Result:
+def _joined(
+    best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], intervals: NDArray[np.float64]
+) -> Result:
     """Return the result whose value of each query is that of the winner which was chosen without the query's fold."""
     scores = np.stack([best.scores, *(winner.scores for winner in winners)])[fold_of + 1, :, np.arange(len(fold_of))].T
-    counted, types = scores[:, fold_of >= 0], np.array(best.queries.types)
-    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+    types = np.array(best.queries.types)
 
     def folded(queries: NDArray[np.bool_]) -> Mapping[str, float]:
         return dict(zip(best.measures, means(scores, queries).tolist(), strict=True))
@@ -278,7 +285,7 @@ def _joined(best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64],
         best,
         scores=scores,
         means=folded(fold_of >= 0),
-        intervals={name: (low, high) for name, (low, high) in zip(best.measures, intervals, strict=True)},
+        intervals={name: (low, high) for name, (low, high) in zip(best.measures, intervals.tolist(), strict=True)},
         by_type={
             kind: {**found, **folded((fold_of >= 0) & (types == kind)), "queries": found["queries"]}
             for kind, found in best.by_type.items()

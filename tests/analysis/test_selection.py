@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runner.analysis.selection import folds, front, means, nested
+from runner.analysis.selection import folds, front, means, nested, nested_intervals
 
 Floats = NDArray[np.float64]
 
@@ -119,3 +119,31 @@ def test_the_front_is_what_none_is_as_good_as_and_better_in_one(points: list[lis
 @pytest.mark.parametrize(("larger", "best"), [([True], 2), ([False], 0)])
 def test_the_front_of_one_objective_is_the_best(larger: list[bool], best: int) -> None:
     assert np.flatnonzero(front(np.array([[1.0], [2.0], [3.0]]), larger)).tolist() == [best]
+
+
+def test_the_interval_of_a_nested_choice_covers_what_the_choice_is_worth() -> None:
+    """Of equal systems the choice is all luck, which resampled held-out values alone do not know."""
+    rng = np.random.default_rng(4)
+    numbers = np.arange(40) % 5
+    easy, trials = rng.normal(0, 0.5, (200, 1, 40)), rng.normal(0, 1, (200, 12, 40))
+    intervals = np.array([nested_intervals(s, s[None], numbers, resamples=200)[0] for s in easy + trials])
+    covered = np.mean((intervals[:, 0] <= 0) & (intervals[:, 1] >= 0))
+    assert covered > 0.93
+
+
+def test_the_interval_of_a_choice_is_around_its_estimate_by_each_measure() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random((6, 30))
+    scores[:, 4] = np.nan
+    numbers = folds([""] * 30, ~np.isnan(scores[0]), 3)
+    measures = np.stack([scores, 2 * scores + 1])
+    first, second = nested_intervals(scores, measures, numbers, resamples=100)
+    assert first.mean() == pytest.approx(np.nanmean(nested(scores, numbers).held_out))
+    np.testing.assert_allclose(second, 2 * first + 1)
+    wider = nested_intervals(scores, measures, numbers, resamples=100, clusters=np.arange(30) // 10)
+    assert (np.diff(wider) != np.diff(np.stack([first, second]))).all()
+    only = np.zeros((3, 6), dtype=np.bool_)
+    only[:, 2] = True
+    alone = nested_intervals(scores, scores[None], numbers, only, resamples=300)[0]
+    assert alone.mean() == pytest.approx(np.nanmean(scores[2]))
+    assert np.isnan(nested_intervals(scores[:, :1], scores[None, :, :1], np.zeros(1, dtype=np.int64))).all()

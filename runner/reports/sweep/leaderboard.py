@@ -192,8 +192,14 @@ def leaderboard(
         wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
         wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
         pairs = compare_pairs(
-            *(scores, alpha, permutations, seed),
-            **{"test": test, "correction": correction, "confidence": confidence, "wanted": wanted},
+            scores,
+            alpha,
+            permutations,
+            seed,
+            test=test,
+            correction=correction,
+            confidence=confidence,
+            wanted=wanted,
         )
         found = compare_to(0, scores, pairs)
         if queries and len(few) > 1:

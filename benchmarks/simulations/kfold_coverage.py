@@ -1,0 +1,47 @@
+"""How often the interval of a nested cross-validation covers what the choice is worth on new queries.
+
+The truth is the mean, over all queries of a population, of the winners of the folds. Systems are equal ("shifted" to
+the same mean), where the choice is all luck, or as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from benchmarks.simulations.scores import populations
+from runner.analysis.selection import folds, nested, nested_intervals
+from runner.analysis.significance import bootstrap_interval
+
+CASES = ((10, 50), (100, 50), (30, 150), (100, 300))
+"""Systems and queries."""
+
+
+def main(trials: int = 500) -> None:
+    """Print a row for each population, kind, number of systems and of queries."""
+    print("| scores | systems are | systems | queries | held-out values resampled | choice resampled |")
+    print("|---|---|--:|--:|--:|--:|")
+    for name, population in populations().items():
+        for kind in ("shifted", "as they are"):
+            scores = population - population.mean(axis=1, keepdims=True) if kind == "shifted" else population
+            for m, n in CASES:
+                rng = np.random.default_rng([m, n])
+                covered = np.zeros(2)
+                for _ in range(trials):
+                    some = scores[rng.permutation(len(scores))[:m]]
+                    drawn = some[:, rng.integers(0, some.shape[1], n)]
+                    dealt = folds([""] * n, np.ones(n, dtype=np.bool_), seed=int(rng.integers(1 << 30)))
+                    made = nested(drawn, dealt)
+                    truth = some.mean(axis=1)[made.winners[dealt]].mean()
+                    intervals = (
+                        bootstrap_interval(made.held_out, resamples=400),
+                        nested_intervals(drawn, drawn[None], dealt, resamples=400)[0],
+                    )
+                    covered += [low <= truth <= high for low, high in intervals]
+                cells = " | ".join(f"{share:.3f}" for share in covered / trials)
+                print(f"| {name} | {kind} | {m} | {n} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
