@@ -163,7 +163,7 @@ def _other(versus: Versus) -> dict[str, Any]:
     return {
         "difference": versus.difference,
         "percent_change": _percent(versus),
-        "interval": [versus.low, versus.high],
+        "interval": None if math.isnan(versus.low) else [versus.low, versus.high],
         "p": versus.corrected,
         "uncorrected_p": versus.p,
         "significant": versus.significant,

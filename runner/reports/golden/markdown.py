@@ -196,11 +196,11 @@ def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:
 
 def _change(said: Json) -> list[str]:
     share = said["percent_change"]
-    low, high = said["interval"]
+    interval = said["interval"]
     return [
         f"{said['difference']:+.3f}",
         DASH if share is None else f"{share:+.1f}%",
-        f"[{low:+.3f}, {high:+.3f}]",
+        DASH if interval is None else f"[{interval[0]:+.3f}, {interval[1]:+.3f}]",
         p_value(said["p"]) + (" *" if said["significant"] else ""),
     ]
 
