@@ -252,7 +252,7 @@ def compare_with_default(winner: Result, default: Result, settings: MetricSettin
         return None
     comparison = compare(
         differences, settings.alpha, settings.permutations, settings.seed, test=settings.test, correction="none",
-        confidence=settings.confidence, resamples=settings.resamples,
+        confidence=settings.confidence,
     )  # fmt: skip
     low, high = comparison.intervals[0].tolist()
     return DefaultComparison(
