@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import re
 import signal
@@ -26,6 +27,7 @@ TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experime
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
+    _write_any_character()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         _import_from_working_directory()
@@ -41,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "--version" in words:
         sys.stdout.write(_versions())
         return 0
-    with suppress(ValueError):  # of a thread that is not the main one: what asks us to end is then not for us
-        signal.signal(signal.SIGTERM, _interrupt)
+    _handle_signals()
     try:
         from runner.config.launch import launch  # which loads Hydra: long enough to be interrupted
         from runner.config.mistakes import check_flags
@@ -72,6 +73,20 @@ def _import_from_working_directory() -> None:
     here = str(Path.cwd())
     if not sys.flags.safe_path and here not in sys.path:
         sys.path.insert(0, here)
+
+
+def _handle_signals() -> None:
+    """End as Ctrl-C does when the process is asked to end or its terminal goes away, unless it was begun by nohup."""
+    with suppress(ValueError):  # of a thread that is not the main one: signals are then not for us
+        signal.signal(signal.SIGTERM, _interrupt)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _write_any_character() -> None:
+    """Have standard output escape what its encoding lacks: no result is lost for a character."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _interrupt(*_: object) -> NoReturn:

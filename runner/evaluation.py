@@ -56,6 +56,9 @@ DECIDING_PACKAGES = (
 )
 """What a result's environment names the versions of."""
 
+LARGEST_INTEGER = 2**63 - 1
+"""The largest whole number that records, databases and random generators take."""
+
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
@@ -89,6 +92,7 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
         if not isinstance(parts[key], kind):
             raise ConfigError(f"{key}: {type(parts[key]).__name__} is not a {kind.__name__}")
     _check_values(parts["retriever"])
+    _check_integers(config)
     grading = _grading(config, plugins)
     settled = settled if grading else _without_grading(settled)
     choice, swept = str(config["choices"].get("retriever", "retriever")), swept or {}
@@ -127,6 +131,16 @@ def _check_values(retriever: object) -> None:
         for part in parts.values():
             if isinstance(part, Retriever) and not isinstance(part, Sequence):  # text has an `index` too
                 _check_values(part)
+
+
+def _check_integers(node: object, path: str = "") -> None:
+    """Refuse a whole number that a record cannot hold, before any work."""
+    if isinstance(node, int) and not -LARGEST_INTEGER <= node <= LARGEST_INTEGER:
+        raise ConfigError(f"{path}={node}: should be at most {LARGEST_INTEGER}, the largest integer of 64 bits")
+    items = node.items() if isinstance(node, Mapping) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        if isinstance(value, int | Mapping | list):
+            _check_integers(value, f"{path}.{key}" if path else str(key))
 
 
 class Bench:

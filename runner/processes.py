@@ -50,8 +50,10 @@ def main_module_not_imported_again() -> Iterator[None]:
 
 
 def _belong_to(parent: int) -> None:
-    """Leave Ctrl-C to the process that has the terminal, which ends its workers; end when that process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave the terminal's signals to the process that ends its workers; end when that process is gone."""
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
     def end_with_parent() -> None:
         while os.getppid() == parent:

@@ -21,6 +21,8 @@ from runner.tracking.tracker import Tracker
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+    os.environ.pop(variable, None)  # where runs go is for each test to say
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
 console.EVERY_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
 hypothesis.settings.register_profile(

@@ -24,7 +24,7 @@ class Unruly:
     """
 
     number: int = 0
-    does: Literal["search", "die", "sleep", "eat", "raise"] = "search"
+    does: Literal["search", "die", "exit", "sleep", "eat", "raise"] = "search"
     dies: int = 1
     folder: str = ""
     seconds: float = 60.0
@@ -52,6 +52,8 @@ class UnrulySearcher:
             eaten = [np.ones(2**24) for _ in range(4)]  # 512 MiB
             time.sleep(self.settings.seconds)
             del eaten
+        if does == "exit":
+            os._exit(3)
         if does == "die" and len(list(folder.iterdir())) < self.settings.dies:
             (folder / str(time.monotonic_ns())).touch()
             os.kill(os.getpid(), signal.SIGKILL)

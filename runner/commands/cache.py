@@ -63,8 +63,9 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import ConfigError, build
     from runner.config.values import store_path
     from runner.reports import console
-    from runner.reports.cache import as_json
+    from runner.reports.cache import as_json, leftover_lines
     from runner.store import entries
+    from runner.tracking.leftovers import orphaned_artifacts, waiting_results
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     wanted: CacheSettings = build({**config["cache"], "_target_": f"{__name__}.CacheSettings"}, "cache")
@@ -80,12 +81,16 @@ def main(cfg: DictConfig) -> int:
     doomed = meant if damaged is None else list(damaged)
     stays = _remove(store, doomed, wanted.verify) if wanted.remove else {}
     removed = [entry for entry in doomed if wanted.remove and entry not in stays]
+    waiting, orphans = waiting_results(store), orphaned_artifacts(build(config["tracking"], "tracking"))
     if wanted.json:
-        console.line(as_json(store, meant, damaged, removed))
+        console.line(as_json(store, meant, damaged, removed, waiting, orphans))
     elif damaged is not None:
         _tell_damage(meant, damaged, removed, wanted)
     else:
         _tell(store, kept, meant, removed, wanted, now)
+    if not wanted.json:
+        for line in leftover_lines(waiting, orphans):
+            console.line(line)
     for entry, why in stays.items():
         console.error(f"{entry.folder}: can't be removed ({why})")
     return FAILED if damaged or stays else 0

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
+if TYPE_CHECKING:
+    from runner.evaluation import Bench
+    from runner.result import Result
+    from runner.tracking.background import BackgroundTracker
+    from runner.tracking.logged import LoggedRun
+    from runner.tracking.record import Finished
+    from runner.tracking.unlogged import Waiting
+
 FAILED = 1
+
+EVALUATIONS = "evaluations"
+"""The folder of results that wait to be logged, beside those of sweeps."""
 
 
 def main(cfg: DictConfig) -> int:
@@ -23,13 +36,14 @@ def main(cfg: DictConfig) -> int:
     from runner.llm.spending import figures, spending, spent_for
     from runner.reports import console
     from runner.reports.evaluation.files import evaluation_files
-    from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
     from runner.reports.golden.report import golden_files
     from runner.store.disk import DiskStore
+    from runner.sweep.identity import combination_id
     from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import Failed, Finished
     from runner.tracking.tracing import traced, traces
+    from runner.tracking.unlogged import Unlogged
 
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
@@ -48,8 +62,15 @@ def main(cfg: DictConfig) -> int:
     tracking = build(settled.config["tracking"], "tracking")
     paid = [experiment.retriever, experiment.grading]
     before = spent_for(paid)
+    earlier = Unlogged(bench.store.folder.parent / "unlogged" / EVALUATIONS)
+    identity = combination_id(experiment, bench.dataset(experiment.source))
     with traced(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
         tracker.start()
+        kept = earlier.find(identity)
+        entry = kept and kept.read()
+        if kept and entry:
+            console.note(f"this was evaluated before and waits in {kept.file}: it is logged now, not evaluated again")
+            return _finish(entry.result, kept, tracker, bench)
         try:
             with console.Working(experiment.name):
                 result = bench.graded(experiment, bench.evaluate(experiment))
@@ -67,14 +88,56 @@ def main(cfg: DictConfig) -> int:
         reports = evaluation_files(result, lexicon)
         if experiment.source.golden:
             reports |= golden_files([result], datetime.now(UTC))
+        entry = Finished(result, experiment.parameters, reports)
+        try:
+            kept = Unlogged(earlier.folder, shared=False).keep(identity, entry)
+        except OSError as error:
+            console.note(f"{earlier.folder}: the result cannot be kept until it is logged ({error.strerror})")
+        return _finish(result, kept or entry, tracker, bench)
+
+
+def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracker, bench: Bench) -> int:
+    """Show a result and log it; return the exit code."""
+    from runner.reports import console
+    from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
+
+    run: LoggedRun | None = None
+    try:
         console.show_result(result)
         if result.grades is not None:
             console.show_table(grade_table(result))
             console.show_table(verdict_table(result))
-        if told := missing_line(result):
-            console.note(told)
-        (run,) = tracker.ask("log", [Finished(result, experiment.parameters, reports)])
+        if missing := missing_line(result):
+            console.note(missing)
+    finally:  # whatever becomes of what is shown
+        run = _log(entry, tracker)
+    if run is None:
+        return FAILED
     bench.safe()
     console.line(f"run: {run.id}")
     console.line(f"report: {run.where('report.html')}")
+    if place := tracker.tracking.from_environment:
+        console.line(place)
     return FAILED if result.all_failed else 0
+
+
+def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:
+    """Return the run of a result, None where the store of runs does not take it and it waits on disk."""
+    from runner.config.objects import ConfigError
+    from runner.reports import console
+    from runner.tracking.unlogged import Waiting
+
+    try:
+        (run,) = tracker.ask("log", [entry])
+    except ConfigError as error:
+        if not isinstance(entry, Waiting):
+            raise
+        with suppress(OSError):  # where the next start looks, while this process is still there
+            entry = entry.moved(entry.file.parents[1] / EVALUATIONS)
+        console.error(f"{error}; the result is kept in {entry.file}: run the same command again to log it")
+        return None
+    if isinstance(entry, Waiting):
+        with suppress(OSError):
+            entry.file.parent.rmdir()
+    logged: LoggedRun = run
+    return logged

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from rich.filesize import decimal
@@ -67,10 +67,47 @@ def damage_table(damaged: Mapping[Entry, str]) -> Table:
     return Table(columns, [[str(entry.folder), entry.bytes, wrong] for entry, wrong in damaged.items()])
 
 
+class WaitingFolder(Protocol):
+    """A folder of results that wait to be logged."""
+
+    @property
+    def folder(self) -> Path:
+        """Return where it is."""
+        ...
+
+    @property
+    def results(self) -> int:
+        """Return how many results it holds."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Return their size."""
+        ...
+
+
+def leftover_lines(waiting: Sequence[WaitingFolder], orphans: Sequence[Path]) -> list[str]:
+    """Return a line for each folder of results that wait to be logged, and one for artifacts without a run."""
+    lines = [
+        f"{each.folder}: {each.results:,} {'result waits' if each.results == 1 else 'results wait'} to be logged, "
+        f"{size(each.bytes)}; run the same command again to log them"
+        for each in waiting
+    ]
+    if orphans:
+        noun = "folder" if len(orphans) == 1 else "folders"
+        lines.append(f"{orphans[0].parent}: {len(orphans):,} {noun} without a run; the next start removes them")
+    return lines
+
+
 def as_json(
-    store: Path, entries: Sequence[Entry], damaged: Mapping[Entry, str] | None, removed: Collection[Entry]
+    store: Path,
+    entries: Sequence[Entry],
+    damaged: Mapping[Entry, str] | None,
+    removed: Collection[Entry],
+    waiting: Sequence[WaitingFolder] = (),
+    orphans: Sequence[Path] = (),
 ) -> str:
-    """Return all that is known of entries; what is wrong with each (null: nothing) only if that was looked for."""
+    """Return all that is known of entries and leftovers; damage (null: none) only if that was looked for."""
     listed = [
         {
             "kind": entry.kind,
@@ -87,6 +124,8 @@ def as_json(
         for entry in entries
     ]
     whole = {"store": str(store), "bytes": sum(entry.bytes for entry in entries), "entries": listed}
+    whole["unlogged"] = [{"folder": str(w.folder), "results": w.results, "bytes": w.bytes} for w in waiting]
+    whole["orphans"] = [str(folder) for folder in orphans]
     return orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode()
 
 

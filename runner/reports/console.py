@@ -5,6 +5,7 @@ Standard output has what was asked for, standard error what happens meanwhile. K
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -331,7 +332,15 @@ class _Notes(logging.Handler):
 
 
 class _Patient(Console):
-    """A console whose reader may have seen enough: what is printed is lost then, and the work goes on to its end."""
+    """A console whose reader may have seen enough, or whose terminal may go: what is printed is lost then, no work."""
+
+    def _check_buffer(self) -> None:
+        try:
+            super()._check_buffer()
+        except OSError as error:
+            if error.errno != errno.EIO:  # which a terminal answers that was closed
+                raise
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Write to nowhere from now on, where rich would end the program."""

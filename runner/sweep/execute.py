@@ -141,12 +141,22 @@ def report(
         console.line(f"compare the best two: {command}")
     if not nothing:
         _say_where(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
+    _close(run, len(results), total or len(wanted), nothing)
+
+
+def _close(run: SweepRun, done: int, total: int, nothing: bool) -> None:
+    """Print what was computed, and what remains to be done."""
+    outcome = run.outcome
     if outcome.work:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
-        console.line(f"stopped after {len(results):,} of {total or len(wanted):,}: the same command goes on")
+        console.line(f"stopped after {done:,} of {total:,}: the same command goes on")
     if not (nothing or run.left):
         console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
+    if not nothing and (place := run.tracking.from_environment):
+        console.line(place)
+    if run.waiting:
+        console.line(run.waiting)
 
 
 def _best(results: Sequence[Result]) -> Result | None:

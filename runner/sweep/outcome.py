@@ -22,7 +22,8 @@ FAILED, INTERRUPTED = 1, 130
 class Outcome:
     """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
 
-    `work` counts the pieces of work that were done, by their kind: what was found done is not among them.
+    `work` counts the pieces of work that were done, by their kind: what was found done is not among them. `unlogged`
+    is how many results still wait to be logged.
     """
 
     results: dict[str, Result] = field(default_factory=dict)
@@ -43,7 +44,9 @@ class Outcome:
     @property
     def status(self) -> str:
         """Return MLflow's word for how the sweep ended."""
-        return "KILLED" if self.interrupted else "FAILED" if self.failures else "FINISHED"
+        if self.interrupted or self.unlogged:
+            return "KILLED"
+        return "FAILED" if self.failures else "FINISHED"
 
 
 def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:

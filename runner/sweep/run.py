@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -27,11 +27,13 @@ from runner.store.lock import alone
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import Outcome, record_of
 from runner.sweep.settings import SweepSettings
-from runner.sweep.unlogged import Unlogged
-from runner.sweep.workers import Answer, Crew, answers, crew_of
+from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 from runner.tracking.record import Failed, Finished, axes_of
+from runner.tracking.settings import Tracking
+from runner.tracking.under_way import UnderWay
+from runner.tracking.unlogged import Unlogged, Waiting
 
 
 class SweepRun:
@@ -47,15 +49,18 @@ class SweepRun:
         self.outcome = Outcome()
         self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
         self._rankings = rankings
-        self._unlogged = Unlogged(bench.store.folder.parent / "unlogged" / sweep.id)
+        self._under_way = UnderWay(bench.store.folder.parent / "sweeps" / f"{sweep.id}.under-way")
         self._context = ExitStack()
         self._crew: Crew | None = None
+        self._single_crew: Crew | None = None
         self._state = State()
         self._experiments: dict[str, Experiment] = {}
         self._queries: dict[str, QueryTable] = {}
         self._paid: dict[str, Usage] = {}
         self._reused: dict[str, LoggedRun] = {}
-        self._best, self._leading, self._told, self._told_unfinished = -math.inf, "", False, False
+        self._rejected: set[str] = set()
+        self._best, self._leading, self._told_unfinished = -math.inf, "", False
+        self._reported_refusal = self._reported_disk = False
 
     def __enter__(self) -> Self:
         """Begin, once no other process is at the same sweep; raises `ConfigError`."""
@@ -64,6 +69,7 @@ class SweepRun:
                 lock = self._bench.store.folder.parent / "sweeps" / f"{self._sweep.id}.lock"
                 self._context.enter_context(alone(lock, "the same sweep"))
             self._state = self._tracker.state(self._sweep.id, self._sweep.report)
+        self._unlogged = Unlogged(self._bench.store.folder.parent / "unlogged" / self._sweep.id, self._settings.resume)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
@@ -93,13 +99,17 @@ class SweepRun:
             if self._settings.reports and not self._has_report(run):
                 self._add_report(run, experiment)
         except ResultError as error:
-            self._tracker.ask("reject", run, f"its record is gone: {error}")
+            self._reject(combination, run, f"its record is gone: {error}")
             return None
         if result.unfinished:
-            self._tracker.ask("reject", run, result.unfinished)
+            self._reject(combination, run, result.unfinished)
             return None
         self._reused[combination] = run
         return self._named(result, experiment)
+
+    def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
+        self._tracker.ask("reject", run, why)
+        self._rejected.add(combination)
 
     def evaluate(
         self,
@@ -155,7 +165,8 @@ class SweepRun:
     @property
     def changed(self) -> bool:
         """Tell whether there was anything to do, or an earlier start left the sweep open."""
-        return self._tracker.in_sweep or self._state.status not in ("FINISHED", "FAILED")
+        waiting = self._unlogged.all()
+        return self._tracker.in_sweep or bool(waiting) or self._state.status not in ("FINISHED", "FAILED")
 
     def known(self, wanted: Iterable[str]) -> int:
         """Return how many of these combinations were finished before."""
@@ -178,6 +189,20 @@ class SweepRun:
     def left(self) -> bool:
         """Tell whether the store of runs takes nothing any more, as it was not ready when the sweep was stopped."""
         return self._tracker.left
+
+    @property
+    def tracking(self) -> Tracking:
+        """Return where the sweep is logged."""
+        return self._tracker.tracking
+
+    @property
+    def waiting(self) -> str:
+        """Return how many results wait to be logged, where, and what logs them; "" where none does."""
+        if not self.outcome.unlogged:
+            return ""
+        n, total = self.outcome.unlogged, len(self.outcome.results)
+        wait = "result waits" if n == 1 else "results wait"
+        return f"not finished: {n:,} of {total:,} {wait} in {self._unlogged.folder}; run the same command to log them"
 
     @property
     def reported(self) -> bool:
@@ -213,6 +238,8 @@ class SweepRun:
             if self._reused:
                 self._tracker.link({run.id for run in self._reused.values()})
             work = {f"work/{kind}": str(count) for kind, count in self.outcome.work.items()}
+            if self.outcome.unlogged:
+                work["error"] = self.waiting
             return self._tracker.finish_sweep(best, reports, self.outcome.status, {**work, **(tags or {})})
         except ConfigError as error:
             if not self.left:
@@ -225,16 +252,43 @@ class SweepRun:
             self._start()
         rest: dict[str, Experiment] = {}
         for combination, experiment in todo.items():
-            waits = self._unlogged.find(combination)  # it is logged at the end
-            if waits is None or is_live(experiment.retriever):
+            waiting = self._unlogged.find(combination)
+            entry = None if waiting is None or is_live(experiment.retriever) else waiting.read()
+            if entry is None:
                 rest[combination] = experiment
-            else:
-                self.outcome.results[combination] = self._named(waits, experiment)
-                yield combination, self.outcome.results[combination]
+                continue
+            result = replace(entry.result, name=experiment.name, swept=dict(experiment.swept))
+            self._hand_over(combination, result)
+            self._note_refused()
+            self.outcome.results[combination] = self._slim(result)
+            yield combination, self.outcome.results[combination]
         if rest and self._crew is None:
-            self._crew = self._context.enter_context(crew_of(self._settings, self._bench))
+            self._crew = self._context.enter_context(self._begin_crew())
+        suspects = {combination: rest.pop(combination) for combination in self._under_way.suspects & rest.keys()}
         for combination, answer in answers(rest, self._crew, self._settings.retries) if self._crew else ():
             yield combination, self._log(combination, self._graded(combination, answer))
+        if not suspects:
+            return
+        if self._single_crew is None:
+            self._single_crew = self._context.enter_context(crew_of_one(self._bench))
+        for combination, answer in answers(suspects, self._single_crew, 0):
+            if not isinstance(answer, Failure):
+                self._under_way.clear(combination)
+            yield combination, self._log(combination, self._graded(combination, answer))
+
+    @contextmanager
+    def _begin_crew(self) -> Iterator[Crew]:
+        """Yield the workers; where this process computes itself, keep on disk what it is at, in case it dies."""
+        marked = self._settings.backend == "sequential" and self._settings.resume
+        try:
+            if marked:
+                if name := self._under_way.open():
+                    console.note(f"the last start died at {name}: it is left for last, in a process of its own")
+                self._tracker.report_death(self._under_way.marker)
+            with crew_of(self._settings, self._bench, self._under_way.begin if marked else None) as crew:
+                yield crew
+        finally:
+            self._under_way.close()
 
     def _start(self) -> None:
         if not (self._tracker.in_sweep or self.left):
@@ -270,7 +324,7 @@ class SweepRun:
             if answer.grades is not None:
                 self._tracker.flush()  # what was paid for is safe before it is forgotten
             answer = self.outcome.results[combination] = self._slim(answer)
-        self._keep_unlogged()
+        self._note_refused()
         self._bench.safe()
         return answer
 
@@ -279,46 +333,49 @@ class SweepRun:
         reports: dict[str, str] = {}
         if self._settings.reports:
             reports = evaluation_files(result, self._bench.lexicon(self._experiments[combination]))
-        self._tracker.log(Finished(result, parameters, reports, tags, self._tracker.tracking.trec))
+        entry = Finished(result, parameters, reports, tags, self._tracker.tracking.trec)
+        try:
+            self._tracker.log(self._unlogged.keep(combination, entry))  # on disk before it is reported
+        except OSError as error:
+            if not self._reported_disk:
+                console.note(
+                    f"{self._unlogged.folder}: results cannot be kept until they are logged ({error.strerror})"
+                )
+                self._reported_disk = True
+            self._tracker.log(entry)
 
     def _said_of(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the parameters and the tags of a combination's run."""
         experiment = self._experiments[combination]
         return {**axes_of(experiment.swept), **experiment.parameters}, {"combination": combination}
 
-    def _keep_unlogged(self) -> set[str]:
-        """Keep on disk what the store of runs did not take, and say so once; return which combinations they are."""
-        kept = set()
-        for entry in self._tracker.take_unlogged():
-            if isinstance(entry, Failed):  # it would be tried again in any case
-                continue
-            if not self._told:
-                meanwhile = "results wait" if self.outcome.interrupted else "the sweep goes on, and results wait"
-                console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")
-                self._told = True
-            kept.add(entry.tags["combination"])
-            try:
-                self._unlogged.keep(entry.tags["combination"], entry.result)
-            except OSError as error:
-                console.note(f"{self._unlogged.folder}: {entry.result.name} cannot be kept ({error.strerror})")
-        return kept
+    def _note_refused(self) -> list[Finished | Waiting]:
+        """Return the results that the store of runs did not take; say once where they wait."""
+        refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed)]
+        if refused and not self._reported_refusal:
+            meanwhile = "results wait" if self.outcome.interrupted else "the sweep goes on, and results wait"
+            console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")
+            self._reported_refusal = True
+        return refused
 
     def _settle(self) -> None:
-        """Log what waits on disk, from this sweep or from one that was cut short, and forget what is logged."""
+        """Log what waits on disk, from this sweep or from one that was cut short, and count what still waits."""
         self._tracker.flush()
-        self._keep_unlogged()
-        waiting = [combination for combination in self._unlogged.combinations() if combination in self._experiments]
         self._tracker.hurry()
-        for combination in waiting:
-            result, live = self._unlogged.find(combination), is_live(self._experiments[combination].retriever)
-            if result is not None and (live or combination not in self._state.finished):
-                self._hand_over(combination, result)
+        for refused in self._note_refused():
+            if isinstance(refused, Finished):  # no disk took it
+                self._tracker.log(refused)
+        for waiting in self._unlogged.all():
+            experiment = self._experiments.get(waiting.combination)
+            is_finished = waiting.combination in self._state.finished.keys() - self._rejected
+            if is_finished and not (experiment and is_live(experiment.retriever)):
+                waiting.remove()
+            else:
+                self._tracker.log(waiting)
         self._tracker.flush()
-        refused = self._keep_unlogged()
-        for combination in waiting:
-            if combination not in refused:
-                self._unlogged.drop(combination)
-        self.outcome.unlogged = len(refused)
+        in_memory = [entry for entry in self._note_refused() if isinstance(entry, Finished)]
+        self.outcome.unlogged = len(self._unlogged.all()) + len(in_memory)
+        self._unlogged.close()
 
     def _named(self, result: Result, experiment: Experiment) -> Result:
         """Return a result of an earlier time under the name that its combination has now."""

@@ -15,7 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,12 +98,22 @@ def _submitted(crew: Crew, combination: str, experiment: Experiment) -> Future[A
         return future
 
 
-def crew_of(settings: SweepSettings, bench: Bench) -> AbstractContextManager[Crew]:
-    """Return the workers that the settings name, as a context that ends them; raises `ConfigError`."""
+def crew_of(
+    settings: SweepSettings, bench: Bench, begin: Callable[[str, str], None] | None = None
+) -> AbstractContextManager[Crew]:
+    """Return the workers that the settings name, as a context that ends them; raises `ConfigError`.
+
+    Where this process computes itself, `begin` is called with a combination and its name before each evaluation.
+    """
     if settings.backend == "sequential":
-        return _alone(bench)
+        return nullcontext(_Alone(bench, begin))
     crews = {"loky": _loky, "dask": _dask, "ray": _ray}
     return crews[settings.backend](settings, bench.store.folder.resolve())
+
+
+def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
+    """Return a single worker of this machine, which may die without harm to this process."""
+    return _loky(SweepSettings(backend="loky", workers=1), bench.store.folder.resolve())
 
 
 def attempt(bench: Bench, experiment: Experiment) -> Answer:
@@ -185,18 +195,15 @@ class _Alone:
 
     size = 1
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, bench: Bench, begin: Callable[[str, str], None] | None) -> None:
+        self._bench, self._begin = bench, begin
 
     def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
+        if self._begin is not None:
+            self._begin(combination, experiment.name)
         future: Future[Answer] = Future()
         future.set_result(attempt(self._bench, experiment))
         return future
-
-
-@contextmanager
-def _alone(bench: Bench) -> Iterator[Crew]:
-    yield _Alone(bench)
 
 
 class _Loky:

@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +28,8 @@ from runner.tracking.opening import WRITING, patience, told
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from runner.tracking.under_way import report_death
+from runner.tracking.unlogged import Waiting
 
 MOST_WAITING_BYTES = 64 << 20
 """What may wait to be logged, so that it does not pile up in memory; small results are many while MLflow loads."""
@@ -40,7 +43,7 @@ MOST_DEATHS = 3
 LEAVING_S = 3.0
 """How long a user who stops the work waits for what is being logged."""
 
-Entry = Finished | Failed
+Entry = Finished | Failed | Waiting
 
 
 class BackgroundTracker:
@@ -63,6 +66,7 @@ class BackgroundTracker:
         self._opened: Future[None] | None = None
         self._last: Future[Any] | None = None
         self._lifeline: Connection | None = None
+        self._last_words: Path | None = None
         self.left = False
         self._sweep: Sweep | None = None
         if tracking.uri.startswith("sqlite:"):
@@ -78,6 +82,13 @@ class BackgroundTracker:
         """Begin to load MLflow, which takes seconds, beside the work."""
         if self._executor is None:
             self._executor, self._opened = self._started()
+
+    def report_death(self, marker: Path) -> None:
+        """Have the process that logs report it if this process dies, with what a file says is under way."""
+        self._last_words = marker
+        if self._lifeline is not None:
+            with suppress(OSError):  # it may be dead; the next one hears it as it starts
+                self._lifeline.send(marker)
 
     def ask(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401 (any method's)
         """Return what a method of `Tracker` returns; raises `ConfigError`."""
@@ -174,6 +185,8 @@ class BackgroundTracker:
                 opened = opened and (self._last is None or self._last.done())
         if not opened and self._lifeline is not None:
             self.left = True
+            with suppress(OSError):  # it may be dead already
+                self._lifeline.send(None)
             self._lifeline.close()
             self.flush()
 
@@ -247,6 +260,8 @@ class BackgroundTracker:
         context = multiprocessing.get_context("spawn")
         end, self._lifeline = context.Pipe(duplex=False)
         executor = ProcessPoolExecutor(1, context, initializer=_live_on, initargs=(end,))
+        if self._last_words is not None:
+            self._lifeline.send(self._last_words)
         with end, _interrupts_ignored():  # the process starts here, and inherits this
             return executor, executor.submit(_call, self.tracking, "open", ())
 
@@ -291,25 +306,38 @@ def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  
         return getattr(_open[tracking], method)(*arguments)
 
 
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What a shutdown or a closing terminal sends to all processes of a command; the one that works ends the others."""
+
+
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only that one hears of them
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Start a process in the block that no signal but a kill ends; this one hears of what came meanwhile after it."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING) if hasattr(signal, "pthread_sigmask") else None
+    main = threading.current_thread() is threading.main_thread()  # only that one hears of Ctrl-C
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if main:
+            signal.signal(signal.SIGINT, before)
+        if blocked is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _live_on(lifeline: Connection) -> None:
-    """Leave Ctrl-C to the process that has the terminal and ends this one in order; end when it lets go, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave signals to the process that works and ends this one in order; end when it lets go, or is gone."""
+    for number in (signal.SIGINT, *_ENDING):
+        signal.signal(number, signal.SIG_IGN)
 
     def end_with_lifeline() -> None:
+        marker: Path | None = None
         with suppress(EOFError, OSError):
-            lifeline.recv()
+            while True:
+                marker = lifeline.recv()
+                from runner.reports import console  # noqa: F401 (loaded now: at a death there is no time)
+        if marker is not None:
+            report_death(marker)
         os._exit(1)
 
     threading.Thread(target=end_with_lifeline, daemon=True).start()

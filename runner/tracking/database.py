@@ -51,6 +51,16 @@ def insert_links(store: SqlAlchemyStore, parent: str, runs: Collection[str]) -> 
         _insert(session, SqlTag, [_row(run, link_key(parent), REUSED) for run in sorted({*runs} - linked)])
 
 
+def existing_runs(store: SqlAlchemyStore, ids: Sequence[str]) -> set[str]:
+    """Return which of these ids are of runs that a database has."""
+    from mlflow.store.tracking.dbmodels.models import SqlRun
+
+    if not ids:
+        return set()
+    with store.ManagedSessionMaker() as session:
+        return {run_id for (run_id,) in session.query(SqlRun.run_uuid).filter(SqlRun.run_uuid.in_(ids))}
+
+
 _PARENTS = """
 select r.run_uuid, r.artifact_uri, r.status, p.value, i.value
 from runs r

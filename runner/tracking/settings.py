@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -14,28 +15,62 @@ from runner.config.values import without_secrets
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
 """What a store's address may begin with. MLflow no longer takes a folder of files."""
 
+DEFAULT_URI = "sqlite:///mlruns/mlflow.db"
+"""Where runs are logged unless the user or the environment says otherwise."""
+
+URI_VARIABLE, EXPERIMENT_VARIABLE = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
+"""What MLflow's own tools go by."""
+
+_WRONG_SCHEME = f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
+
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Tracking:
     """Where and how runs are logged.
 
+    `uri` null is what MLFLOW_TRACKING_URI says, or else a SQLite file; `experiment` null is MLFLOW_EXPERIMENT_NAME, or
+    else "retrieval".
     `artifacts` is the folder (or s3://...) that a database's artifacts are in; a server decides for itself. `trec` adds
     the rankings as a TREC run to every combination of a sweep, not to single runs only. `background` logs in a process
     of its own, beside the work.
     """
 
-    uri: str = "sqlite:///mlruns/mlflow.db"
-    experiment: str = Field(default="retrieval", min_length=1)
+    uri: str = Field(default=None, validate_default=True)  # filled in below
+    experiment: str = Field(default=None, min_length=1, validate_default=True)
     artifacts: str = "mlruns/artifacts"
     trec: bool = False
     background: bool = True
 
+    @field_validator("uri", mode="before")
+    @classmethod
+    def _uri_of_environment(cls, uri: object) -> object:
+        if uri is not None:
+            return uri
+        given = os.environ.get(URI_VARIABLE)
+        if given and not _has_scheme(given):
+            raise ValueError(f"{URI_VARIABLE} is {_WRONG_SCHEME}")
+        return given or DEFAULT_URI
+
     @field_validator("uri")
     @classmethod
     def _known_scheme(cls, uri: str) -> str:
-        if uri.partition(":")[0].partition("+")[0] not in SCHEMES:
-            raise ValueError(f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {cls.uri}")
+        if not _has_scheme(uri):
+            raise ValueError(_WRONG_SCHEME)
         return uri
+
+    @field_validator("experiment", mode="before")
+    @classmethod
+    def _experiment_of_environment(cls, experiment: object) -> object:
+        return (os.environ.get(EXPERIMENT_VARIABLE) or "retrieval") if experiment is None else experiment
+
+    @property
+    def from_environment(self) -> str:
+        """Say where runs go if variables of MLflow's decide it, "" otherwise."""
+        decided = {URI_VARIABLE: self.uri, EXPERIMENT_VARIABLE: self.experiment}
+        names = [name for name, value in decided.items() if os.environ.get(name) == value]
+        if not names:
+            return ""
+        return f"logged to {without_secrets(self.uri)}, experiment {self.experiment} (from {', '.join(names)})"
 
     def is_server(self) -> bool:
         """Tell an MLflow server, which has a database and artifacts of its own, from a database."""
@@ -68,3 +103,7 @@ def _override(key: str, value: str) -> str:
     plain = re.fullmatch(r"[\w/.:+-]*[A-Za-z][\w/.:+-]*", value)
     escaped = value.replace("'", "\\'")
     return shlex.quote(f"{key}={value}" if plain else f"{key}='{escaped}'")
+
+
+def _has_scheme(uri: str) -> bool:
+    return uri.partition(":")[0].partition("+")[0] in SCHEMES

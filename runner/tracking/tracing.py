@@ -5,6 +5,7 @@ It knows nothing of what is asked, nor of who asks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,12 @@ def traced(tracking: Tracking, wanted: bool) -> Iterator[None]:
     import mlflow
 
     _, experiment = opened(tracking, tracking.absolute_uri())
+    before = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")}
     mlflow.set_tracking_uri(tracking.absolute_uri())
     mlflow.set_experiment(experiment_id=experiment)
+    for name in [name for name in os.environ if name.startswith("MLFLOW_") and name not in before]:
+        del os.environ[name]  # MLflow sets variables, which would decide where the next run of this process goes
+    os.environ.update(before)
     end = observe(_log)
     try:
         yield

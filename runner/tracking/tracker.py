@@ -7,7 +7,6 @@ result), `process` while it is under way.
 from __future__ import annotations
 
 import getpass
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from runner.result import Result, load
 from runner.store.lock import holder, is_gone
-from runner.tracking.database import Rows, insert_links, insert_runs, read_store, sweep_rows
+from runner.tracking.artifacts import ArtifactFolders
+from runner.tracking.database import Rows, existing_runs, insert_links, insert_runs, read_store, sweep_rows
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
 from runner.tracking.opening import opened
 from runner.tracking.record import (
@@ -40,10 +40,13 @@ from runner.tracking.record import (
     write_files,
 )
 from runner.tracking.settings import Tracking
+from runner.tracking.unlogged import Waiting
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Run
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+Entry = Finished | Failed | DatasetMade | Waiting
 
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
 
@@ -56,34 +59,43 @@ class Tracker:
         self.uri = tracking.absolute_uri()
         self._client, self.experiment = opened(tracking, self.uri)
         self._parents: dict[str, LoggedRun] = {}
+        if not self.tracking.is_server():
+            self._artifact_folders.clear(self._existing)
 
-    def log(
-        self, entries: Sequence[Finished | Failed | DatasetMade], sweep: Sweep | None = None, again: bool = False
-    ) -> list[LoggedRun]:
+    def log(self, entries: Sequence[Entry], sweep: Sweep | None = None, again: bool = False) -> list[LoggedRun]:
         """Log evaluations that are over, as combinations of a sweep if there is one, and datasets that were made.
 
         In a database they become visible together, whole; on a server one after the other. Where nobody knows what
-        became of an earlier try (`again`), those that are finished are left out.
+        became of an earlier try (`again`), those that are finished are left out. A result that waits in a file is
+        removed once it is logged, and left out where it cannot be read.
         """
         parent = None if sweep is None else self.start_sweep(sweep)
         if again and sweep is not None:
             done = {combination for combination, *_ in self._rows(sweep.id, parent)[1]}
-            entries = [entry for entry in entries if entry.tags.get("combination") not in done]
-        records = [_of_sweep(entry.record, sweep, parent) for entry in entries]
+            entries = _without(entries, lambda entry: entry.tags.get("combination") in done)
         if self.tracking.is_server():
-            return [self._through_client(record) for record in records]
-        runs = [(uuid.uuid4().hex, record) for record in records]
-        rows = [(run_id, self._artifact_uri(run_id), record) for run_id, record in runs]
-        try:
+            return [
+                self._through_client(_of_sweep(entry.record, sweep, parent), waiting)
+                for entry, waiting in _read(entries)
+            ]
+        logged = self._existing([entry.run_id for entry in entries if isinstance(entry, Waiting)])
+        before = [LoggedRun(run_id, local_path(self._artifact_uri(run_id))) for run_id in logged]
+        entries = _without(entries, lambda entry: isinstance(entry, Waiting) and entry.run_id in logged)
+        read = _read(entries)
+        ids = [waiting.run_id if waiting else uuid.uuid4().hex for _, waiting in read]
+        rows = [
+            (run_id, self._artifact_uri(run_id), _of_sweep(entry.record, sweep, parent))
+            for run_id, (entry, _) in zip(ids, read, strict=True)
+        ]
+        with self._artifact_folders.announced(ids, self._existing):
             for _, uri, record in rows:  # artifacts first: a run that is there has them
                 with _artifacts(uri) as folder:
                     record.write(folder)
             insert_runs(self._store, self.experiment, _user(), rows)
-        except BaseException:
-            for local in filter(None, (local_path(uri) for _, uri, _ in rows)):  # of runs that nobody will find
-                shutil.rmtree(local.parent, ignore_errors=True)
-            raise
-        return [LoggedRun(run_id, local_path(uri)) for run_id, uri, _ in rows]
+        for _, waiting in read:
+            if waiting:
+                waiting.remove()
+        return before + [LoggedRun(run_id, local_path(uri)) for run_id, uri, _ in rows]
 
     def state(self, sweep_id: str, report: str = "") -> State:
         """Return how far a sweep is, and the parent run of one of its reports."""
@@ -198,7 +210,7 @@ class Tracker:
         del self._parents[sweep.process]
         return parent
 
-    def _through_client(self, record: Record) -> LoggedRun:
+    def _through_client(self, record: Record, waiting: Waiting | None = None) -> LoggedRun:
         run = self._create(record.name, record.started, {"process": holder(), **record.tags})
         try:
             if record.dataset:
@@ -210,6 +222,8 @@ class Tracker:
             with suppress(Exception):  # it is told what went wrong first
                 self._client.set_terminated(run.info.run_id, "KILLED")
             raise
+        if waiting:
+            waiting.remove()
         return LoggedRun(str(run.info.run_id), None)
 
     def _keep(self, run: Run, write: Callable[[Path], None]) -> None:
@@ -262,9 +276,30 @@ class Tracker:
     def _artifact_uri(self, run_id: str) -> str:
         return f"{self._location.rstrip('/')}/{run_id}/artifacts"
 
+    def _existing(self, ids: Sequence[str]) -> set[str]:
+        return existing_runs(self._store, ids)
+
+    @cached_property
+    def _artifact_folders(self) -> ArtifactFolders:
+        return ArtifactFolders(local_path(self._location), self.uri)
+
     @cached_property
     def _location(self) -> str:
         return str(self._client.get_experiment(self.experiment).artifact_location)
+
+
+def _read(entries: Sequence[Entry]) -> list[tuple[Finished | Failed | DatasetMade, Waiting | None]]:
+    """Return what is to be logged, each with the file that it waits in, without what cannot be read."""
+    read = [(entry.read() if isinstance(entry, Waiting) else entry, entry) for entry in entries]
+    return [(content, entry if isinstance(entry, Waiting) else None) for content, entry in read if content is not None]
+
+
+def _without(entries: Sequence[Entry], is_logged: Callable[[Entry], bool]) -> list[Entry]:
+    """Return the entries that are not logged yet, and forget the others."""
+    for entry in entries:
+        if isinstance(entry, Waiting) and is_logged(entry):
+            entry.remove()
+    return [entry for entry in entries if not is_logged(entry)]
 
 
 def _of_sweep(record: Record, sweep: Sweep | None, parent: LoggedRun | None) -> Record:

@@ -22,10 +22,10 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
 from runner.evaluation import Bench, Experiment
-from runner.result import load
 from runner.sweep import workers
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
+from runner.tracking.unlogged import waiting_in
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
 INLINE = "tracking.background=false"
@@ -244,8 +244,9 @@ def test_results_that_the_store_of_runs_does_not_take_wait_and_are_logged_later(
         out = capsys.readouterr()
         assert "the sweep goes on, and results wait in" in out.err
         assert "4 combinations by" in out.out
-        waiting = sorted((here / "mlruns" / "unlogged").glob("*/*"))
-        assert {load(folder).name for folder in waiting} == {"k1=0.6, b=0.7", "k1=0.9, b=0.7"}
+        (folder,) = (here / "mlruns" / "unlogged").iterdir()
+        entries = [waiting.read() for waiting in waiting_in(folder)]
+        assert {entry.result.name for entry in entries if entry} == {"k1=0.6, b=0.7", "k1=0.9, b=0.7"}
         database.execute("ALTER TABLE gone RENAME TO metrics")
     assert main([*SWEEP, INLINE, "sweep.name=it"]) == 0
     assert sum(_finished(here).values()) == len(_finished(here)) == 4

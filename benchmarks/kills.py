@@ -1,0 +1,229 @@
+"""Kill a sweep of 60 combinations at random moments, and look for results that are lost, doubled or left behind.
+
+    python -m benchmarks.kills --kills 30 --backend sequential
+
+What the console reported as done must be in MLflow or wait on disk, after each kill. Kills come in chains; at the end
+of each chain the same command runs to its end, and then each combination has one finished run, nothing waits, and no
+run lacks its artifacts or artifacts their run. Exits with 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+
+from runner.store.disk import DiskStore
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Tracker
+from runner.tracking.unlogged import waiting_in
+
+COMBINATIONS, CHAIN = 60, 6
+LONGEST_S = 300.0
+"""How long a start may take before it counts as hung."""
+
+AXES = ("retriever.k1=range(0.1,1.3,0.1)", "retriever.b=range(0.1,0.6,0.1)")
+START = """
+import sys
+from runner.__main__ import main
+from runner.reports import console
+if __name__ == "__main__":
+    console.EVERY_S = 0.0  # report each combination as it is done
+    sys.exit(main(sys.argv[1:]))
+"""
+COUNTED = re.compile(r"(\d+) of (\d+)(?:, \d+ failed)?, ")
+
+
+class Start:
+    """One start of the sweep; `reported` is how many combinations it has said are done, of all 60."""
+
+    def __init__(self, folder: Path, backend: str) -> None:
+        workers = () if backend == "sequential" else ("sweep.workers=2", "sweep.retries=99")
+        script = folder / "start.py"
+        script.write_text(START)
+        words = ["-m", "retriever=bm25", *AXES, "sweep.name=kills", f"sweep.backend={backend}", *workers]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), *words], cwd=folder, env=environment, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.reported, self.said = 0, ""
+        self.changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_for(self, count: int) -> None:
+        """Return when so many combinations are reported as done, or the process has ended."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.reported >= count or not self._reader.is_alive(), LONGEST_S)
+
+    def family(self) -> list[psutil.Process]:
+        """Return the process and those that it began, itself first."""
+        try:
+            own = psutil.Process(self.process.pid)
+            return [own, *own.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def end(self) -> int:
+        """Wait for the process and all that it said; return its exit code."""
+        code = self.process.wait(LONGEST_S)
+        self._reader.join(LONGEST_S)
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            counted = COUNTED.match(line)
+            with self.changed:
+                self.said += line
+                if counted:
+                    self.reported = COMBINATIONS - int(counted[2]) + int(counted[1])
+                self.changed.notify_all()
+        with self.changed:
+            self.changed.notify_all()
+
+
+def finished(folder: Path) -> Counter[str]:
+    """Return how many finished runs each combination has in the database."""
+    query = "select value from tags join runs using (run_uuid) where key = 'combination' and status = 'FINISHED'"
+    with closing(sqlite3.connect(folder / "mlruns" / "mlflow.db", timeout=60)) as database:
+        return Counter(value for (value,) in database.execute(query))
+
+
+def kept(folder: Path) -> set[str]:
+    """Return the combinations that are in the database or wait on disk, whole."""
+    places = (folder / "mlruns" / "unlogged").glob("*")
+    waiting = {each.combination for place in places for each in waiting_in(place) if each.read() is not None}
+    return waiting | set(finished(folder))
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Return what is wrong with a sweep that ran to its end, in words."""
+    runs, wrong = finished(folder), []
+    if len(runs) != COMBINATIONS:
+        wrong.append(f"{len(runs)} combinations are finished")
+    if doubled := sum(count > 1 for count in runs.values()):
+        wrong.append(f"{doubled} combinations have several finished runs")
+    with closing(sqlite3.connect(folder / "mlruns" / "mlflow.db", timeout=60)) as database:
+        ids = {run for (run,) in database.execute("select run_uuid from runs")}
+        statuses = Counter(status for (status,) in database.execute("select status from runs"))
+    folders = {path.name for path in (folder / "mlruns" / "artifacts").iterdir() if not path.name.startswith(".")}
+    if orphans := folders - ids:
+        wrong.append(f"{len(orphans)} folders of artifacts have no run")
+    if missing := ids - folders:
+        wrong.append(f"{len(missing)} runs have no artifacts")
+    if statuses["RUNNING"]:
+        wrong.append(f"{statuses['RUNNING']} runs are open")
+    left = [path for path in (folder / "mlruns" / "unlogged").rglob("*") if path.is_file()]
+    left += (folder / "mlruns" / "artifacts" / ".unlogged").glob("*")
+    return [*wrong, *(f"{path.name} is left behind" for path in left)]
+
+
+def kill_one(start: Start, chance: random.Random) -> bool:
+    """Kill the process of the sweep, or now and then one that it began; tell whether a process was killed."""
+    family = start.family()
+    if not family or start.process.poll() is not None:
+        return False
+    victim = family[0] if chance.random() < 0.7 else chance.choice(family)
+    try:
+        victim.send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return False
+    if victim.pid == start.process.pid:
+        psutil.wait_procs(family[1:], 60)  # they notice that it is gone
+        start.end()
+    return True
+
+
+@contextmanager
+def fresh(template: Path) -> Iterator[Path]:
+    """Give a folder with an empty store of runs."""
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        (Path(name) / "mlruns").mkdir()
+        shutil.copy(template, Path(name) / "mlruns" / "mlflow.db")
+        yield Path(name)
+
+
+def chain(folder: Path, kills: int, backend: str, chance: random.Random) -> tuple[list[str], Counter[str]]:
+    """Kill a sweep so many times, then let it end; return what went wrong, and counts of what was there at kills."""
+    wrong: list[str] = []
+    seen: Counter[str] = Counter()
+    most = 0
+    while seen["kills"] < kills:
+        start = Start(folder, backend)
+        while start.process.poll() is None and seen["kills"] < kills:
+            start.wait_for(chance.randint(min(most, COMBINATIONS - 1), COMBINATIONS))
+            time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5, 2.0]))
+            seen["kills"] += kill_one(start, chance)
+            # Outside of the lock of a process that still runs, both only grow: what was reported is read first.
+            reported = start.reported
+            there = len(kept(folder))
+            seen["reported"], seen["kept"] = seen["reported"] + reported, seen["kept"] + there
+            if there < reported:
+                wrong.append(f"{reported} were reported as done, {there} are kept")
+            most = max(most, reported)
+        ended = start.process.poll()
+        if ended not in (None, 0, -signal.SIGKILL):
+            wrong.append(f"exit code {ended}: {start.said[-500:]}")
+        if ended == 0 and seen["kills"] < kills:
+            wrong += leftovers(folder)
+            shutil.rmtree(folder / "mlruns" / "unlogged", ignore_errors=True)
+            break
+        if start.process.poll() is None:
+            start.end()
+    last = Start(folder, backend)
+    code = last.end()
+    if code != 0:
+        wrong.append(f"exit code {code} of the last start: {last.said[-500:]}")
+    return wrong + leftovers(folder), seen
+
+
+def main() -> int:
+    """Print what was lost, doubled or left behind; return 1 if anything was."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--backend", choices=["sequential", "loky"], default="sequential")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    wrong: list[str] = []
+    total: Counter[str] = Counter()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as made:
+        template = Path(made) / "mlflow.db"
+        Tracker(Tracking(uri=f"sqlite:///{template}", artifacts=f"{made}/artifacts", experiment="unused"))
+        with closing(sqlite3.connect(template)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        while total["kills"] < options.kills:
+            with fresh(template) as folder:
+                DiskStore(folder / "mlruns" / "cache")
+                found, seen = chain(folder, min(CHAIN, options.kills - total["kills"]), options.backend, chance)
+            wrong += found
+            total += seen
+            total["chains"] += 1
+            print(f"{total['kills']} kills, {len(wrong)} faults, {time.monotonic() - began:.0f} s", flush=True)
+    counted = f"{total['reported']:,} combinations reported as done before a kill, {total['kept']:,} kept"
+    print(f"{options.backend}: {total['kills']} kills in {total['chains']} sweeps; {counted}; {len(wrong)} faults")
+    for fault in wrong:
+        print(f"  {fault}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""What kills and absent stores of runs left on disk: results that wait to be logged, and artifacts without a run.
+
+It lists them without loading MLflow, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.tracking.artifacts import ArtifactFolders
+from runner.tracking.database import read_sqlite
+from runner.tracking.logged import local_path
+from runner.tracking.settings import Tracking
+from runner.tracking.unlogged import waiting_in
+
+
+@dataclass(frozen=True)
+class WaitingResults:
+    """A folder of results that wait to be logged: how many there are, and their size in bytes."""
+
+    folder: Path
+    results: int
+    bytes: int
+
+
+def waiting_results(store: Path) -> list[WaitingResults]:
+    """Return the folders of results that wait beside a store."""
+    groups = [(folder, list(waiting_in(folder))) for folder in sorted((store.parent / "unlogged").glob("*/"))]
+    return [WaitingResults(folder, len(group), sum(each.bytes for each in group)) for folder, group in groups if group]
+
+
+def orphaned_artifacts(tracking: Tracking) -> list[Path]:
+    """Return the folders of artifacts whose runs a process that is gone did not log; the next start removes them."""
+    location = tracking.artifact_location()
+    folders = ArtifactFolders(local_path(location) if location else None, tracking.absolute_uri())
+
+    def logged(ids: Sequence[str]) -> Collection[str]:
+        if not tracking.uri.startswith("sqlite:"):
+            return ()
+        ask = read_sqlite(Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0]))
+        rows = (ask("select run_uuid from runs where run_uuid = :run", {"run": run}) for run in ids)
+        return {run for found in rows for (run,) in found}
+
+    try:
+        return folders.orphans(logged)
+    except sqlite3.Error:  # another verb says what is the matter with it
+        return []

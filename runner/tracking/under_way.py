@@ -1,0 +1,81 @@
+"""Which combination the process that runs a sweep is evaluating, on disk, so that its crash is not repeated.
+
+A crash (`os._exit`, a segmentation fault, a lack of memory) leaves a marker behind. The next start reads it and
+evaluates that combination last, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_LENGTH = 400
+"""The size of a marker in bytes: always the same, so that a shorter one leaves nothing of a longer one."""
+
+
+class UnderWay:
+    """The marker of a sweep, and beside it the combinations that a process died on."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker, self._list = marker, marker.with_suffix(".suspects")
+        self.suspects: set[str] = set()
+        self._file: int | None = None
+
+    def open(self) -> str:
+        """Read what the last process left; return the name of the combination it died on, "" if it did not."""
+        with suppress(OSError):
+            self.suspects = set(self._list.read_text().split())
+        combination, name = _read(self.marker)
+        if combination:
+            self.suspects.add(combination)
+            self._write()
+        with suppress(OSError):  # a sweep whose folder takes no file goes on without
+            self.marker.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.marker, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
+        return name
+
+    def begin(self, combination: str, name: str) -> None:
+        """Mark a combination as under way."""
+        if self._file is not None:
+            marked = f"{combination} {name}".encode(errors="replace")[:_LENGTH].ljust(_LENGTH)
+            with suppress(OSError):
+                os.pwrite(self._file, marked, 0)
+
+    def clear(self, combination: str) -> None:
+        """Trust a combination again, which a process survived."""
+        if combination in self.suspects:
+            self.suspects.remove(combination)
+            self._write()
+
+    def close(self) -> None:
+        """Remove the marker: the process ends in order."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self.marker.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            if self.suspects:
+                self._list.write_text("\n".join(sorted(self.suspects)))
+            else:
+                self._list.unlink(missing_ok=True)
+
+
+def _read(marker: Path) -> tuple[str, str]:
+    """Return the combination that a marker names, and its name; both are "" where there is none."""
+    try:
+        combination, _, name = marker.read_bytes().decode(errors="ignore").strip().partition(" ")
+    except OSError:
+        return "", ""
+    return combination, name
+
+
+def report_death(marker: Path) -> None:
+    """Say on the console what the process that is gone was evaluating."""
+    from runner.reports import console
+
+    _, name = _read(marker)
+    doing = f" while it evaluated {name}" if name else ""
+    console.error(f"the process of the sweep died{doing}; run the same command to resume")

@@ -1,0 +1,312 @@
+"""What a sweep keeps when its process is killed, when a combination crashes it, or when its store of runs goes away."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.__main__ import main
+from runner.evaluation import Bench, Experiment
+from runner.reports import console
+from runner.sweep import run as sweep_run
+from runner.sweep import workers
+from runner.tracking.leftovers import orphaned_artifacts, waiting_results
+from runner.tracking.settings import Tracking
+from runner.tracking.tracker import Tracker
+from runner.tracking.unlogged import Waiting, waiting_in
+
+SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
+INLINE = "tracking.background=false"
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which has a store of runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / "mlruns" / "mlflow.db")) as database:
+        return database.execute(query).fetchall()
+
+
+def _finished(folder: Path) -> Counter[str]:
+    query = "select value from tags join runs using (run_uuid) where key = 'combination' and status = 'FINISHED'"
+    return Counter(value for (value,) in _rows(folder, query))
+
+
+def _waiting(folder: Path) -> list[Waiting]:
+    return [waiting for place in (folder / "mlruns" / "unlogged").glob("*") for waiting in waiting_in(place)]
+
+
+def _started(arguments: Sequence[str], folder: Path, code: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, after some code."""
+    script = folder / "start.py"
+    script.write_text(
+        f"import os, sys\nfrom runner.__main__ import main\n"
+        f"if __name__ == '__main__':\n    {code or 'pass'}\n    sys.exit(main(sys.argv[1:]))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, str(script), *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_result_is_on_disk_before_it_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store of runs takes nothing, so that all that is reported can only be on disk."""
+    seen = []
+    evaluate = sweep_run.SweepRun.evaluate
+
+    def watched(self: sweep_run.SweepRun, *arguments: Any) -> Any:
+        for combination, answer in evaluate(self, *arguments):
+            seen.append(
+                {combination for combination in self.outcome.results} == {w.combination for w in _waiting(here)}
+            )
+            yield combination, answer
+
+    monkeypatch.setattr(sweep_run.SweepRun, "evaluate", watched)
+    monkeypatch.setattr("runner.tracking.background.BackgroundTracker._send", lambda self: None)
+    monkeypatch.setattr("runner.tracking.background.BackgroundTracker.flush", lambda self: None)
+    main([*SWEEP, INLINE])
+    assert seen == [True] * 4
+
+
+def test_a_killed_sweep_loses_nothing_that_it_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The process dies at its third combination, while MLflow loads."""
+    code = (
+        "from runner.sweep import workers; import itertools, signal; n, attempt = itertools.count(), workers.attempt; "
+        "workers.attempt = lambda *a: os.kill(os.getpid(), signal.SIGKILL) if next(n) == 2 else attempt(*a)"
+    )
+    killed = _started(SWEEP, here, code)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(_waiting(here)) + len(_finished(here)) == 2
+    assert re.search("the process of the sweep died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
+    assert main([*SWEEP, INLINE]) == 0
+    said = capsys.readouterr().err
+    assert "the last start died at k1=0.9, b=0.3: it is left for last, in a process of its own" in said
+    assert list(_finished(here).values()) == [1] * 4
+    assert not _waiting(here)
+    folders = {path.name for path in (here / "mlruns" / "artifacts").iterdir() if not path.name.startswith(".")}
+    assert folders == {run for (run,) in _rows(here, "select run_uuid from runs")}
+    assert {status for (status,) in _rows(here, "select status from runs")} == {"FINISHED"}
+
+
+def test_a_result_that_is_logged_already_is_not_logged_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the process had been killed after its run was in the database, before the file was removed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Waiting, "remove", lambda self: None)
+        assert main([*SWEEP, INLINE]) == 1  # they seem to wait
+    assert len(_waiting(here)) == 4
+    assert main([*SWEEP, INLINE]) == 0
+    assert list(_finished(here).values()) == [1] * 4
+    assert not _waiting(here)
+
+
+def test_a_damaged_file_is_computed_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        assert main([*SWEEP, INLINE]) == 1
+    for waiting, size in zip(_waiting(here), (0, 10, 100, 1000), strict=True):  # what a power failure may leave
+        os.truncate(waiting.file, size)
+    assert main([*SWEEP, INLINE]) == 0
+    assert list(_finished(here).values()) == [1] * 4
+    assert not _waiting(here)
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise OSError("the server is away")
+
+
+def test_what_is_not_logged_keeps_a_sweep_open_and_the_last_line_tells_what_logs_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The store of runs is back when the parent run is closed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        assert main([*SWEEP, INLINE]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert re.fullmatch(r"not finished: 4 of 4 results wait in \S+; run the same command to log them", last)
+    ((parent, status),) = _rows(here, "select run_uuid, status from runs")
+    assert status == "KILLED"
+    assert [last] == [value for (value,) in _rows(here, "select value from tags where key = 'error'")]
+    assert main([*SWEEP, INLINE]) == 0
+    assert list(_finished(here).values()) == [1] * 4
+    assert _rows(here, f"select status from runs where run_uuid = '{parent}'") == [("FINISHED",)]
+    assert not _rows(here, "select value from tags where key = 'error'")
+
+
+def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_next_start(
+    here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "from runner.tracking import tracker; import signal; "
+        "tracker.insert_runs = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    artifacts = here / "mlruns" / "artifacts"
+    (artifacts / "of another database").mkdir(parents=True)
+    another = shutil.copy(here / "mlruns" / "mlflow.db", here / "another.db")
+    assert _started(["retriever=bm25", INLINE], here, code).returncode == -signal.SIGKILL
+    assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
+    Tracker(Tracking(f"sqlite:///{another}", artifacts=str(artifacts)))  # whose they are not
+    assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
+    (orphan,) = orphaned_artifacts(tracking)
+    waiting = waiting_results(Path("mlruns/cache"))
+    assert [each.results for each in waiting] == [1]
+    assert main(["cache"]) == 0
+    said = capsys.readouterr().out
+    assert f"{waiting[0].folder}: 1 result waits to be logged" in said
+    assert f"{artifacts}: 1 folder without a run; the next start removes them" in said
+    Tracker(tracking)
+    assert not orphan.exists()
+    assert [path.name for path in artifacts.iterdir() if not path.name.startswith(".")] == ["of another database"]
+    assert not list((artifacts / ".unlogged").iterdir())
+
+
+def test_a_combination_that_crashes_the_process_costs_itself_alone(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends the process once: the next starts leave it for last, in a process of its own."""
+    (here / "conf" / "retriever").mkdir(parents=True)
+    (here / "conf" / "retriever" / "unruly.yaml").write_text("_target_: tests.unruly.Unruly\nnumber: 0\ndoes: search\n")
+    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE]
+    sweep.append("retriever.does=exit,search")
+    assert _started(sweep, here).returncode == 3
+    for _ in range(2):
+        assert main(sweep) == 1
+        said = capsys.readouterr()
+        assert "1 failed" in said.out
+        assert "no worker came back with it" in said.out
+    assert list(_finished(here).values()) == [1]
+    assert "the last start died at" not in said.err, "it is known"
+
+
+def test_a_sweep_goes_on_where_no_disk_takes_its_results(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("runner.tracking.unlogged.Unlogged.keep", _refuse)
+    assert main([*SWEEP, INLINE]) == 0
+    assert "results cannot be kept until they are logged" in capsys.readouterr().err
+    assert list(_finished(here).values()) == [1] * 4
+
+
+def test_what_another_set_of_values_left_is_logged_too(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        assert main([*SWEEP, INLINE, "sweep.name=it"]) == 1
+    assert main([*SWEEP[:2], "retriever.k1=0.6", "retriever.b=0.5", INLINE, "sweep.name=it"]) == 0
+    assert list(_finished(here).values()) == [1] * 5
+    assert not _waiting(here)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_sweep_as_ctrl_c_does(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = getattr(signal, name)
+    before, calls, attempt = signal.signal(number, signal.SIG_DFL), iter((False, True)), workers.attempt
+
+    def hangs_up(bench: Bench, experiment: Experiment) -> workers.Answer:
+        if next(calls):
+            signal.raise_signal(number)
+        return attempt(bench, experiment)
+
+    monkeypatch.setattr(workers, "attempt", hangs_up)
+    try:
+        assert main([*SWEEP, INLINE]) == 130
+    finally:
+        signal.signal(number, before)
+    assert "stopped after 1 of 4" in capsys.readouterr().out
+    assert list(_finished(here).values()) == [1]
+
+
+def test_a_sweep_that_was_begun_by_nohup_outlives_its_terminal(here: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert main(["--version"]) == 0
+        assert main(["retriever=bm25", INLINE, "metrics.k_values=[0]"]) == 2
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("setting", ["metrics.seed", "retriever.k1"])
+def test_a_number_that_no_record_holds_is_refused_before_any_work(
+    setting: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"{setting}=99999999999999999999", INLINE]) == 2
+    said = capsys.readouterr().err
+    assert f"{setting}=" in said
+    assert len(said.splitlines()) == 1
+    assert not (here / "mlruns" / "cache").exists()
+
+
+def test_a_console_that_lacks_a_character_costs_nothing(here: Path) -> None:
+    name = "Zürich – Größe"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "runner", *SWEEP[:3], INLINE, f"sweep.output='{name}'"]
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert rb"Z\xfcrich" in done.stdout
+    assert list(_finished(here).values()) == [1] * 2
+
+
+def test_a_terminal_that_is_closed_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        os.close(controller)
+        monkeypatch.setattr(sys, "stdout", stream)
+        console.line("nobody reads this")
+        console.line("nor this")
+
+
+def test_an_evaluation_that_is_not_logged_is_kept_and_the_same_command_logs_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(here / "mlruns" / "mlflow.db", isolation_level=None)) as database:
+        database.execute("create trigger no before insert on runs begin select raise(abort, 'read only'); end")
+        assert main(["retriever=bm25", INLINE]) == 1
+        said = capsys.readouterr()
+        assert "nDCG@10" in said.out
+        file = re.search(r"the result is kept in (\S+): run the same command again to log it", said.err)
+        assert file
+        assert Path(file[1]).is_file()
+        database.execute("drop trigger no")
+    monkeypatch.setattr(Bench, "evaluate", _refuse)
+    assert main(["retriever=bm25", INLINE]) == 0
+    assert "it is logged now, not evaluated again" in capsys.readouterr().err
+    assert _rows(here, "select name, status from runs") == [("bm25", "FINISHED")]
+    assert not list((here / "mlruns" / "unlogged").glob("*"))
+
+
+def test_mlflows_variables_decide_where_runs_go_unless_the_user_does(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{here}/mlruns/mlflow.db")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "theirs")
+    assert Tracking() == Tracking(f"sqlite:///{here}/mlruns/mlflow.db", "theirs")
+    assert Tracking("sqlite:///mine.db", "mine").uri == "sqlite:///mine.db"
+    monkeypatch.chdir(_elsewhere(here))
+    assert main(["retriever=bm25", INLINE]) == 0
+    assert f"logged to sqlite:///{here}/mlruns/mlflow.db, experiment theirs (from MLFLOW_TR" in capsys.readouterr().out
+    assert _rows(here, "select e.name from runs join experiments e using (experiment_id)") == [("theirs",)]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:///somewhere")
+    assert main(["retriever=bm25", INLINE]) == 2
+    assert "MLFLOW_TRACKING_URI is not the address of a store" in capsys.readouterr().err
+
+
+def _elsewhere(folder: Path) -> Path:
+    """Return an empty folder beside others."""
+    (folder / "elsewhere").mkdir()
+    return folder / "elsewhere"
