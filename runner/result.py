@@ -233,11 +233,6 @@ class Result:
         """Return what went wrong, by query id."""
         return {i: error for i, error in zip(self.queries.ids, self.queries.errors, strict=True) if error}
 
-    @property
-    def all_failed(self) -> bool:
-        """Tell whether no query was answered, each having raised an error."""
-        return bool(self.queries.ids) and all(self.queries.errors)
-
 
 _TABLES = ("queries", "scores", "found", "grades")
 

@@ -164,13 +164,18 @@ def test_a_single_run_that_raises_is_logged_as_failed(
     assert "the index is broken" in capsys.readouterr().err
 
 
-def test_queries_that_fail_are_counted_and_the_rest_goes_on(
+def test_a_query_that_fails_is_counted_and_the_exit_code_is_1(
     broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["retriever.when=never", *broken]) == 0
+    assert main(["retriever.when=never", *broken]) == 1
     (run,) = runs()
     assert run.data.metrics["queries/failed"] == 1
     assert "the first query is broken" in capsys.readouterr().out
+
+
+def test_a_sweep_in_which_a_query_fails_ends_with_exit_code_1(broken: list[str], runs: Callable[[], list[Run]]) -> None:
+    assert main(["-m", "retriever.when=never,none", *broken]) == 1
+    assert [run.info.status for run in runs()] == ["FINISHED"] * 3
 
 
 def test_hydras_own_sweeper_works_when_chosen(runs: Callable[[], list[Run]]) -> None:

@@ -176,5 +176,5 @@ def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> 
     assert again.found is not None
     assert [again.found.ids(query) for query in range(3)] == [[], [], []]
     assert again.found.rankings.errors == dict.fromkeys(range(3), "no answer")
-    assert again.all_failed
-    assert not whole.all_failed
+    assert set(again.failures) == set(whole.queries.ids)
+    assert not whole.failures

@@ -78,7 +78,7 @@ def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
     assert not [file for file in kept if b"s3cr3t" in file.read_bytes()]
 
 
-def test_a_query_that_the_api_refuses_is_an_error_and_one_that_refuses_all_fails_the_run(here: Path) -> None:
+def test_a_query_that_the_api_refuses_is_an_error_with_exit_code_1_and_a_result(here: Path) -> None:
     no = Answer({"detail": "no"}, 400)
     words = (
         "retriever=http",
@@ -88,7 +88,7 @@ def test_a_query_that_the_api_refuses_is_an_error_and_one_that_refuses_all_fails
     )
     answers = {"text:(ships)": Answer({"results": [{"item_id": "d1"}]})}
     with fake_api(lambda asked: answers.get(asked.parameters["q"][0], no)) as api:
-        assert main([*words, f"retriever.base_url={api.url}", *DATASET]) == 0
+        assert main([*words, f"retriever.base_url={api.url}", *DATASET]) == 1
     found = result(here)
     assert found.queries.statuses == ["pass", "error"]
     assert "HTTP 400" in found.queries.errors[1]

@@ -25,7 +25,7 @@ EVALUATIONS = "evaluations"
 
 
 def main(cfg: DictConfig) -> int:
-    """Run one evaluation; return 1 when the retriever raised, or all queries failed."""
+    """Run one evaluation; return 1 when the retriever or a query raised an error."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
@@ -118,7 +118,7 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
     console.line(f"report: {run.where('report.html')}")
     if place := tracker.tracking.from_environment:
         console.line(place)
-    return FAILED if result.all_failed else 0
+    return FAILED if result.failures else 0
 
 
 def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:

@@ -15,7 +15,7 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
 
 FAILED, INTERRUPTED = 1, 130
-"""Exit codes of a sweep in which a combination failed, or that the user stopped."""
+"""Exit codes of a sweep in which a combination or a query failed, or that the user stopped."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Outcome:
         """Return the exit code of a sweep that ended so."""
         if self.interrupted:
             return INTERRUPTED
-        failed = self.failures or self.unlogged or any(result.all_failed for result in self.results.values())
+        failed = self.failures or self.unlogged or any(result.failures for result in self.results.values())
         return FAILED if failed else 0
 
     @property
