@@ -24,6 +24,7 @@ from retrievers.search import search_depth, searched
 from retrievers.work import kind_of
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, Grading, grade_found
+from runner.config.environment import RESOLVER
 from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash
 from runner.datasets.base import Dataset, Judgments, Source
@@ -64,7 +65,8 @@ LARGEST_INTEGER = 2**63 - 1
 class Experiment:
     """A composed config as objects. `parameters` are the config flattened, `swept` the keys that vary in a sweep.
 
-    `grading` is None where no language model is configured.
+    `grading` is None where no language model is configured. `named_by` is the setting that the dataset's name comes
+    from, as it is recorded, where an environment variable gives it.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Experiment:
     parameters: Mapping[str, str]
     swept: Mapping[str, Any] = field(default_factory=dict)
     grading: Grading | None = None
+    named_by: str = ""
 
     @property
     def search_type(self) -> str:
@@ -99,8 +102,16 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, parts["retriever"], parts["dataset"], parts["metrics"],
-        settled.public, {**first, **settled.parameters}, swept, grading,
+        settled.public, {**first, **settled.parameters}, swept, grading, _named_by(settled, parts["dataset"]),
     )  # fmt: skip
+
+
+def _named_by(settled: Settled, source: Source) -> str:
+    """Return the recorded setting of a dataset's name, or path, where it refers to the environment, else ""."""
+    own, recorded = settled.config["dataset"], settled.public["dataset"]
+    wanted = source.name or source.origin
+    values = (recorded[key] for key in own if own[key] == wanted)
+    return next((value for value in values if isinstance(value, str) and RESOLVER in value), "")
 
 
 def _grading(config: Mapping[str, Any], plugins: Sequence[str]) -> Grading | None:
@@ -188,7 +199,7 @@ class Bench:
             depth = search_depth(experiment.retriever, dataset.corpus, wanted)
             rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         rankings = exclude_own(dataset, rankings, settings.depth)
-        self.store.note_use(costs, dataset.name, dataset.fingerprint, experiment.name)
+        self.store.note_use(costs, _recorded_name(dataset, experiment.named_by), dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
         result = _result(experiment, dataset, grader, asked, rankings)
         done = time.perf_counter()
@@ -241,7 +252,7 @@ def _result(experiment: Experiment, dataset: Dataset, grader: Grader, asked: Ask
         retriever=experiment.retriever_name,
         config=experiment.config,
         config_hash=config_hash(experiment.config),
-        dataset=_summary(dataset),
+        dataset=_summary(dataset, experiment.named_by),
     )
     return replace(result, swept=dict(experiment.swept), environment=environment(), search_type=experiment.search_type)
 
@@ -256,9 +267,14 @@ def _asked(dataset: Dataset, judgments: Judgments) -> Asked:
     return Asked(list(queries.ids), list(queries.texts), list(queries.types), gold, grades, own)
 
 
-def _summary(dataset: Dataset) -> DatasetSummary:
+def _recorded_name(dataset: Dataset, named_by: str) -> str:
+    """Return a dataset's name, or the setting that it comes from where that hides it."""
+    return dataset.name if dataset.name in named_by else named_by or dataset.name
+
+
+def _summary(dataset: Dataset, named_by: str) -> DatasetSummary:
     return DatasetSummary(
-        name=dataset.name,
+        name=_recorded_name(dataset, named_by),
         split=dataset.split,
         fingerprint=dataset.fingerprint,
         corpus_fingerprint=dataset.corpus.fingerprint,

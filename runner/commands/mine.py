@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
     from runner.config.parameters import deciding, flattened
-    from runner.config.values import public, resolved, store_path
+    from runner.config.values import public, resolved, store_path, without_environment
     from runner.generation.mining.forward import unfinished
     from runner.generation.mining.mine import kept, mined
     from runner.generation.mining.output import DOUBTFUL, REJECTED, figures, write
@@ -75,7 +75,8 @@ def main(cfg: DictConfig) -> int:
             console.note(f"{which} not answered in full: the same command goes on with {them}")
         else:
             journal.forget()
-        decided = public({"source": config["source"], "mining": deciding(config["mining"], mining)})
+        recorded = without_environment(cfg, config)
+        decided = public({"source": recorded["source"], "mining": deciding(recorded["mining"], mining)})
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
         made = DatasetMade(path.stem, started, flattened(decided), figures(summary), files, {"kind": "mining"})
         (run,) = tracker.ask("log", [made])

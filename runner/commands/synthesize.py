@@ -24,7 +24,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
     from runner.config.parameters import deciding, flattened
-    from runner.config.values import public, resolved, store_path
+    from runner.config.values import public, resolved, store_path, without_environment
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.generation.synthesis.generators import Deterministic
     from runner.generation.synthesis.loading import check_source, skipped_files
@@ -66,7 +66,8 @@ def main(cfg: DictConfig) -> int:
         finally:
             if spent := spending([synthesis]):
                 console.note(spent)
-        decided = public(deciding({name: config[name] for name in DECIDING}, synthesis))
+        recorded = without_environment(cfg, config)
+        decided = public(deciding({name: recorded[name] for name in DECIDING}, synthesis))
         told = summary(outcome, types, decided)
         write(output, outcome, told)
         journal.forget()

@@ -51,7 +51,7 @@ def main(cfg: DictConfig) -> int:
     from runner.agents.events.sightings import looking
     from runner.agents.runs.tasks import tasks_in
     from runner.config.objects import ConfigError, build
-    from runner.config.values import resolved
+    from runner.config.values import resolved, without_environment
 
     config = resolved(cfg)
     wanted = _settings(config)
@@ -66,7 +66,7 @@ def main(cfg: DictConfig) -> int:
     tasks = tasks_in([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
         return _print(Path(wanted.file), reading, tasks)
-    return _evaluate(config, wanted, reading, tasks, metrics)
+    return _evaluate(config, wanted, _recorded(without_environment(cfg, config)), reading, tasks, metrics)
 
 
 def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
@@ -81,7 +81,12 @@ def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
 
 
 def _evaluate(
-    config: Mapping[str, Any], wanted: TraceSettings, reading: Reading, tasks: Tasks, metrics: MetricSettings
+    config: Mapping[str, Any],
+    wanted: TraceSettings,
+    recorded: Mapping[str, str],
+    reading: Reading,
+    tasks: Tasks,
+    metrics: MetricSettings,
 ) -> int:
     from runner.agents.evaluation import Evaluation
     from runner.agents.events.document import load_events
@@ -136,7 +141,7 @@ def _evaluate(
         if tracker:
             from runner.agent_tracking import log
 
-            log(tracker, report, kept, metrics, _asked(wanted, baseline), files, output, wanted.resume)
+            log(tracker, report, kept, metrics, {**recorded, "baseline": baseline}, files, output, wanted.resume)
     console.line(f"report: {output / 'report.html'}")
     return FAILED if failures else 0
 
@@ -152,12 +157,13 @@ def _settings(config: Mapping[str, Any]) -> TraceSettings:
     return made
 
 
-def _asked(wanted: TraceSettings, baseline: str) -> dict[str, str]:
-    """Return the settings that decide what is told of a run, but for the metrics."""
-    said = {"path": wanted.path, "tasks": wanted.tasks, "tools": wanted.tools, "shell": str(wanted.shell).lower()}
-    said |= {"sufficient_files": str(wanted.sufficient_files).lower()}
-    said |= {"baseline": baseline, "timelines": str(wanted.timelines)}
-    return {key: value for key, value in said.items() if value is not None}
+def _recorded(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that decide what is reported of a run, but for the baseline and the metrics."""
+    import json
+
+    names = ("path", "tasks", "tools", "shell", "sufficient_files", "timelines")
+    given = {name: config[name] for name in names if config[name] is not None}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
 
 
 def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]:

@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
+from runner.config.environment import RESOLVER, hide_environment, show_references
 from runner.config.objects import ConfigError, build
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
@@ -26,11 +27,8 @@ REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
 """Groups that are chosen once and reach every part that has none of its own."""
 
-VOLATILE = ("tracking", "store", "sweep", "plan", "plugins")
+VOLATILE = ("tracking", "store", "sweep", "plan", "plugins", "public_environment")
 """What says where and how work is done, not what comes out."""
-
-ENVIRONMENT = "oc.env"
-"""What is in a value that comes from the environment, before it is resolved."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """How an address begins: s3://, gs://, https://; a drive letter is a single one."""
@@ -57,8 +55,9 @@ class Settled:
     """A composed config with nothing left open.
 
     `config` is plain and resolved, without the groups that decide nothing, and has under `choices` what was chosen of
-    each group. `public` is the same without secrets, and without what came from the environment. `parameters` are the
-    public config flattened: choices first, each value once.
+    each group. `public` is the same without secrets, and with references (`${oc.env:NAME}`) for the values of
+    environment variables that `public_environment` does not list. `parameters` are the public config flattened: choices
+    first, each value once.
     """
 
     config: Mapping[str, Any]
@@ -83,12 +82,35 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     chosen = {g: choice for g, choice in chosen.items() if _roots(g) & recorded}
     config = {**resolved(cfg, kept), "choices": chosen}
     _check_plugins(config.get("plugins", []))
-    shown = config
-    if ENVIRONMENT in json.dumps(raw, default=str):
-        # Resolved once more without the environment, so that what only refers to such a value does not show it either.
-        shown = {**resolved(OmegaConf.create(_without_environment(raw)), kept), "choices": chosen}
-    shown = public(shown)
+    shown = public({**without_environment(cfg, config, raw, kept), "choices": chosen})
     return Settled(config, shown, _parameters(shown, raw))
+
+
+def without_environment(
+    cfg: DictConfig,
+    config: Mapping[str, Any],
+    raw: Any = None,  # noqa: ANN401 (a config that is not resolved)
+    kept: Collection[Any] | None = None,
+) -> Mapping[str, Any]:
+    """Return a resolved config with references where values came from variables that are not public.
+
+    It is resolved a second time, so that a setting that refers to such a value does not show it either. Raises
+    `ConfigError` where `public_environment` is not a list of names.
+    """
+    raw = OmegaConf.to_container(cfg, resolve=False) if raw is None else raw
+    if RESOLVER not in json.dumps(raw, default=str):
+        return config
+    hidden, references = hide_environment(raw, _public_variables(raw.get("public_environment", [])))
+    return show_references(resolved(OmegaConf.create(hidden), kept), references)  # type: ignore[no-any-return]  # a mapping
+
+
+def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (whatever was given)
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        example = names if isinstance(names, str) and names else "NAME"
+        raise ConfigError(
+            f"public_environment={json.dumps(names)}: should be a list of variables: public_environment=[{example}]"
+        )
+    return names
 
 
 def _roots(group: str) -> set[str]:
@@ -150,14 +172,6 @@ def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (whatever was given)
     if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
         example = plugins if isinstance(plugins, str) and plugins else "my_module"
         raise ConfigError(f"plugins={json.dumps(plugins)}: should be a list of modules: plugins=[{example}]")
-
-
-def _without_environment(raw: Any) -> Any:  # noqa: ANN401 (any value)
-    if isinstance(raw, Mapping):
-        return {key: _without_environment(value) for key, value in raw.items()}
-    if isinstance(raw, list):
-        return [_without_environment(value) for value in raw]
-    return _HIDDEN if isinstance(raw, str) and ENVIRONMENT in raw else raw
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:

@@ -20,9 +20,10 @@ from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
 from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf, open_dict
 
+from runner.config.environment import RESOLVER
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, suggestion
-from runner.config.values import ENVIRONMENT, Settled, settle, with_value
+from runner.config.values import Settled, settle, with_value
 
 _REFERENCE = re.compile(r"\$\{([^${}:.\[][^${}:\[]*)[^${}:]*\}")
 """An interpolation of another setting, by its whole path."""
@@ -162,7 +163,7 @@ def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
     if isinstance(value, list):
         return all(_is_plain(element) for element in value)
     if isinstance(value, str):
-        return "${" not in value and ENVIRONMENT not in value and value != "???"
+        return "${" not in value and RESOLVER not in value and value != "???"
     return value is None or isinstance(value, (bool, int, float))
 
 

@@ -81,17 +81,42 @@ def test_plugins_are_a_list_of_modules(plugins: object, message: str) -> None:
         settle(changed(plugins=plugins), CHOICES)
 
 
-def test_what_came_from_the_environment_is_hidden_wherever_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_from_the_environment_are_recorded_as_references(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUSH", "s3cret")
+    monkeypatch.setenv("K1", "1.25")
     config = changed(
         dataset={"path": "x/${oc.env:HUSH}", "names": ["a", "${oc.env:HUSH}"], "copy": "see ${dataset.path}"},
+        retriever={"k1": "${oc.decode:${oc.env:K1}}"},
         tracking={"uri": "http://host/${.hush}", "hush": "${oc.env:HUSH}"},
     )
     settled = settle(config, CHOICES)
     assert settled.config["dataset"]["copy"] == "see x/s3cret"
-    assert settled.public["dataset"] == {"path": "***", "names": ["a", "***"], "copy": "see ***"}
-    assert settled.parameters["dataset.copy"] == "see ***"
+    assert settled.config["retriever"]["k1"] == 1.25
+    path = "x/${oc.env:HUSH}"
+    assert settled.public["dataset"] == {"path": path, "names": ["a", "${oc.env:HUSH}"], "copy": f"see {path}"}
+    assert settled.parameters["dataset.copy"] == f"see {path}"
+    assert settled.parameters["retriever.k1"] == "${oc.decode:${oc.env:K1}}"
     assert "s3cret" not in str(settled.public) + str(settled.parameters)
+
+
+def test_public_variables_are_recorded_as_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSH", "s3cret")
+    monkeypatch.setenv("ROOT", "/data")
+    config = changed(
+        dataset={"path": "${oc.env:ROOT}/x", "both": "${oc.env:ROOT}/${oc.env:HUSH}"}, public_environment=["ROOT"]
+    )
+    settled = settle(config, CHOICES)
+    assert settled.public["dataset"] == {"path": "/data/x", "both": "/data/${oc.env:HUSH}"}
+    listed = config_hash(settled.public)
+    monkeypatch.setenv("ROOT", "/other")
+    assert config_hash(settle(config, CHOICES).public) != listed
+
+
+def test_public_variables_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOT", "/data")
+    config = changed(dataset={"path": "${oc.env:ROOT}"}, public_environment="ROOT")
+    with pytest.raises(ConfigError, match=r"^public_environment=\"ROOT\": .* public_environment=\[ROOT\]$"):
+        settle(config, CHOICES)
 
 
 @pytest.mark.parametrize(
