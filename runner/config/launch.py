@@ -15,8 +15,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
-from runner.config.mistakes import SWEEPING, explain
+from runner.config.mistakes import SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
+from runner.config.source import check_files
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 """The words that have Hydra run a verb more than once."""
@@ -41,6 +42,9 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
     os.environ["HYDRA_FULL_ERROR"] = "1"
     told = _with_plugins_last([_quoted(word) for word in overrides if _is_override(word)])
     sys.argv = ["runner", *(word for word in overrides if not _is_override(word)), *told]  # Hydra wants flags first
+    check_files()
+    check_added(verb, told)
+    check_plugins(told[-1])
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
     except (HydraException, OmegaConfBaseException) as error:

@@ -6,6 +6,7 @@ import re
 from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -40,6 +41,55 @@ def check_flags(words: Sequence[str]) -> None:
     for word in (word for word in unknown if word.startswith("-")):  # ~KEY after a flag is no flag
         name, _, value = word.lstrip("-").partition("=")
         raise ConfigError(f"{word}: no such flag; a setting is written without dashes: {name}={value or 'VALUE'}")
+
+
+def check_added(verb: str, overrides: Sequence[str]) -> None:
+    """Refuse a setting added with `+` outside all that there is, which nothing would read; raises `ConfigError`.
+
+    A key that another override refers to, as in `+root=/data dataset.path=${root}/x`, is read by that.
+    """
+    added = [word.lstrip("+").partition("=")[0] for word in overrides if word.startswith("+")]
+    for key in added:
+        top = key.partition(".")[0]
+        if top in ("hydra", "plugins") or any(re.search(rf"\$\{{{re.escape(top)}\b", word) for word in overrides):
+            continue
+        loader, config_name = _loader()
+        if any(loader.repository.group_exists(name) for name in (top, key.partition("@")[0])):
+            continue
+        try:
+            parsed = OverridesParser.create().parse_overrides(list(overrides))
+            choices = [
+                o.input_line or ""
+                for o in parsed
+                if loader.repository.group_exists(o.key_or_group) and not o.is_sweep_override()
+            ]
+            composed = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
+        except (HydraException, OmegaConfBaseException):
+            return  # what is wrong there is explained when the whole is composed
+        if top not in composed:
+            raise ConfigError(_unknown_key(key, verb, overrides))
+
+
+def check_plugins(word: str) -> None:
+    """Refuse `plugins=[...]` with a module that is not installed; raises `ConfigError`."""
+    try:
+        modules = OverridesParser.create().parse_overrides([word])[0].value()
+    except HydraException:
+        return  # explained when the whole is composed
+    for module in modules if isinstance(modules, list) else ():
+        problem = _import_problem(module) if isinstance(module, str) and module else ""
+        if problem:
+            raise ConfigError(f"plugins: {module}: {problem}; install it, or run in the folder that it is in")
+
+
+def _import_problem(module: str) -> str:
+    """Return why a module cannot be imported, "" if it can; the packages that it is in are imported."""
+    try:
+        return "" if find_spec(module) else "no such module"
+    except ModuleNotFoundError as error:
+        return f"no such module ({error})"
+    except Exception as error:  # whatever the package that it is in raises
+        return f"cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
 
 
 def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:

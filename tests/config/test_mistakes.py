@@ -6,6 +6,7 @@ import pytest
 
 from runner.__main__ import _take_verb, main
 from runner.config.mistakes import check_flags
+from tests.config.test_yaml_files import BOMB
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "foo=1 bar=2",
             "foo: no such setting; there are analyzer, chunking, dataset, encoder, experiment, grading, llm, metrics, "
-            "plugins, retriever, store, sweep, tracking",
+            "plugins, public_environment, retriever, store, sweep, tracking",
         ),
         ("gate=none", "gate: evaluate does not choose of this group there; there are analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),
@@ -81,13 +82,19 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "retriever=hybrid retriever.parts.semantic.k1=2",
             "retriever.parts.semantic.k1: retriever@retriever.parts.semantic=dense has no such setting; choose",
         ),
-        ("analyzer=polish", "analyzer=polish: no such choice; there are code, dutch"),
+        ("analyzer=maltese", "analyzer=maltese: no such choice; there are arabic, armenian"),
         ("analyzer=germn", "analyzer=germn: no such choice; did you mean german?"),
         ("--retriever=bm25", "--retriever=bm25: no such flag; a setting is written without dashes: retriever=bm25"),
         ("--retriever bm25", "--retriever: no such flag; a setting is written without dashes: retriever=VALUE"),
         ("--cfg foo", "argument --cfg/-c: invalid choice: 'foo'"),
         ("help", "help: no such verb; it is written --help"),
         ("evaluat", "evaluat: no such verb; did you mean evaluate?"),
+        ("+foo=1", "foo: no such setting; there are analyzer"),
+        ("++foo.bar=1", "foo.bar: no such setting; there are analyzer"),
+        ("-m +k1=1,2", "k1: no such setting; did you mean retriever.k1?"),
+        ("compare +foo=1", "foo: no such setting; there are"),
+        ("plugins=[nonexistent]", "plugins: nonexistent: no such module; install it"),
+        ("traces plugins=[json,nonexistent.part]", "plugins: nonexistent.part: no such module"),
         ("retriever.k1=1 --cfg job evaluat", "evaluat: no such verb"),
     ],
 )
@@ -116,7 +123,7 @@ def test_what_is_taken_away_before_and_after_a_flag_is_no_flag(words: list[str])
 
 
 def test_a_language_that_is_not_there_is_told_what_is_for_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said("analyzer=polish", capsys).endswith("; plain is for other languages")
+    assert said("analyzer=maltese", capsys).endswith("; plain is for other languages")
 
 
 def test_choices_of_a_folder_from_elsewhere_are_known(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,3 +168,28 @@ def test_the_verb_may_stand_anywhere(arguments: str, verb: str, rest: str) -> No
     words = arguments.split()
     assert _take_verb(words) == verb
     assert words == rest.split()
+
+
+def test_an_added_setting_that_another_refers_to_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    line = said("+root=/nowhere dataset=beir dataset.path=${root}/x", capsys)
+    assert line.startswith("dataset.path: /nowhere/x does not exist")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("_target_: a\nk: [1\nb: 2\n", ":3:2: not valid YAML: "),
+        ("_target_: a\n_target_: b\n", ":2:1: not valid YAML: found duplicate key _target_"),
+        ("k: 'caf\xe9'\n", ": not UTF-8 text; save it as UTF-8"),
+        ("k: &k [*k]\n", ":1: not valid YAML: an alias is within what it stands for"),
+        (BOMB, ": its aliases expand to more than 100,000 values; write out what is needed"),
+    ],
+)
+@pytest.mark.parametrize("sweep", ["", "-m retriever.k1=1,2 "])
+def test_broken_yaml_is_one_line_with_its_place(
+    content: str, problem: str, sweep: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (elsewhere / "retriever").mkdir()
+    (elsewhere / "retriever" / "mine.yaml").write_text(content, encoding="latin-1")
+    line = said(f"{sweep}--config-dir=. retriever=mine", capsys)
+    assert line.startswith(f"retriever/mine.yaml{problem}")

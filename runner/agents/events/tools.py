@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-import yaml
-
 from runner.config.objects import ConfigError, suggestion
+from runner.config.yaml_files import YamlError, parse_yaml
 
 Category = Literal[
     "file_read",
@@ -83,8 +82,8 @@ def _shipped() -> Tools:
 
 def _table(file: Path) -> Tools:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        content = parse_yaml(file.read_bytes(), str(file)) or {}
+    except (OSError, YamlError) as error:
         raise ConfigError(f"tools={file}: cannot be read ({' '.join(str(error).split())})") from error
     if not isinstance(content, Mapping):
         raise ConfigError(f"tools={file}: holds {type(content).__name__}, not the sections {', '.join(_SECTIONS)}")

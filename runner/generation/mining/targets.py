@@ -13,9 +13,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from retrievers.base import Corpus
+from runner.config.yaml_files import YamlError, parse_yaml
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 
@@ -179,16 +178,13 @@ def read_targets(path: Path) -> Targets:
 
 
 def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
-    """Return what a YAML file holds; raises `DatasetError` with the line that cannot be read."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
+    """Return what a YAML file holds; raises `DatasetError` with the line and column that cannot be read."""
+    with files.opened(path) as file:
+        content = file.read()
     try:
-        with files.opened(path) as file:
-            return yaml.load(file.read(), Loader=loader)  # noqa: S506 (both are safe)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DatasetError(f"{path}{line}: not valid YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise DatasetError(f"{path}: not valid YAML: {error}") from None
+        return parse_yaml(content, str(path))
+    except YamlError as error:
+        raise DatasetError(str(error)) from None
 
 
 def _target(record: files.Record) -> Target:

@@ -168,7 +168,11 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("suites/api/benchmark.yaml", "benchmarks:\n- id: a\n  question: 'b\n", "api/benchmark.yaml:4: not valid YAML"),
+        (
+            "suites/api/benchmark.yaml",
+            "benchmarks:\n- id: a\n  question: 'b\n",
+            "api/benchmark.yaml:4:1: not valid YAML",
+        ),
         ("suites/api/benchmark.yaml", "cases: []", "api/benchmark.yaml: there is no key 'benchmarks'"),
         ("suites/api/benchmark.yaml", "benchmarks: {a: 1}", "api/benchmark.yaml: 'benchmarks' is not a list"),
         (

@@ -90,7 +90,7 @@ def test_twins_are_one_document_under_the_first_id(tmp_path: Path) -> None:
         ("- id: a\n  aliases: b", "targets.yaml, target 1: 'aliases' is 'b', not a list"),
         ("- id: a\n  methods: 5", "targets.yaml, target 1: 'methods' is 5, not a list"),
         ("- id: a\n  properties: one", "targets.yaml, target 1: 'properties' is 'one', not a list"),
-        ("- id: a\n  - b", "targets.yaml:2: not valid YAML"),
+        ("- id: a\n  - b", "targets.yaml:2:3: not valid YAML"),
         ("- one", "targets.yaml, target 1: 'one' is not a JSON object"),
     ],
 )
