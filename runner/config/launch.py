@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 import hydra
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.mistakes import SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.source import check_files
+from runner.config.values import check_local
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 """The words that have Hydra run a verb more than once."""
@@ -32,6 +33,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str
     def job(cfg: DictConfig) -> None:
         nonlocal code
         try:
+            check_local(OmegaConf.select(cfg, "output", throw_on_resolution_failure=False), "output")
             code = max(code, task(cfg))
         except Exception as error:
             if os.getpid() != home:  # a launcher took the job elsewhere: it brings the error back

@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
+from runner.config.addresses import is_address
 from runner.config.environment import RESOLVER, hide_environment, show_references
 from runner.config.objects import ConfigError, build
 
@@ -29,9 +30,6 @@ SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
 
 VOLATILE = ("tracking", "store", "sweep", "plan", "plugins", "public_environment")
 """What says where and how work is done, not what comes out."""
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""How an address begins: s3://, gs://, https://; a drive letter is a single one."""
 
 _HIDDEN = "***"
 _SECRET_KEY = re.compile(
@@ -145,13 +143,13 @@ def store_path(config: Mapping[str, Any]) -> Path:
     if not isinstance(node, Mapping):
         raise ConfigError(f"store={json.dumps(node)}: has a path; set it with store.path=FOLDER")
     made = build({**node, "_target_": f"{StoreSettings.__module__}.{StoreSettings.__name__}"}, "store")
-    _check_local(made.path, "store.path")
+    check_local(made.path, "store.path")
     return Path(made.path)
 
 
-def _check_local(path: Any, setting: str) -> None:  # noqa: ANN401 (whatever was given)
-    """Refuse an address where a path belongs, of which a folder would be made. Raises `ConfigError`."""
-    if isinstance(path, str) and _ADDRESS.match(path):
+def check_local(path: Any, setting: str) -> None:  # noqa: ANN401 (whatever was given)
+    """Refuse an address where a path belongs, for which a folder would be made. Raises `ConfigError`."""
+    if isinstance(path, str) and is_address(path):
         raise ConfigError(f"{setting}={without_secrets(path)}: is an address; give a path on this machine")
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -98,7 +99,9 @@ def _shown(value: object) -> str:
 
 
 def located(path: str | Path, setting: str) -> Path:
-    """Return the path of a file, with .gz added if only that exists; an error names the setting."""
+    """Return the path of a file or folder, with .gz added if only that exists; an error names the setting."""
+    if is_address(str(path)):
+        raise DatasetError(f"dataset.{setting}={path}: is an address; download it, and give a path on this machine")
     plain = Path(path).expanduser()
     packed = plain.with_name(f"{plain.name}.gz")
     if not plain.exists() and packed.exists():
@@ -125,7 +128,12 @@ def matching(pattern: str, setting: str) -> list[Path]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it."""
+    """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it.
+
+    A FIFO or device is refused, as opening it may block for ever, except what the shell passes: /dev/stdin, /dev/fd/63.
+    """
+    if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
+        raise DatasetError(f"{path}: is a FIFO or a device, not a file; write what it gives to a file")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             start = file.peek(4)
@@ -138,6 +146,11 @@ def opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DatasetError(f"{path} cannot be read: {reason}") from None
+
+
+def _is_passed(path: Path) -> bool:
+    """Tell an open file descriptor of this process by its path, before links are followed."""
+    return path == Path("/dev/stdin") or path.parent in (Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

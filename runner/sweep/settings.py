@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.objects import build
+from runner.config.values import check_local
 
 Backend = Literal["sequential", "loky", "dask", "ray"]
 
@@ -97,4 +98,5 @@ class SweepSettings(Space):
 def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
     """Return a config's settings of a sweep; raises `ConfigError`."""
     made: SweepSettings = build({**(node or {}), "_target_": f"{__name__}.SweepSettings"}, "sweep")
+    check_local(made.output, "sweep.output")
     return made

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from runner.__main__ import main
 from runner.config.objects import ConfigError
 from runner.config.values import store_path
 
@@ -15,3 +18,22 @@ def test_the_store_is_a_local_folder(address: str) -> None:
 @pytest.mark.parametrize("path", ["cache", "/tmp/a:b", "C:/cache", "a/s3:/b"])
 def test_paths_that_look_like_addresses_are_paths(path: str) -> None:
     assert str(store_path({"store": {"path": path}})) == path
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["dataset=beir", "dataset.path=s3://bucket/x"], "dataset.path=s3://bucket/x: is an address; "),
+        (["dataset=beir", "dataset.path=http://me:hush@host/x"], "dataset.path=http://me:***@host/x: is an address; "),
+        (["export", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path on this machine"),
+        (["-m", "retriever.k1=1,2", "sweep.output=gs://x/y"], "sweep.output=gs://x/y: is an address; give a path"),
+    ],
+)
+def test_addresses_of_data_and_outputs_are_refused_in_one_line(
+    words: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "tracking.background=false"]) == 2
+    (shown,) = capsys.readouterr().err.strip().splitlines()
+    assert shown.startswith(f"error: {line}")
+    assert not [name for name in tmp_path.iterdir() if name.name.endswith(":")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from pathlib import Path
 
@@ -192,3 +193,25 @@ def test_json_in_another_encoding_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes('{"text": "café"}'.encode("latin-1"))
     with pytest.raises(DatasetError, match=r"a\.jsonl:1: not utf-8 text; save it as UTF-8"):
         list(files.json_lines(tmp_path / "a.jsonl"))
+
+
+def test_a_fifo_at_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "corpus.jsonl")
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl: is a FIFO or a device, not a file"):
+        list(files.json_lines(files.located(tmp_path / "corpus.jsonl", "path")))
+    with pytest.raises(DatasetError, match=r"^/dev/zero: is a FIFO or a device"):
+        list(files.lines(Path("/dev/zero")))
+
+
+def test_what_the_shell_passes_is_read() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b'{"_id": "a"}\n')
+    os.close(writer)
+    assert [record.fields for record in files.json_lines(Path(f"/dev/fd/{reader}"))] == [{"_id": "a"}]
+    os.close(reader)
+
+
+def test_folders_skip_fifos(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.md")
+    (tmp_path / "b.md").write_text("# B")
+    assert files.matching(str(tmp_path), "documents") == [tmp_path / "b.md"]
