@@ -32,7 +32,8 @@ _HTML_ELEMENTS = regex.compile(
 )
 _COMMENT = regex.compile(r"<!--.*?(?:-->|\Z)", regex.DOTALL)
 _SHORTCODE_TEXT = regex.compile(r"\{\{[<%][^}]*?\btext=\"([^\"]*)\"[^}]*\}\}")
-_SHORTCODE = r"\{\{.*?\}\}|\{%.*?%\}"
+_SHORTCODE = r"\{\{[<%](?:(?!\{\{)[\s\S]){0,1000}?[>%]\}\}|\{\{.*?\}\}|\{%.*?%\}"
+"""Those of Hugo may extend over lines."""
 _LINE_OF_SHORTCODES = regex.compile(rf"^[ \t>]*(?:(?:{_SHORTCODE})[ \t]*)+$", regex.MULTILINE)
 _INLINE_SHORTCODE = regex.compile(_SHORTCODE)
 _ATTRIBUTES = regex.compile(r"[ \t]*\{[#.:][^{}\n]*\}")

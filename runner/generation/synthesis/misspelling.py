@@ -36,10 +36,13 @@ def misspelt(query: str, slips: int, chance: random.Random) -> str:
     """Return a query with so many slips, each in a word of its own; unchanged where no word is long enough.
 
     A word's first letter stays, as it nearly always does: Damerau (1964), A technique for computer detection and
-    correction of spelling errors; Mitton (1996), English Spelling and the Computer.
+    correction of spelling errors; Mitton (1996), English Spelling and the Computer. Names out of code, which
+    people copy, have slips only where there is no ordinary word.
     """
     parts = query.split(" ")
     able = [at for at, part in enumerate(parts) if sum(map(str.isalpha, part)) >= LEAST_LETTERS]
+    plain = [at for at in able if parts[at].isalpha() and (parts[at][1:].islower() or parts[at].isupper())]
+    able = plain or able
     for at in chance.sample(able, min(slips, len(able))):
         parts[at] = slipped(parts[at], chance)
     return " ".join(parts)

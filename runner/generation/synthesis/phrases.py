@@ -23,7 +23,11 @@ LONGEST_PHRASE = 4
 _EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`|/\\<>=–—-\u200b\ufeff"
 _CUT = regex.compile(r"[,;:!?()\[\]{}\"“”«»…|–—]|\.(?=\s|$)")
 _IDENTIFIER = regex.compile(r"\p{Ll}\p{Lu}|\w[._/:]\w|_|\p{Lu}{2}|\p{L}\d|\p{Ll}-\p{Ll}+-\p{Ll}")
-_GARBAGE = regex.compile(r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]")
+_GARBAGE = regex.compile(
+    r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]"
+    r"|(?<!\S)(?=[\p{L}\d]{10,}(?!\S))(?=\S*\p{Lu})(?:\S*?\p{L}\d+\p{L}){2}"
+)
+"""Numbers, very long words, symbols, and tokens such as keys and hashes, where digits stand between letters twice."""
 
 _UNSPACED = regex.compile(f"[{SPACELESS}]")
 _UNSPACED_RUN = regex.compile(f"([{SPACELESS}ー]+)")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import regex
 
-from runner.generation.synthesis.headings import action_in, base_of, is_telling, needs_its_page, topics_of
+from runner.generation.synthesis.headings import action_in, base_of, is_defined, is_telling, needs_its_page, topics_of
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.phrases import is_identifier
 from runner.generation.synthesis.usage import Usage
@@ -39,7 +39,7 @@ _NOT_IN_SUBJECT = frozenset(_NOT_IN_SUBJECT_WORDS.split())
 _NOT_IN_QUESTION = regex.compile(
     r"\b(?:this|these|those|its|it|they|their|them|he|his|she|her|we|our|us|such|same|above|below|following|here|there|"
     r"former|latter|page|section|document|chapter|tutorial|guide|example|paper|article|note|figure|table|study|"
-    r"respectively|also|however|therefore|thus|e\.g|i\.e|etc)\b",
+    r"something|other \p{L}+s|respectively|also|however|therefore|thus|e\.g|i\.e|etc)\b",
     regex.IGNORECASE,
 )
 _CLAUSE_END = regex.compile(
@@ -48,10 +48,34 @@ _CLAUSE_END = regex.compile(
 )
 _DANGLING = regex.compile(r"\s+(?:and|or|of|to|in|on|with|for|by|from|as|the|a|an|at|than|only|then|into|about)$")
 _CONDITION = regex.compile(r"\s(?:if|when|whenever)\s(?!.*\?)")
-_REASON = regex.compile(r",?\s(?:because|since|so that|in order to)\s")
+_REASON = regex.compile(r",?\s(?:because|so that)\s")
 _HEDGE = regex.compile(
     r"\s+(?:typically|usually|generally|normally|often|always|also|only|then|simply|just|now|still)\b"
 )
+
+_CAN_BE_ASKED_WORDS = """
+accelerate accept activate affect allow alter apply avoid block bypass cause change consume contain control count
+decrease delay depend disable enable encrypt enforce ensure expire expose extend fail guarantee handle hide honor ignore
+impact impair improve include increase induce inhibit influence inherit interfere involve keep limit lower mean modify
+need occur override perform persist predict preserve prevent promote protect provide raise reduce regulate reject
+replace require restart restrict retain run scale share speed stimulate store suppress support survive trigger update
+use validate vary work
+"""
+_CAN_BE_ASKED = frozenset(_CAN_BE_ASKED_WORDS.split())
+"""What something does that somebody asks whether it does: effects, abilities and needs."""
+
+_STATES_WORDS = """
+activated allowed associated caused cached deleted deprecated disabled enabled encrypted enforced exposed ignored
+included induced inhibited limited needed persisted prevented recommended reduced regulated rejected replaced required
+reserved restarted shared supported suppressed
+"""
+_STATES = frozenset(_STATES_WORDS.split())
+
+_NOT_ASKED_WHETHER = regex.compile(
+    r"\b(?:you|your|either|both|already|slightly|one|some|several|various|each|every|another|other|new|own)\b"
+    r"|\b(?!(?:only|apply|supply|reply|family|assembly)\b)\p{Ll}{3,}ly\b|/"
+)
+"""What belongs to a statement, and not to the question whether it is so."""
 
 _SUBJECT = r"(?P<subject>[^,;:()!?]{2,70}?)"
 _NUMBER = r"(?:\d[\d,.]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)"
@@ -120,15 +144,33 @@ def questions_of_heading(heading: str, material: Material) -> Iterator[str]:
     if not topic or not is_telling(topic, material):
         return
     named = material.phrasing.spelt(topic)
+    if " " not in topic and (
+        _PART_OF_TYPE.search(topic)
+        or (not is_identifier(topic) and len(material.phrasing.content_words(heading)) > 1)
+        or (len(topic) < _LEAST_NAME and material.terms.n_chunks_with(topic) < 2)
+    ):
+        return
     if " " not in topic:
         yield f"what {'are' if _is_plural(topic) else 'is'} {named}"
         if is_identifier(topic):
             yield f"what is {named} used for"
-    elif not needs_its_page(topic, material) and not _JOINED.search(topic) and not _GERUND.match(topic):
+    elif (
+        not needs_its_page(topic, material)
+        and not _JOINED.search(topic)
+        and not _GERUND.match(topic)
+        and is_defined(topic)
+        and material.usage.is_term(topic.split())
+    ):
         is_plural = _is_plural(topic)
         yield f"what {'are' if is_plural else 'is'} {named}"
         yield f"how {'do' if is_plural else 'does'} {named} work"
 
+
+_LEAST_NAME = 5
+"""A shorter name that only one chunk has is an abbreviation of its own."""
+
+_PART_OF_TYPE = regex.compile(r"\p{Ll}(?:List|Spec|Status|Args)$")
+"""Nobody asks what a list, a specification or a state of a type is."""
 
 _GERUND = regex.compile(r"\p{L}+ing\b")
 _JOINED = regex.compile(r" (?:of|for|in|on|with|by|to|from|and) ")
@@ -140,7 +182,11 @@ def _purpose(match: regex.Match[str], material: Material) -> Iterator[str]:
 
 
 def _definition(match: regex.Match[str], material: Material) -> Iterator[str]:
-    if (subject := _subject(match["subject"], material)) and material.is_specific(subject.text):
+    if (
+        (subject := _subject(match["subject"], material))
+        and material.is_specific(subject.text)
+        and is_defined(subject.text)
+    ):
         yield f"what {match['be']} {subject.text}"
 
 
@@ -174,6 +220,8 @@ def _modal(match: regex.Match[str], material: Material) -> Iterator[str]:
     subject, rest = _subject(match["subject"], material), _clause(match["rest"])
     if not subject or not rest:
         return
+    if material.usage.is_verb(rest.split()[-1]) or regex.search(r"\bto \p{Ll}+$", rest):
+        return
     modal = {"may": "can", "might": "can", "cannot": "can", "could": "can"}.get(match["modal"], match["modal"])
     do = "do" if subject.is_plural else "does"
     before, after = (do, "need to ") if modal == "must" else (modal, "")
@@ -181,7 +229,7 @@ def _modal(match: regex.Match[str], material: Material) -> Iterator[str]:
         yield f"why {before} {subject.text} {after}{rest}"
     elif _CONDITION.search(match["rest"]):
         yield f"when {before} {subject.text} {after}{rest}"
-    else:
+    elif _is_asked_whether(subject, rest, match["rest"], material) and (modal == "can" or rest.startswith("be ")):
         yield f"{before} {subject.text} {after}{rest}"
 
 
@@ -198,7 +246,7 @@ def _passive(match: regex.Match[str], material: Material) -> Iterator[str]:
         yield f"how {asked}"
     elif _PLACE.match(rest) and done in _KEPT_SOMEWHERE:
         yield f"where {asked}"
-    elif rest:
+    elif done in _STATES and _is_asked_whether(subject, rest, match["rest"], material):
         yield f"{asked} {rest}"
 
 
@@ -216,8 +264,25 @@ def _active(match: regex.Match[str], material: Material) -> Iterator[str]:
         yield f"when {do} {subject.text} {base} {rest}"
     elif regex.search(r"\s(?:by \w+ing|using)\b", match["rest"]):
         yield f"how {do} {subject.text} {base} {regex.split(r' (?:by |using )', rest)[0]}"
-    else:
+    elif base in _CAN_BE_ASKED and _is_asked_whether(subject, rest, match["rest"], material):
         yield f"{do} {subject.text} {base} {rest}"
+
+
+def _is_asked_whether(subject: _Subject, rest: str, whole: str, material: Material) -> bool:
+    """Tell what somebody asks whether it is so: about something by its name, in whole, and without particulars."""
+    if not rest or not _AFTER_CLAUSE.match(whole.strip()[len(rest) :]) or _NOT_ASKED_WHETHER.search(rest):
+        return False
+    if _NOT_ASKED_WHETHER.search(subject.text) or not is_telling(_ARTICLE.sub("", subject.text), material):
+        return False
+    last = rest.split()[-1]
+    is_noun = is_identifier(last) or material.usage.is_noun(last)
+    return is_noun and not regex.search(r"-\p{Ll}+(?:ed|ing)$", last)
+
+
+_AFTER_CLAUSE = regex.compile(
+    r"\s*(?:$|,? (?:because|so that|when|if|while|unless|until|although|though|but|whereas|which)\b)"
+)
+_ARTICLE = regex.compile(r"^(?:an?|the) ")
 
 
 _Writer = Callable[["regex.Match[str]", Material], Iterator[str]]
@@ -243,6 +308,8 @@ def _subject(text: str, material: Material) -> _Subject | None:
     small = [piece.lower() for piece in pieces]
     noun = small[0] in ("a", "an", "the")
     telling = small[1:] if noun else small
+    if set(pieces[1:]) & {"A", "An", "The"}:  # the first piece is the label of a section
+        return None
     if not telling or len(pieces) > _LONGEST_SUBJECT or telling[0] in _NO_SUBJECT or set(small) & _NOT_IN_SUBJECT:
         return None
     head = regex.split(r" (?:of|for|in|on|with|to|from|by|at|between|and) ", " ".join(pieces[int(noun) :]))[0].split()[
@@ -285,6 +352,11 @@ def _clause(text: str) -> str:
     """Return a text up to the end of its first clause, "" where that is too long to be asked."""
     clause = _CLAUSE_END.split(f" {text}", maxsplit=1)[0].strip()
     if regex.match(r"\s*(?:that|whether|how|what|which)\b", text[len(clause) :]):
+        return ""
+    last = clause.rsplit(" ", 1)[-1]
+    if clause != text.strip() and regex.search(
+        r"-\p{Ll}+(?:ed|ing)$", last
+    ):  # of a list of adjectives, the noun is gone
         return ""
     clause = _DANGLING.sub("", clause)
     return clause if len(clause.split()) <= _LONGEST_REST else ""

@@ -14,80 +14,60 @@ from runner.generation.synthesis.headings import (
     LONGEST_HEADING,
     QUESTION,
     action_in,
+    has_own_words,
+    is_cut,
+    is_defined,
     is_telling,
     needs_its_page,
     topics_of,
 )
 from runner.generation.synthesis.language import ENGLISH
-from runner.generation.synthesis.limits import tokens, words
+from runner.generation.synthesis.limits import squeezed, tokens, words
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.misspelling import misspelt
 from runner.generation.synthesis.rewording import Task, early
+from runner.generation.synthesis.snippets import snippets_of
 
 TRIES = 12
 """How many candidates a writer offers at most."""
 
-_LONGEST_SNIPPET = 18
-"""Of a longer sentence nobody pastes all."""
-
-_SPEAKS_OF_PAGE = regex.compile(
-    r"\b(?:page|section|document|chapter|tutorial|guide|article|paper|example|diagram|figure|table|above|below|"
-    r"following|preceding|corresponding|here|see|e\.g|i\.e|this|these|those|please)\b|:$",
-    regex.IGNORECASE,
-)
-_REFERS_BACK = regex.compile(
-    r"^(?:this|that|these|those|it|they|them|he|she|there|here|such|however|therefore|thus|hence|also|then|instead|"
-    r"otherwise|moreover|furthermore|finally|additionally|similarly|note|in this|in that|for example|for instance|"
-    r"and|or|but|so|both|either|neither|each|another|one|other|others|all|some|any|your|you|we|if you|as a result|"
-    r"typically|in general|by default)\b",
-    regex.IGNORECASE,
-)
 _CODE = regex.compile(r"\p{Ll}\p{Lu}|\p{L}[-_.]\p{L}")
 """A name out of code; acronyms and numbered names say too little by themselves."""
 
 _NO_KEYWORD = regex.compile(
-    r"[/\\=<>{}$@%&#^~]|:.|\.{2}|^v?\d|[-_.:]$|^[a-z]+\.[a-z]{2,3}$"
+    r"[/\\=<>{}$@%&#^~'’]|:.|\.{2}|^v?\d|[-_.:]$|^[a-z]+\.[a-z]{2,3}$"
     r"|\.(?:ya?ml|json|toml|sh|ps1|go|py|js|ts|txt|md|exe|conf|html?)$"
     r"|(?:^|-)(?:to|in|not|and|or|per|of|on|by|the|a|as|is|like|specific|based|related|level|only|wide|free|time)(?:-|$)",
     regex.IGNORECASE,
 )
 """Paths, versions, files and hyphenated English are no names that one types from memory."""
 
-_LONGEST_IDENTIFIER = 32
+_SHORTEST_IDENTIFIER, _LONGEST_IDENTIFIER = 4, 32
+"""Shorter ones are units and symbols."""
+
+_VERSIONED = regex.compile(r"v?\d[\w.]*$", regex.IGNORECASE)
 
 
 def exact_snippet(task: Task) -> Iterator[str]:
-    """Yield whole sentences of a golden word for word: no long ones, none that only makes sense on its page."""
+    """Yield passages of a golden word for word, those that no distractor has first."""
     least, most = task.limits.bounds("exact_snippet")
     chunks, bundle = task.material.chunks, task.material.bundle
-    others = [chunks.texts[at] for at in bundle.distractors]
-    passages = [passage for passage in task.material.prose.passages if _can_be_quoted(passage, task.material)]
-    drawn = early(passages, len(passages), task.chance)
-    for passage in sorted(drawn, key=lambda passage: any(passage in other for other in others)):
-        if least <= len(tokens(passage)) <= min(most, _LONGEST_SNIPPET):
-            yield passage
-
-
-def _can_be_quoted(passage: str, material: Material) -> bool:
-    """Tell a sentence that says something by itself: it points at nothing outside it, and has words few chunks have."""
-    if material.phrasing.language != ENGLISH:
-        return True
-    if _SPEAKS_OF_PAGE.search(passage) or _REFERS_BACK.match(passage):
-        return False
-    first = passage.split(" ", 1)[0].lower()
-    return not material.usage.is_verb(first) and is_telling(passage, material)
+    others = [squeezed(chunks.texts[at]) for at in bundle.distractors]
+    passages = [passage for passage in snippets_of(task.material) if least <= len(tokens(passage)) <= most]
+    yield from sorted(
+        early(passages, len(passages), task.chance), key=lambda passage: any(passage in other for other in others)
+    )
 
 
 def keyword(task: Task) -> Iterator[str]:
     """Yield a topic with an identifier or a term of the golden, as one types what one remembers of it."""
     material = task.material
     topics = telling_topics(material)
-    remembered = [*identifiers_of(material)[:4], *terms_of_prose(material)[:4]]
+    remembered = [*repeated(identifiers_of(material), material)[:3], *repeated(terms_of_prose(material), material)[:2]]
     for _ in range(TRIES):
         topic = next(iter(early(topics[:4], 1, task.chance)), "")
         added = [text for text in early(remembered, 2, task.chance) if is_apart(text, topic)]
-        is_whole = not _JOINED.search(topic)
-        yield _fitting([topic, *(added[:1] if is_whole else [])], task, "keyword")
+        yield _fitting([topic, *(added[:1] if _can_be_added_to(topic) else [])], task, "keyword")
     if not topics and not task.is_english:
         drawn = early(material.keywords[:12], 3, task.chance)
         yield _fitting(sorted(drawn, key=material.keywords.index), task, "keyword")
@@ -134,8 +114,8 @@ def _web_queries(task: Task) -> Iterator[str]:
     for heading in headings[:0:-1] or headings:
         yield from _asked_by(heading, outer, task)
     topics = telling_topics(material)
-    for term in (*terms_of_prose(material)[:3], *identifiers_of(material)[:2]):
-        yield from (f"{topic} {term}" for topic in topics[:2] if is_apart(term, topic) and not _JOINED.search(topic))
+    for term in repeated(identifiers_of(material), material)[:1]:
+        yield from (f"{topic} {term}" for topic in topics[:1] if is_apart(term, topic) and _can_be_added_to(topic))
     if not task.is_english:
         yield from topics
 
@@ -154,7 +134,10 @@ def _asked_by(heading: str, outer: str, task: Task) -> Iterator[str]:
     else:
         for topic in topics_of(heading, material):
             if needs_its_page(topic, material):
-                if outer and is_apart(outer, topic) and not _JOINED.search(outer):
+                is_all = len(material.phrasing.content_words(topic)) >= len(material.phrasing.content_words(heading))
+                if not (is_all and has_own_words(topic) and is_telling(outer, material)):
+                    continue
+                if is_apart(outer, topic) and not _JOINED.search(f"{outer} {topic}"):
                     yield f"{outer} {topic}"
             elif is_telling(topic, material):
                 yield from (topic, _with_site(topic, site))
@@ -170,7 +153,9 @@ def telling_topics(material: Material) -> list[str]:
     topics = [
         material.phrasing.spelt(topic)
         for topic in headings
-        if is_telling(topic, material) and (_CODE.search(topic) or not needs_its_page(topic, material))
+        if not _VERSIONED.match(topic)
+        and is_telling(topic, material)
+        and (_CODE.search(topic) or not needs_its_page(topic, material))
     ]
     terms = terms_of_prose(material) if material.phrasing.language == ENGLISH else list(material.phrases)
     return list(dict.fromkeys(topics)) or terms[:3]
@@ -180,7 +165,25 @@ def terms_of_prose(material: Material) -> list[str]:
     """Return phrases of two words or more that several chunks have, those that say most of the golden first."""
     phrases = (phrase for phrase in material.phrases if " " in phrase)
     terms = [phrase for phrase in phrases if material.usage.is_term(phrase.split()) and is_telling(phrase, material)]
-    return [material.phrasing.spelt(term) for term in terms]
+    return [material.phrasing.spelt(term) for term in terms if is_defined(term) and not is_cut(term, material)]
+
+
+def repeated(texts: Sequence[str], material: Material) -> list[str]:
+    """Return those of some texts that the golden has at least twice: what it says once in passing is not its matter.
+
+    Paths of fields and names in capitals, as `spec.replicas` and `NEW_NAME`, are typed alone.
+    """
+    content = material.chunks.texts[material.bundle.goldens[0]].lower()
+    return [text for text in texts if not _TYPED_ALONE.search(text) and content.count(text.lower()) > 1]
+
+
+_TYPED_ALONE = regex.compile(r"\.|^[\p{Lu}\d]+_")
+
+
+def _can_be_added_to(topic: str) -> bool:
+    """Tell a topic that a term can stand behind: two or three ordinary words that nothing joins."""
+    pieces = topic.split()
+    return len(pieces) in (2, 3) and not _CODE.search(pieces[0]) and not _JOINED.search(topic)
 
 
 def identifiers_of(material: Material) -> list[str]:
@@ -190,7 +193,7 @@ def identifiers_of(material: Material) -> list[str]:
         for word in material.keywords
         if _CODE.search(word)
         and not _NO_KEYWORD.search(word)
-        and len(word) <= _LONGEST_IDENTIFIER
+        and _SHORTEST_IDENTIFIER <= len(word) <= _LONGEST_IDENTIFIER
         and is_telling(word, material)
     ]
 

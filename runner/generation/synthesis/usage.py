@@ -131,7 +131,8 @@ def usage_of(chunks: Chunks, analyzer: Analyzer) -> Usage:
     counted = np.unique(np.linspace(0, n - 1, min(n, MOST_CHUNKS)).astype(int)).tolist()
     usage = Usage(language, Counter(), Counter(), Counter(), Counter(), _headings(chunks), Counter(), len(counted))
     for at in counted:
-        _count(usage, content(chunks, at))
+        title = chunks.titles[at] if chunks.titles else ""
+        _count(usage, f"# {title}\n\n{chunks.texts[at]}" if title else chunks.texts[at])
     return usage
 
 
@@ -139,8 +140,9 @@ def _count(usage: Usage, text: str) -> None:
     tokens = [str(token) for token in _TOKEN.findall(text)]
     small = [token.lower() for token in tokens]
     usage.frequencies.update({word for word in small if word[0].isalpha()})
+    body = [str(token) for token in _TOKEN.findall(_HEADING.sub(".", text))]  # headings capitalize ordinary words
     usage.names.update({
-        word for before, token, word in zip([".", *tokens], tokens, small, strict=False)
+        token.lower() for before, token in zip([".", *body], body, strict=False)
         if (before[0].isalpha() or before == ",") and token[0].isupper() and not token.isupper()
     })  # fmt: skip
     idle = function_words(usage.language)

@@ -54,6 +54,7 @@ LIGHTS = """## Lighthouse maintenance
 
 The keeper replaces the lamp of the lighthouse every 900 hours and writes this down in the journal.
 A spare lamp is stored in the tower; the foghorn is tested on the first Monday of each month.
+The lamp is visible from twenty sea miles.
 """
 
 TEXTS = (QUAY, CUSTOMS, FERRIES, LIGHTS)
