@@ -5,6 +5,7 @@ It knows nothing of how anything was counted, nor of how a finding is shown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING
+from runner.analysis.inspection_queries import is_generated, unlike_searches
 from runner.analysis.inspection_rankings import Findability, golds_of
 from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
 from runner.analysis.language import detect_language
@@ -94,6 +96,7 @@ def findings(
         *_of_queries(dataset, others, words["queries"], settings),
         *_of_documents(dataset, texts, shingled, words, settings),
         *_of_overlap(dataset, texts, overlap, settings),
+        *_of_generated_queries(dataset, texts, overlap, settings),
         *_of_rankings(dataset, texts, found, settings),
         *language_findings(texts, analyzer),
     ]
@@ -275,6 +278,28 @@ def _of_overlap(
             "Ask in other words, as people do: these favour retrievers that match words.",
             [_shown(q, query) for query in whole[: settings.examples]],
         )  # fmt: skip
+
+
+def _of_generated_queries(
+    dataset: Dataset, texts: Sequence[str], overlap: NDArray[np.float64], settings: InspectionSettings
+) -> Iterator[Finding]:
+    """Yield an assessment of queries that `synthesize` wrote."""
+    q, n = dataset.queries, len(dataset.queries)
+    if not n or not is_generated(q):
+        return
+    known = len(texts)
+    golds = [[texts[gold] for gold in golds_of(dataset, i) if gold < known] for i in range(n)]
+    signs = unlike_searches(q, golds)
+    counts = Counter(signs.values())
+    listed = f" The others: {', '.join(f'{sign} {count:,}' for sign, count in counts.most_common())}." if signs else ""
+    shared = overlap[~np.isnan(overlap)]
+    in_gold = f" On average, {shared.mean():.0%} of a query's terms are in its gold." if len(shared) else ""
+    yield Finding(
+        "generated queries", DOUBTFUL if len(signs) > EVERY_TENTH * n else OF_NOTE, len(signs), n,
+        f"{n - len(signs):,} of {n:,} generated queries look like searches.{listed}{in_gold}",
+        "Read some of each type; drop types with generator.types, or have a language model write them: generator=llm.",
+        [{**_shown(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
+    )  # fmt: skip
 
 
 def _of_rankings(

@@ -99,6 +99,17 @@ def test_what_a_dataset_lacks_is_said() -> None:
     assert "expected answers" not in lacking
 
 
+def test_generated_queries_are_assessed() -> None:
+    asked = {"long": " ".join(f"word{at}" for at in range(25))}
+    of = dataset(asked=asked, qrels=[("long", "d1", 1)])
+    assert "generated queries" not in named(inspected(of))
+    known = [{"query_type": "keyword", "evaluation": "nonllm"}] * len(of.queries)
+    finding = named(inspected(replace(of, queries=replace(of.queries, metadata=known))))["generated queries"]
+    assert (finding.gravity, finding.count, finding.of) == ("of note", 1, len(of.queries))
+    assert [example["sign"] for example in finding.examples] == ["long"]
+    assert f"{N:,} of {N + 1:,} generated queries look like searches" in finding.text
+
+
 def test_gold_that_is_not_in_the_corpus_is_wrong() -> None:
     qrels = [("q1", "gone", 1), ("q1", "never", 0)]  # what is judged irrelevant is not missed
     finding = named(inspected(dataset(qrels=qrels, unknown="keep")))["gold that is not there"]
