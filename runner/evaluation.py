@@ -22,6 +22,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.search import search_depth, searched
 from retrievers.work import kind_of
+from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.config.environment import RESOLVER
@@ -264,7 +265,8 @@ def _asked(dataset: Dataset, judgments: Judgments) -> Asked:
         in_general = zip(*_gold(dataset, dataset.judgments), strict=True)
         columns = zip(queries.ids, zip(gold, grades, strict=True), in_general, strict=True)
         own = [query for query, mine, others in columns if mine != others]
-    return Asked(list(queries.ids), list(queries.texts), list(queries.types), gold, grades, own)
+    columns_of_all = (list(queries.ids), list(queries.texts), list(queries.types))
+    return Asked(*columns_of_all, gold, grades, own, list(queries.clusters))
 
 
 def _recorded_name(dataset: Dataset, named_by: str) -> str:
@@ -282,6 +284,7 @@ def _summary(dataset: Dataset, named_by: str) -> DatasetSummary:
         queries=len(dataset.queries),
         judgments=len(dataset.judgments),
         chunks=len(dataset.corpus) if dataset.whole else None,
+        clusters=count_clusters(dataset.queries.clusters),
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
+from runner.analysis.clusters import numbered
 from runner.analysis.significance import bootstrap_interval
 from runner.metrics.abstention import abstention, statuses
 from runner.metrics.reach import depth_warnings
@@ -29,7 +30,8 @@ UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
 class Asked:
     """The judged queries in columns, with the ids of each one's gold, the highest grade first, and their grades.
 
-    `own_gold` are those, by id, of which the dataset expects other items of this search type than in general.
+    `clusters` are labels that variants of a query share, or empty. `own_gold` are those, by id, of which the dataset
+    expects other items of this search type than in general.
     """
 
     ids: Sequence[str]
@@ -38,6 +40,7 @@ class Asked:
     gold: Sequence[Sequence[str]]
     grades: Sequence[Sequence[int]]
     own_gold: Sequence[str] = ()
+    clusters: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +72,11 @@ def measured(
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
-    counted = scores.values[:, scores.counted]
-    intervals = bootstrap_interval(counted, settings.confidence, settings.resamples, settings.seed).tolist()
+    counted, clusters = scores.values[:, scores.counted], numbered(asked.clusters)
+    intervals = bootstrap_interval(
+        counted, settings.confidence, settings.resamples, settings.seed,
+        None if clusters is None else clusters[scores.counted],
+    ).tolist()  # fmt: skip
     places, errors = range(len(asked.ids)), rankings.errors or {}
     found = _found(rankings, searched, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)
@@ -91,6 +97,7 @@ def measured(
             errors=[errors.get(place, "") for place in places],
             notes=[rankings.notes.get(place, "") for place in places],
             expected_grades=asked.grades,
+            clusters=asked.clusters,
         ),
         measures=names,
         scores=scores.values,

@@ -22,6 +22,7 @@ import orjson
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings, no_rankings
+from runner.analysis.clusters import Clusters, numbered
 from runner.analysis.grades import Grades, load_grades, save_grades
 
 VERSION = 1
@@ -33,7 +34,11 @@ class ResultError(ValueError):
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """What a result says of its dataset. `chunks` is into how many the documents were cut, None if they were not."""
+    """What a result says of its dataset.
+
+    `chunks` is into how many the documents were cut, None if they were not; `clusters` is how many clusters the queries
+    form, None where every query is its own.
+    """
 
     name: str
     split: str
@@ -43,6 +48,7 @@ class DatasetSummary:
     queries: int
     judgments: int
     chunks: int | None = None
+    clusters: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class QueryTable:
 
     `expected_grades` are the grades of `expected`; a record that was written before there were any has none.
     `errors` is "" where the search went well, `notes` how a retriever of several steps answered, as JSON, or "".
+    `clusters` are labels that variants of a query share ("" for a query that is a cluster of its own); without any,
+    every query is its own.
     """
 
     ids: Sequence[str]
@@ -94,6 +102,12 @@ class QueryTable:
     errors: Sequence[str]
     notes: Sequence[str]
     expected_grades: Sequence[Sequence[int]] = ()
+    clusters: Sequence[str] = ()
+
+    @property
+    def cluster_numbers(self) -> Clusters | None:
+        """Return the cluster of each query, as statistics take them; None where every query is its own."""
+        return numbered(self.clusters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +268,8 @@ def save(result: Result, folder: Path) -> None:
     }
     if q.expected_grades:
         table["expected_grades"] = pa.array([list(g) for g in q.expected_grades], pa.list_(pa.int32()))
+    if any(q.clusters):
+        table["cluster"] = pa.array(q.clusters).dictionary_encode()
     scores = {m: pa.array(row, from_pandas=True) for m, row in zip(result.measures, result.scores, strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
     # Statistics and dictionaries of numbers would take as long to write as all else.
@@ -311,6 +327,7 @@ def _loaded(file: Path, rankings: bool) -> Result:
         errors=columns["error"],
         notes=columns["note"],
         expected_grades=_lists(table["expected_grades"]) if "expected_grades" in table.column_names else (),
+        clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
     )
     timings = head.pop("timings")
     stages = [Stage(**stage) for stage in timings.pop("stages")]

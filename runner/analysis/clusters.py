@@ -70,6 +70,12 @@ def by_cluster(values: Floats, clusters: Clusters | None) -> Units:
     return Units(*(np.add.reduceat(part[:, order], starts, axis=1) for part in (filled, present)))
 
 
+def count_clusters(labels: Sequence[str]) -> int | None:
+    """Return how many clusters queries form by their labels; None where every query is its own."""
+    clusters = numbered(labels)
+    return None if clusters is None else len(np.unique(clusters))
+
+
 def numbered(labels: Sequence[str]) -> Clusters | None:
     """Return the clusters of queries by their labels; a query without one ("") is its own, and without any all are."""
     if not any(labels):

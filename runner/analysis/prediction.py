@@ -15,7 +15,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
+from runner.analysis.clusters import Clusters
 from runner.analysis.corrections import holm
+from runner.analysis.significance import cluster_means
 
 Floats = NDArray[np.float64]
 
@@ -54,8 +56,8 @@ class PredictionSettings:
 class Correlation:
     """How well predictions agree with the truth, by Pearson's r, Spearman's rho and Kendall's tau-b.
 
-    `queries` have both. `p_value` is that of tau, corrected for the number of predictors (Holm). All are NaN where
-    there are too few queries, or where one side is the same for all of them.
+    `queries` (or clusters) have both. `p_value` is that of tau, corrected for the number of predictors (Holm). All are
+    NaN where there are too few queries, or where one side is the same for all of them.
     """
 
     queries: int
@@ -108,9 +110,14 @@ def predict(
     return dict(zip(PREDICTORS, predictions, strict=True))
 
 
-def correlations(predictions: Mapping[str, Floats], truth: Floats) -> dict[str, Correlation]:
-    """Correlate predictions with what queries came to (queries); those that are NaN in either are left out."""
-    found = {name: _correlation(values, truth) for name, values in predictions.items()}
+def correlations(
+    predictions: Mapping[str, Floats], truth: Floats, clusters: Clusters | None = None
+) -> dict[str, Correlation]:
+    """Correlate predictions with what queries came to (queries); those that are NaN in either are left out.
+
+    With clusters, both are means of clusters, as variants of a query are no evidence of their own.
+    """
+    found = {name: _correlation(values, truth, clusters) for name, values in predictions.items()}
     told = [name for name, correlation in found.items() if correlation.p_value == correlation.p_value]
     corrected = dict(zip(told, holm(np.array([found[name].p_value for name in told])).tolist(), strict=True))
     return {
@@ -119,11 +126,11 @@ def correlations(predictions: Mapping[str, Floats], truth: Floats) -> dict[str, 
     }
 
 
-def _correlation(predicted: Floats, truth: Floats) -> Correlation:
+def _correlation(predicted: Floats, truth: Floats, clusters: Clusters | None) -> Correlation:
     from scipy import stats
 
     both = ~(np.isnan(predicted) | np.isnan(truth))
-    x, y = predicted[both], truth[both]
+    x, y = cluster_means(np.stack([predicted[both], truth[both]]), None if clusters is None else clusters[both])
     if len(x) < FEWEST or _constant(x) or _constant(y):
         return Correlation(len(x), np.nan, np.nan, np.nan, np.nan)
     tau = stats.kendalltau(x, y)

@@ -34,15 +34,34 @@ class Nested:
     held_out: Floats
 
 
-def folds(types: Sequence[str], counted: NDArray[np.bool_], k: int = FOLDS, seed: int = 0) -> NDArray[np.int64]:
+def folds(
+    types: Sequence[str],
+    counted: NDArray[np.bool_],
+    k: int = FOLDS,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+) -> NDArray[np.int64]:
     """Deal the queries that count into folds of the same size, each type's evenly; return their numbers, -1 for none.
 
-    There are fewer than `k` where fewer queries count.
+    All queries of a cluster are in one fold, dealt by the type of the first; folds then have as many clusters each.
+    There are fewer than `k` where fewer queries (or clusters) count.
     """
+    if clusters is not None:
+        return _folds_of_clusters(types, counted, k, seed, clusters)
     order = np.random.default_rng(seed).permutation(np.flatnonzero(counted))
     order = order[np.argsort(np.array(types)[order], kind="stable")]
     numbers = np.full(len(counted), -1, dtype=np.int64)
     numbers[order] = np.arange(len(order)) % k
+    return numbers
+
+
+def _folds_of_clusters(
+    types: Sequence[str], counted: NDArray[np.bool_], k: int, seed: int, clusters: Clusters
+) -> NDArray[np.int64]:
+    _, first, cluster_of = np.unique(clusters[counted], return_index=True, return_inverse=True)
+    kinds = np.array(types)[counted][first].tolist()
+    numbers = np.full(len(counted), -1, dtype=np.int64)
+    numbers[counted] = folds(kinds, np.ones(len(kinds), dtype=np.bool_), k, seed)[cluster_of]
     return numbers
 
 

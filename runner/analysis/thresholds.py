@@ -16,6 +16,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Rankings
+from runner.analysis.clusters import Clusters
 from runner.analysis.selection import folds
 
 Floats = NDArray[np.float64]
@@ -206,8 +207,11 @@ def tune(
     golds: NDArray[np.int64],
     ran: NDArray[np.bool_],
     settings: ThresholdSettings = ThresholdSettings(),  # noqa: B008 (immutable)
+    clusters: Clusters | None = None,
 ) -> Tuning:
     """Choose a threshold by a target, cross-validated in folds that have as many no-result queries each, but for one.
+
+    Queries of a cluster are variants of each other and in one fold.
 
     `grades` (n x depth) are of what was found, -1 for unjudged; `golds` and `ran` (n) say how many gold documents each
     query has, and whether its search raised no error. There are fewer folds where there are fewer queries of a kind.
@@ -216,9 +220,12 @@ def tune(
     answers = Answers.of(rankings, grades, golds, ran, settings.k)
     _check(answers)
     every = answers.answerable | answers.no_result
-    fewest = min(np.count_nonzero(answers.answerable), np.count_nonzero(answers.no_result))
+    units = np.arange(len(every)) if clusters is None else clusters
+    fewest = min(len(np.unique(units[kind])) for kind in (answers.answerable, answers.no_result))
+    if fewest < 2:
+        raise Untunable("all queries of one kind are variants of one: to choose and to test takes two clusters of each")
     kinds = np.where(answers.no_result, "no result", "answerable").tolist()
-    dealt = folds(kinds, every, min(settings.folds, int(fewest)), settings.seed)
+    dealt = folds(kinds, every, min(settings.folds, int(fewest)), settings.seed, clusters)
     chosen, sums = [], np.zeros((6, 1))
     for fold in range(int(dealt.max()) + 1):
         chosen.append(answers.choose(every & (dealt != fold), settings))

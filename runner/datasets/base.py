@@ -24,6 +24,7 @@ from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking, Whole
 from runner.datasets.own_documents import ExcludeSelf, own_documents
 from runner.datasets.splits import SPLIT, splits_of
+from runner.datasets.variants import cluster_labels
 
 logger = logging.getLogger("runner.datasets")
 
@@ -44,13 +45,15 @@ EXPECTED_ANSWER = "expected_answer"
 class Queries:
     """Questions in columns. `types` are the classes that results are also reported by ("" for none).
 
-    `metadata` is what else is known of each, or empty.
+    `metadata` is what else is known of each, or empty. `clusters` are labels that variants of a query share ("" for a
+    query that is a cluster of its own), or empty.
     """
 
     ids: Sequence[str]
     texts: Sequence[str]
     types: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
+    clusters: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -139,7 +142,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of all that a score is measured on: documents, queries, types and judgments.
+        """Return a hash of all that a score is measured on: documents, queries, types, clusters and judgments.
 
         How documents are cut is no part of it: chunkings are compared by the same questions on the same documents.
         """
@@ -154,7 +157,11 @@ class Dataset:
         ]
         own = self.own_documents
         left_out = [f"own documents\0{own.astype('<i4').tobytes().hex()}"] if (own >= 0).any() else []
-        return fingerprint("dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out)
+        clusters = self.queries.clusters
+        variants = ["clusters", *clusters] if any(clusters) else []
+        return fingerprint(
+            "dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out, *variants
+        )
 
 
 @dataclass(frozen=True)
@@ -182,8 +189,9 @@ class Source(ABC):
     (only a service that has them can find them), or drop them, and with them the queries that are left with no gold
     document. `chunking` is how documents are cut into what is searched. Any path may have `{split}` in it, in the place
     of which `split` is read. `exclude_self` takes a query that is a document of the corpus out of its own results:
-    `true` by its id, `auto` where the text is the same too. Where `golden` is true, the documents' metadata are for
-    reading, and evaluations leave a golden report.
+    `true` by its id, `auto` where the text is the same too. `cluster_field` names the field of queries whose value the
+    variants of a query share: tests and intervals resample such clusters, and a query without the field is a cluster of
+    its own. Where `golden` is true, the documents' metadata are for reading, and evaluations leave a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -194,6 +202,7 @@ class Source(ABC):
     max_documents: int | None = Field(default=None, ge=1)
     unknown_judged: Literal["error", "keep", "drop"] = "error"
     exclude_self: ExcludeSelf = "auto"
+    cluster_field: str | None = Field(default=None, min_length=1)
     seed: int = Field(default=0, ge=0)
     chunking: InstanceOf[Chunking] = Whole()
 
@@ -303,7 +312,7 @@ def assemble(source: Source, raw: Raw) -> Dataset:
         name=name,
         split=source.split,
         corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
-        queries=_rows(raw.queries, queries),
+        queries=_rows(_clustered(source, raw.queries), queries),
         judgments=kept.pop(""),
         judgments_by_search_type=kept,
         unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
@@ -317,6 +326,16 @@ def assemble(source: Source, raw: Raw) -> Dataset:
             f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
         )  # fmt: skip
     return dataset
+
+
+def _clustered(source: Source, queries: Queries) -> Queries:
+    """Return queries with the labels of their clusters, where a setting names the field; raises `DatasetError`."""
+    if source.cluster_field is None:
+        return queries
+    try:
+        return replace(queries, clusters=cluster_labels(queries.ids, queries.metadata, source.cluster_field))
+    except ValueError as error:
+        raise DatasetError(str(error)) from None
 
 
 def _repeated(source: Source, table: Literal["document", "query"], identifier: str) -> str:

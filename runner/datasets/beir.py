@@ -35,7 +35,7 @@ class Beir(Source):
         judgments = self._qrels_path(folder)
         return Raw(
             corpus=corpus_of(documents(files.located(folder / "corpus.jsonl", "path"))),
-            queries=queries(files.located(folder / self.queries, "queries"), self.type_field),
+            queries=queries(files.located(folder / self.queries, "queries"), self.type_field, self.cluster_field),
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
         )
@@ -72,13 +72,13 @@ def documents(path: Path) -> Iterator[tuple[str, str, str]]:
         yield record.identifier("_id", "id"), title, record.text("text")
 
 
-def queries(path: Path, type_field: str | None = None) -> Queries:
-    """Read the queries of a JSONL file."""
+def queries(path: Path, type_field: str | None = None, cluster_field: str | None = None) -> Queries:
+    """Read the queries of a JSONL file; their metadata have the cluster field even where it stands beside them."""
     records = list(files.json_lines(path))
     types = [_type(record, type_field) if type_field else "" for record in records]
     if type_field and records and not any(types):
         raise DatasetError(f"dataset.type_field: no query of {path} has a field or metadata {type_field!r}")
-    metadata = [_metadata(record) for record in records]
+    metadata = files.with_cluster_field(records, [_metadata(record) for record in records], cluster_field)
     return Queries(
         ids=[record.identifier("_id", "id") for record in records],
         texts=[record.text("text") for record in records],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -17,6 +17,7 @@ import orjson
 
 from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel
+from runner.datasets.variants import no_query_has
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOT_TEXT = {
@@ -80,6 +81,24 @@ class Record(NamedTuple):
             return grade_of(value)
         except ValueError as error:
             raise self.fault(str(error)) from None
+
+
+def with_cluster_field(
+    records: Sequence[Record], metadata: Sequence[Mapping[str, Any]], field: str | None
+) -> Sequence[Mapping[str, Any]]:
+    """Return the metadata of queries with the field of their clusters, where it stands beside them.
+
+    A record's own field comes before one of its metadata. Raises `DatasetError` where no query has the field.
+    """
+    if field is None:
+        return metadata
+    together = [
+        {**about, field: record.fields[field]} if field in record.fields else about
+        for record, about in zip(records, metadata or [{}] * len(records), strict=True)
+    ]
+    if records and not any(about.get(field) not in (None, "") for about in together):
+        raise DatasetError(no_query_has(field, metadata, [record.fields for record in records]))
+    return together
 
 
 def grade_of(value: object) -> int:

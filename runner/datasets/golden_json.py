@@ -69,7 +69,11 @@ class GoldenJson(Source):
             ids=[record.identifier("query_id") for record in records],
             texts=[record.text("query_text") for record in records],
             types=[record.text("query_type") if "query_type" in record.fields else "" for record in records],
-            metadata=[{n: record.fields[n] for n in QUERY_METADATA if n in record.fields} for record in records],
+            metadata=files.with_cluster_field(
+                records,
+                [{n: record.fields[n] for n in QUERY_METADATA if n in record.fields} for record in records],
+                self.cluster_field,
+            ),
         )
         _check_counts(path, content.get("metadata"), queries)
         qrels: list[Qrel] = []

@@ -56,7 +56,12 @@ class Mined(Source):
         ids = [row.identifier("id") for row in rows]
         return Raw(
             corpus=self._documents(path, rows),
-            queries=Queries(ids, [row.text("query") for row in rows], kinds, metadata),
+            queries=Queries(
+                ids,
+                [row.text("query") for row in rows],
+                kinds,
+                files.with_cluster_field(rows, metadata, self.cluster_field),
+            ),
             qrels=[qrel for identifier, row in zip(ids, rows, strict=True) for qrel in _qrels(identifier, row)],
             judged=ids,
             qrels_name=str(path),

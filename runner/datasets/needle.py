@@ -1,7 +1,8 @@
 """Needles in a folder of documents: questions, each with the document that answers it, and the answer in words.
 
 The needle is that of the whole file (`needle_doc_id`), or each question's own (`doc_id`, `expected_docs`,
-`target_doc_id`). A question may be asked in several ways (`human_queries`, `realistic_q1`), each of which is a query.
+`target_doc_id`). A question may be asked in several ways (`human_queries`, `realistic_q1`), each of which is a query;
+their metadata share its id as `question_id`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from runner.datasets.folder import corpus_of_folder, is_document
 
 _TYPES = ("type", "dimension", "variant", "category")
 _OWN_WAYS = "human_queries"
+_QUESTION = "question_id"
+"""Where a query's metadata have the id of the question that it asks in other words."""
 
 Names = tuple[str, ...]
 
@@ -135,7 +138,9 @@ class Needle(Source):
         known = {name: value for name, value in record.fields.items() if name not in left_out}
         identifier = record.identifier(self.id_field)
         for number, way in enumerate(every):
-            yield record._replace(fields={**known, **way, self.id_field: f"{identifier}.{number}"})
+            yield record._replace(
+                fields={_QUESTION: identifier, **known, **way, self.id_field: f"{identifier}.{number}"}
+            )
 
     def _metadata(self, query: Record) -> dict[str, Any]:
         """Return what else is known of a question, its expected answer under the name that others look for."""

@@ -54,7 +54,7 @@ class Synthetic(Source):
             ],
             texts=[record.text("query") for record in records],
             types=[str(validation.get("query_type") or "") for validation in validations],
-            metadata=validations,
+            metadata=files.with_cluster_field(records, validations, self.cluster_field),
         )
         corpus, has_chunks = self._corpus(path)
         golds = _golden_chunks(records, corpus) if has_chunks else map(_golden_documents, records)

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, Source, corpus_of
 from runner.datasets.files import Record
+from runner.datasets.variants import no_query_has
 
 Format = Literal["jsonl", "csv", "tsv", "parquet"]
 
@@ -80,12 +81,16 @@ class Tabular(Source):
         types = [self.query_type] if self.query_type else []
         answers = [self.query_answer] if self.query_answer else []
         named = ("query_id", "query_text", "query_type", "query_answer", *(() if self.qrels else ("query_golds",)))
-        records = list(self._records("queries", self.queries, named))
+        records = list(self._records("queries", self.queries, named, self.cluster_field))
         queries = Queries(
             ids=[record.identifier(self.query_id) for record in records],
             texts=[record.text(self.query_text) for record in records],
             types=["".join(map(record.text, types)) for record in records],
-            metadata=[{EXPECTED_ANSWER: record.text(name)} for record in records for name in answers],
+            metadata=files.with_cluster_field(
+                records,
+                [{EXPECTED_ANSWER: record.text(name)} for record in records for name in answers],
+                self.cluster_field,
+            ),
         )
         if self.qrels:
             return Raw(corpus, queries, list(self._qrels(self.qrels)), qrels_name=self.qrels)
@@ -147,24 +152,27 @@ class Tabular(Source):
                     "dataset.unknown_judged=keep (only a service can find it) or drop"
                 )
 
-    def _records(self, setting: str, pattern: str, named: Sequence[str]) -> Iterator[Record]:
-        """Yield the rows of the files that a setting names; each has the columns that the settings `named` name."""
+    def _records(self, setting: str, pattern: str, named: Sequence[str], also: str | None = None) -> Iterator[Record]:
+        """Yield the rows of the files that a setting names; each has the columns that the settings `named` name.
+
+        Rows have the column `also` too, where the file has it.
+        """
         values = {name: getattr(self, name) or () for name in named}
         columns = {c: name for name, value in values.items() for c in ([value] if isinstance(value, str) else value)}
         for path in files.matching(pattern, setting):
-            for record in self._rows(setting, path, columns):
+            for record in self._rows(setting, path, columns, also):
                 if not columns.keys() <= record.fields.keys():
                     raise record.fault(_missing(columns, record.fields))
                 yield record
 
-    def _rows(self, setting: str, path: Path, columns: Mapping[str, str]) -> Iterator[Record]:
+    def _rows(self, setting: str, path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[Record]:
         kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
             raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
         if kind == "jsonl":
             return files.json_lines(path)
         if kind == "parquet":
-            return _parquet_rows(path, columns)
+            return _parquet_rows(path, columns, also)
         return _csv_rows(path, "," if kind == "csv" else "\t", columns)
 
 
@@ -209,7 +217,7 @@ def _headed(lines: Iterator[str], place: str, delimiter: str, columns: Collectio
     yield from lines
 
 
-def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[Record]:
+def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[Record]:
     import pyarrow
     from pyarrow import parquet
 
@@ -219,7 +227,10 @@ def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[Record]:
         has = table.schema_arrow.names
         if not columns.keys() <= set(has):
             raise DatasetError(f"{path}: {_missing(columns, has)}")
-        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=list(columns)))
+        if also is not None and also not in has:
+            raise DatasetError(f"{path}: {no_query_has(also, [dict.fromkeys(has)])}")
+        wanted = dict.fromkeys([*columns, *([also] if also else [])])
+        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=list(wanted)))
         for number, fields in enumerate(rows, start=1):
             yield Record(place, number, fields)
     except (pyarrow.ArrowException, OSError) as error:

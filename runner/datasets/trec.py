@@ -110,7 +110,7 @@ class Trec(Source):
     def _queries(self, path: Path) -> Queries:
         kind = self.topics_format or _format(path)
         if kind == "jsonl":
-            return beir.queries(path)
+            return beir.queries(path, cluster_field=self.cluster_field)
         topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 

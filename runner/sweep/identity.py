@@ -68,7 +68,9 @@ def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
 @cache
 def _evaluating() -> frozenset[str]:
     """Return the modules of this program that turn rankings into results."""
-    own = frozenset({"runner.evaluation", "runner.measuring", "runner.analysis.significance"})
+    own = frozenset(
+        {"runner.evaluation", "runner.measuring", "runner.analysis.significance", "runner.analysis.clusters"}
+    )
     return own | modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention")
 
 

@@ -385,8 +385,8 @@ class SweepRun:
         """Return a result with the columns of the queries that it shares with others, its rankings only if wanted."""
         mine = result.queries
         shared = self._queries.setdefault(result.dataset.fingerprint, mine)
-        if (mine.ids, mine.texts, mine.types, mine.expected, mine.expected_grades) != (
-            shared.ids, shared.texts, shared.types, shared.expected, shared.expected_grades,
+        if (mine.ids, mine.texts, mine.types, mine.expected, mine.expected_grades, mine.clusters) != (
+            shared.ids, shared.texts, shared.types, shared.expected, shared.expected_grades, shared.clusters,
         ):  # fmt: skip
             shared = mine
         return replace(

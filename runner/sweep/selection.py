@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
+from runner.analysis.clusters import numbered
 from runner.analysis.comparison import compare
 from runner.analysis.selection import folds, means, nested, nested_intervals
 from runner.analysis.significance import paired
@@ -102,16 +103,24 @@ class Selecting:
         return pairs
 
     def folds(self) -> NDArray[np.int64]:
-        """Return the fold of each query, seeded and even by query type; raises `ConfigError` for a single query."""
+        """Return the fold of each query, seeded and even by query type; raises `ConfigError` for a single query.
+
+        Variants of a query are in one fold.
+        """
         dataset = self.measured
         n = len(dataset.queries)
         golds = [j.golds(n) for j in (dataset.judgments, *dataset.judgments_by_search_type.values())]
         counted = np.any(np.stack(golds) > 0, axis=0)
+        clusters = numbered(dataset.queries.clusters)
+        if clusters is not None and len(np.unique(clusters[counted])) == 1:
+            raise ConfigError(
+                f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster; it needs 2"
+            )
         if np.count_nonzero(counted) < 2:
             raise ConfigError(
                 f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold; it needs 2"
             )
-        return folds(dataset.queries.types, counted, seed=self.declared.settings.seed)
+        return folds(dataset.queries.types, counted, seed=self.declared.settings.seed, clusters=clusters)
 
     def ordered(self, combinations: Collection[str]) -> list[str]:
         """Return those of some combinations that have a result, best first, as a leaderboard has them."""
@@ -180,6 +189,7 @@ class Selecting:
             confidence=self.metrics.confidence,
             resamples=self.metrics.resamples,
             seed=self.metrics.seed,
+            clusters=best.queries.cluster_numbers,
         )
         reported = _joined(best, winners, fold_of, intervals)
         held = [means(found.held_out[None], fold_of == fold)[0] for fold in range(len(winners))]
@@ -252,7 +262,7 @@ def compare_with_default(winner: Result, default: Result, settings: MetricSettin
         return None
     comparison = compare(
         differences, settings.alpha, settings.permutations, settings.seed, test=settings.test, correction="none",
-        confidence=settings.confidence,
+        confidence=settings.confidence, clusters=winner.queries.cluster_numbers,
     )  # fmt: skip
     low, high = comparison.intervals[0].tolist()
     return DefaultComparison(

@@ -176,3 +176,14 @@ def _found(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -
             documents[i, place], grades[i, place] = i, 2
     scores = np.sort(rng.random((n, k)))[:, ::-1].astype(np.float32)
     return Found(Rankings(documents, scores), [f"d{i}" for i in range(300)], grades)
+
+
+def with_variants(of: Result, times: int) -> Result:
+    """Return a result each of whose queries is there several times, as variants that form a cluster."""
+    q = of.queries
+    columns = {name: [value for value in column for _ in range(times)] for name, column in vars(q).items()}
+    columns["clusters"] = list(columns["ids"])
+    columns["ids"] = [f"{query}.{place % times}" for place, query in enumerate(columns["ids"])]
+    dataset = replace(of.dataset, fingerprint="v1" * 16, queries=times * len(q.ids), clusters=len(q.ids))
+    scores = np.repeat(of.scores, times, axis=1)
+    return replace(of, queries=QueryTable(**columns), scores=scores, dataset=dataset, found=None)

@@ -42,7 +42,7 @@ def what_is_same(one: Result, other: Result) -> str:
     if one.dataset.fingerprint and other.dataset.fingerprint:
         if one.dataset.fingerprint != other.dataset.fingerprint:
             corpora = {one.dataset.corpus_fingerprint, other.dataset.corpus_fingerprint} - {""}
-            what = "documents" if len(corpora) > 1 else _difference(one, other) or "documents or judgments"
+            what = "documents" if len(corpora) > 1 else _difference(one, other) or _clusters_apart(one, other)
             raise NotComparable(
                 f"{names} were measured on different datasets, {_dataset(one)} and {_dataset(other)}: "
                 f"their {what} differ"
@@ -85,6 +85,14 @@ def _asked_apart(one: Result, other: Result) -> str:
         if unlike := [i for i in asked if asked[i][place] != others[i][place]]:
             return f"{what} (of {some(unlike)})"
     return ""
+
+
+def _clusters_apart(one: Result, other: Result) -> str:
+    """Return that clusters differ, of results whose queries and gold do not; they are compared by query id."""
+    clusters, others = (
+        dict(zip(r.queries.ids, r.queries.clusters or [""] * len(r.queries.ids), strict=True)) for r in (one, other)
+    )
+    return "query clusters (dataset.cluster_field)" if clusters != others else "documents or judgments"
 
 
 def other_gold(one: Result, other: Result) -> list[str]:

@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.analysis.agreement import Headroom, headroom
+from runner.analysis.clusters import Clusters, count_clusters, numbered
 from runner.analysis.comparison import Comparison as Rows
 from runner.analysis.comparison import compare as compare_rows
 from runner.analysis.effects import queries_needed
@@ -67,8 +68,8 @@ class Versus:
 
     All is over the queries that count for every system. `relative` is the share of the first's mean, `p` that of one
     test, `corrected` for all of the table, `effect` the mean difference in its own standard deviations (Hedges' g),
-    `needed` how many queries a t-test needs to see one of this size four times out of five. All but `mean` are NaN for
-    the first.
+    `needed` how many queries (or clusters) a t-test needs to see one of this size four times out of five. All but
+    `mean` are NaN for the first.
     """
 
     mean: float
@@ -127,6 +128,16 @@ class Comparison:
     def queries(self) -> QueryTable:
         """Return the queries that all share."""
         return self.results[0].queries
+
+    @property
+    def clusters(self) -> int | None:
+        """Return how many clusters of variants the queries form; None where every query is its own."""
+        return count_clusters(_cluster_labels(self.results))
+
+    @property
+    def cluster_numbers(self) -> Clusters | None:
+        """Return the cluster of each query; None where every query is its own."""
+        return numbered(_cluster_labels(self.results))
 
     @property
     def tests(self) -> int:
@@ -227,17 +238,17 @@ def mean(values: Floats) -> float:
     return float(counted.mean()) if len(counted) else math.nan
 
 
-def tested(differences: Floats, statistics: Statistics) -> Rows:
+def tested(differences: Floats, statistics: Statistics, clusters: Clusters | None = None) -> Rows:
     """Return how sure paired differences (m x queries) are, corrected for their number."""
-    counted = differences[:, ~np.isnan(differences).all(axis=0)]
     return compare_rows(
-        counted,
+        differences,
         statistics.alpha,
         statistics.permutations,
         statistics.seed,
         test=statistics.test,
         correction=statistics.correction,
         confidence=statistics.confidence,
+        clusters=clusters,
     )
 
 
@@ -250,6 +261,11 @@ def times(result: Result) -> Times:
     return Times(float(each.mean()), median, p95, float(each.min()), float(each.max()))
 
 
+def _cluster_labels(results: Sequence[Result]) -> Sequence[str]:
+    """Return the labels of clusters that any of some results has, as a report that was imported has none."""
+    return next((result.queries.clusters for result in results if any(result.queries.clusters)), ())
+
+
 def _shared(results: Sequence[Result], measure: str) -> Floats:
     scores = np.array([per_query(result, measure) for result in results], dtype=np.float64)
     scores[:, np.isnan(scores).any(axis=0)] = np.nan
@@ -259,7 +275,7 @@ def _shared(results: Sequence[Result], measure: str) -> Floats:
 def _table(results: Sequence[Result], measures: Sequence[str], statistics: Statistics) -> dict[str, list[Versus]]:
     scores = np.array([_shared(results, measure) for measure in measures])
     differences = paired(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
-    rows = tested(differences, statistics)
+    rows = tested(differences, statistics, numbered(_cluster_labels(results)))
     needed = queries_needed(rows.differences, rows.deviations, statistics.alpha)
     table = {}
     for m, measure in enumerate(measures):

@@ -150,16 +150,16 @@ def _drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
         scores[:, np.isnan(scores).any(axis=0)] = np.nan
         check = Check(label, "drop", measure, kind, mean(scores[0]), mean(scores[1]), limit)
         families.setdefault(bool(kind), []).append((check, paired(scores[1], scores[0])))
-    return [each for family in families.values() for each in _judged(family, gate.alpha, comparison.statistics)]
+    return [each for family in families.values() for each in _judged(family, gate.alpha, comparison)]
 
 
-def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, statistics: Statistics) -> Iterator[Check]:
+def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, comparison: Comparison) -> Iterator[Check]:
     """Yield the checks of drops that are corrected for together."""
-    rows = None
+    rows, statistics = None, comparison.statistics
     if alpha is not None:  # with so many permutations that even one test of them alone can be below alpha
         enough = max(statistics.permutations, math.ceil(2 / alpha))
         as_sure = replace(statistics, alpha=alpha, permutations=enough)
-        rows = tested(np.array([differences for _, differences in family]), as_sure)
+        rows = tested(np.array([differences for _, differences in family]), as_sure, comparison.cluster_numbers)
     for i, (check, _) in enumerate(family):
         if math.isnan(check.drop):
             yield replace(check, violated=True)
@@ -175,9 +175,10 @@ def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, statist
 def _least(rows: Rows, i: int, statistics: Statistics) -> float:
     """Return the corrected p-value that a drop would have had if every query of its had lost, all else being as it is.
 
-    Of n queries, 2 of the 2^n assignments of signs are as extreme as that; Wilcoxon's test counts the same ones.
+    Of n queries (or clusters), 2 of the 2^n assignments of signs are as extreme as that; Wilcoxon's test counts the
+    same ones.
     """
-    n = int(rows.queries[i])
+    n = int(rows.units[i])
     by_signs = statistics.test in ("permutation", "wilcoxon")
     p_values = rows.uncorrected.copy()
     p_values[i] = min(p_values[i], 2.0 ** (1 - n) if by_signs else float(n < 2))

@@ -52,7 +52,7 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
         cutoff=cutoff,
         by_text=lexicon is not None,
         failures=failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
-        predictors=correlations(predict(found.rankings, lengths), truth),
+        predictors=correlations(predict(found.rankings, lengths), truth, queries.cluster_numbers),
         tunings=tunings,
         untunable=untunable,
     )
@@ -231,7 +231,7 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
     k = int(result.abstention.get("k") or 10)
     targets = (ThresholdSettings(k=k), ThresholdSettings(target="recall", k=k))
     try:
-        return [tune(found.rankings, found.grades, golds, ran, each) for each in targets], ""
+        return [tune(found.rankings, found.grades, golds, ran, each, q.cluster_numbers) for each in targets], ""
     except Untunable as why:
         return (), f"No threshold was chosen: {why}."
 

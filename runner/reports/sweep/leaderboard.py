@@ -50,10 +50,9 @@ class Row:
     `label` tells it from the others and leaves out what all share. `low` and `high` are the interval of the mean.
     `difference` (with its own interval, `difference_low` and `difference_high`, corrected as `p` is), `effect`
     (the difference in its own standard deviations, Hedges' g), `p` (corrected), `differs` (significantly), `needed`
-    (how many queries it takes to see such a difference in 4 of 5 tries), `wins`, `ties` and `losses` (queries) are all
-    against the best, whose own
-    figures are NaN. `means` are other figures, by the name of their column. `run` is the id of its run, "" for none.
-    `search_type` is what is asked of an API that has several.
+    (how many queries, or clusters, it takes to see such a difference in 4 of 5 tries), `wins`, `ties` and `losses`
+    (queries) are all against the best, whose own figures are NaN. `means` are other figures, by the name of
+    their column. `run` is the id of its run, "" for none. `search_type` is what is asked of an API that has several.
     """
 
     rank: int
@@ -84,15 +83,15 @@ class Row:
 class Leaderboard:
     """Combinations, best first (ties by name), and those that failed.
 
-    `queries` is how many enter the mean of the primary measure, `confidence` that of the intervals, `test` and
-    `correction` how all pairs are tested as one family, so that a row may be compared to the best by the same scores.
-    `detectable` is the difference to the best that one test with these queries sees in 4 of 5 tries, for the median of
-    the others. `shared` is what of the swept settings is the
-    same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything failed. `selection` is the
-    choice that was made among them, `search` how they were found, if either was. `letters` are those of the finalists,
-    by rank: two that differ significantly have none in common; empty where there is
-    nothing to tell apart. `notes` are what a reader should know besides. `systems` are those of a sweep on several
-    datasets, with their score on each.
+    `queries` is how many enter the mean of the primary measure, `clusters` how many clusters of variants they form
+    (None where every query is its own), `confidence` that of the intervals, `test` and `correction` how all pairs are
+    tested as one family, so that a row may be compared to the best by the same scores. `detectable` is the difference
+    to the best that one test with these queries sees in 4 of 5 tries, for the median of the others. `shared` is what of
+    the swept settings is the same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything
+    failed. `selection` is the choice that was made among them, `search` how they were found, if either was. `letters`
+    are those of the finalists, by rank: two that differ significantly have none in common; empty where there is nothing
+    to tell apart. `notes` are what a reader should know besides. `systems` are those of a sweep on several datasets,
+    with their score on each.
     """
 
     primary: str
@@ -112,6 +111,7 @@ class Leaderboard:
     letters: Mapping[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     systems: Table = field(default_factory=lambda: Table([], []))
+    clusters: int | None = None
 
     def logged_as(self, runs: Sequence[str]) -> Leaderboard:
         """Return the leaderboard with the ids of the runs of the results that it was made from, in their order."""
@@ -182,12 +182,15 @@ def leaderboard(
     ranked = [results[i] for i in order]
     others = _others(ranked, primary)
     rows, queries, detectable = [], 0, math.nan
+    clusters: int | None = None
     letters: dict[int, str] = {}
     if ranked:
         scores = np.stack([result.of(primary) for result in ranked])
         queries = int(np.count_nonzero(~np.isnan(scores[0])))
-        counted = scores[:, ~np.isnan(scores).all(axis=0)]
-        intervals = bootstrap_interval(counted, confidence, resamples, seed).tolist()
+        counted, cluster_of = ~np.isnan(scores).all(axis=0), ranked[0].queries.cluster_numbers
+        units = None if cluster_of is None else cluster_of[counted]
+        clusters = None if cluster_of is None else len(np.unique(cluster_of[~np.isnan(scores[0])]))
+        intervals = bootstrap_interval(scores[:, counted], confidence, resamples, seed, units).tolist()
         few = finalists([(result.retriever, result.search_type) for result in ranked])
         wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
         wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
@@ -200,12 +203,13 @@ def leaderboard(
             correction=correction,
             confidence=confidence,
             wanted=wanted,
+            clusters=cluster_of,
         )
-        found = compare_to(0, scores, pairs)
+        found = compare_to(0, scores, pairs, cluster_of)
         if queries and len(few) > 1:
             letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
         needed = queries_needed(found.differences, found.deviations, alpha)
-        detectable = _median(detectable_difference(found.queries, found.deviations, alpha)[1:])
+        detectable = _median(detectable_difference(found.units, found.deviations, alpha)[1:])
         for i, label in enumerate(labels(ranked)):
             result = ranked[i]
             low, high = intervals[i]
@@ -238,6 +242,7 @@ def leaderboard(
         primary=primary,
         dataset=ranked[0].dataset if ranked else None,
         queries=queries,
+        clusters=clusters,
         confidence=confidence,
         alpha=alpha,
         test=test,

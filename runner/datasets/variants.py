@@ -1,0 +1,35 @@
+"""Which queries are variants of each other: those that share the value of a field of their metadata.
+
+Knows nothing of files, nor of the statistics that go by clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def cluster_labels(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], field: str) -> list[str]:
+    """Return the cluster of each query, as text: its value of a field, "" for a query without one.
+
+    Raises `ValueError` where no query has the field, or where a value is neither text nor a number.
+    """
+    labels = [_label(identifier, known.get(field), field) for identifier, known in zip(ids, metadata, strict=False)]
+    if not any(labels):
+        raise ValueError(no_query_has(field, metadata))
+    return labels
+
+
+def no_query_has(field: str, *fields: Sequence[Mapping[str, Any]]) -> str:
+    """Say that no query has a field, and which fields there are."""
+    names = ", ".join(sorted({str(name) for metadata in fields for known in metadata for name in known})) or "none"
+    return f"dataset.cluster_field: no query has {field!r}; the fields of queries are: {names}"
+
+
+def _label(identifier: str, value: object, field: str) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str | int | float):
+        return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+    raise ValueError(f"dataset.cluster_field: {field!r} of query {identifier!r} is neither text nor a number")

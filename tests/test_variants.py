@@ -1,0 +1,176 @@
+"""A dataset with every query repeated as variants of itself is as sure of everything as the dataset without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrievers.base import Corpus, Rankings
+from runner.analysis.clusters import numbered
+from runner.analysis.prediction import correlations
+from runner.analysis.selection import folds, nested_intervals
+from runner.measuring import Asked, Searched, measured
+from runner.metrics.scores import Grader
+from runner.metrics.settings import MetricSettings
+from runner.reports.comparison.comparability import NotComparable
+from runner.reports.comparison.compare import Comparison, Statistics, compare
+from runner.reports.comparison.gate import Gate, checked
+from runner.reports.sweep.leaderboard import leaderboard
+from runner.result import DatasetSummary, Result, load, save
+from runner.sweep.selection import compare_with_default
+from tests.reports.factory import result, with_variants
+
+TIMES = 5
+COUNTS = ("wins", "ties", "losses")
+
+
+def systems(queries: int = 10) -> list[Result]:
+    """Return three results on few queries, for which the permutation test is exact."""
+    qualities = {"a": 0.5, "b": 0.53, "c": 0.6}
+    return [
+        result(name, seed=i, quality=quality, queries=queries, no_result=0, found=False)
+        for i, (name, quality) in enumerate(qualities.items())
+    ]
+
+
+def variants(results: Sequence[Result]) -> list[Result]:
+    return [with_variants(each, TIMES) for each in results]
+
+
+def figures(row: object) -> dict[str, Any]:
+    """Return the figures of a row, with counts of queries as shares of them."""
+    every = {field.name: getattr(row, field.name) for field in fields(row)}  # type: ignore[arg-type]  # a dataclass
+    queries = sum(every[name] for name in COUNTS)
+    every |= {name: every[name] / queries if queries else 0 for name in COUNTS}
+    return {name: value for name, value in every.items() if isinstance(value, float | int)}
+
+
+def test_the_leaderboard_tests_clusters() -> None:
+    once, again = leaderboard(systems(), "nDCG@10"), leaderboard(variants(systems()), "nDCG@10")
+    assert (once.queries, once.clusters, again.queries, again.clusters) == (10, None, 50, 10)
+    assert again.detectable == pytest.approx(once.detectable)
+    assert again.letters == once.letters
+    for row, expected in zip(again.rows, once.rows, strict=True):
+        assert figures(row) == pytest.approx(figures(expected), nan_ok=True)
+        assert row.p == expected.p or np.isnan(row.p)
+    alike = [replace(r, queries=replace(r.queries, clusters=())) for r in variants(systems())]
+    independent = leaderboard(alike, "nDCG@10")
+    assert independent.rows[1].p < again.rows[1].p  # what clusters are for
+
+
+def table(comparison: Comparison) -> list[dict[str, Any]]:
+    return [figures(versus) for row in comparison.table.values() for versus in row]
+
+
+@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon", "bootstrap"])
+def test_a_comparison_tests_clusters(test: Any) -> None:
+    statistics = Statistics(test=test, permutations=200)
+    once, again = compare(systems(), statistics), compare(variants(systems()), statistics)
+    assert (once.clusters, again.clusters) == (None, 10)
+    for row, expected in zip(table(again), table(once), strict=True):
+        assert row == pytest.approx(expected, nan_ok=True, abs=1e-9)
+
+
+def test_a_comparison_takes_clusters_from_the_result_that_has_them() -> None:
+    first, second, _ = variants(systems())
+    imported = replace(
+        first, queries=replace(first.queries, clusters=()), dataset=replace(first.dataset, fingerprint="")
+    )
+    expected = compare([first, second], Statistics(permutations=200))
+    found = compare([imported, second], Statistics(permutations=200))
+    for row, of_both in zip(table(found), table(expected), strict=True):
+        assert row == pytest.approx(of_both, nan_ok=True)
+
+
+def test_results_with_and_without_clusters_are_not_compared() -> None:
+    first, second, _ = variants(systems())
+    alone = replace(
+        second, queries=replace(second.queries, clusters=()), dataset=replace(second.dataset, fingerprint="f")
+    )
+    with pytest.raises(NotComparable, match=r"query clusters \(dataset\.cluster_field\) differ"):
+        compare([first, alone], Statistics())
+
+
+def test_the_gate_tests_clusters() -> None:
+    """Four queries are too few to be sure of a loss, however many variants there are of each."""
+    gate = Gate(drops={"primary": 0.0}, drops_by_type={"*": {"primary": 0.0}})
+    for queries, too_few in ((4, True), (10, False)):
+        good, worse = systems(queries)[0], systems(queries)[0]
+        worse = replace(worse, name="b", scores=worse.scores - 0.1)
+        once, again = (checked(gate, compare(pair, Statistics())) for pair in ([good, worse], variants([good, worse])))
+        assert [(c.p, c.violated, c.too_few) for c in again] == [(c.p, c.violated, c.too_few) for c in once]
+        assert (again[0].too_few, again[0].violated) == (too_few, not too_few)
+
+
+def test_the_winner_is_tested_against_the_default_by_cluster() -> None:
+    once, _, best = systems()
+    expected = compare_with_default(best, once, MetricSettings())
+    found = compare_with_default(with_variants(best, TIMES), with_variants(once, TIMES), MetricSettings())
+    assert expected is not None
+    assert found is not None
+    assert (found.p, found.interval) == (expected.p, pytest.approx(expected.interval))
+
+
+def test_variants_are_in_one_fold_and_leave_the_interval_of_a_choice_as_wide() -> None:
+    rng = np.random.default_rng(0)
+    scores, kinds = rng.random((4, 30)), ["x", "y"] * 15
+    again, clusters = np.repeat(scores, TIMES, axis=1), np.repeat(np.arange(30), TIMES)
+    once = folds(kinds, np.ones(30, dtype=np.bool_), seed=1)
+    dealt = folds(np.repeat(kinds, TIMES).tolist(), np.ones(150, dtype=np.bool_), seed=1, clusters=clusters)
+    np.testing.assert_array_equal(dealt, np.repeat(once, TIMES))
+    expected = nested_intervals(scores, scores[None], once, resamples=200)
+    found = nested_intervals(again, again[None], dealt, resamples=200, clusters=clusters)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_predictors_are_correlated_by_cluster() -> None:
+    rng = np.random.default_rng(0)
+    predicted, truth = rng.random((2, 12))
+    once = correlations({"max": predicted}, truth)["max"]
+    clusters = np.repeat(np.arange(12), TIMES)
+    again = correlations({"max": np.repeat(predicted, TIMES)}, np.repeat(truth, TIMES), clusters)["max"]
+    assert vars(again) == pytest.approx(vars(once))
+
+
+def measured_again(times: int) -> Result:
+    """Return the result of 6 queries, each of them so many times."""
+    ids, clusters = [f"q{i}.{t}" for i in range(6) for t in range(times)], [f"q{i}" for i in range(6)]
+    n, depth = len(ids), 3
+    corpus = Corpus([f"d{i}" for i in range(8)], [""] * 8)
+    golds = np.repeat(np.arange(6, dtype=np.int32), times)
+    found = np.repeat(np.array([[0, 1, 2], [0, 1, 2], [2, 0, 1], [3, 4, 5], [0, 4, 1], [7, 6, 5]]), times, axis=0)
+    from runner.datasets.base import Judgments
+
+    judgments = Judgments(np.arange(n, dtype=np.int32), golds, np.ones(n, np.int32))
+    scores = np.tile(np.arange(depth, 0, -1, dtype=np.float32), (n, 1))
+    labels = [c for c in clusters for _ in range(times)] if times > 1 else []
+    gold = [[corpus.ids[g]] for g in golds]
+    return measured(
+        Rankings(found.astype(np.int32), scores),
+        Grader(judgments, n, 8),
+        MetricSettings(k_values=(3,), resamples=300),
+        asked=Asked(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
+        searched=Searched(corpus.ids),
+        name="r",
+        retriever="r",
+        config={},
+        config_hash="",
+        dataset=DatasetSummary("d", "test", "f", "c", 8, n, n),
+    )
+
+
+def test_intervals_of_means_are_those_of_clusters_and_are_kept(tmp_path: Path) -> None:
+    once, again = measured_again(1), measured_again(TIMES)
+    for measure, interval in once.intervals.items():
+        assert again.intervals[measure] == pytest.approx(interval, nan_ok=True)
+    save(again, tmp_path / "again")
+    save(once, tmp_path / "once")
+    assert load(tmp_path / "again").queries.clusters == again.queries.clusters
+    assert load(tmp_path / "once").queries.clusters == ()
+    np.testing.assert_array_equal(load(tmp_path / "again").queries.cluster_numbers, numbered(again.queries.clusters))
+    assert load(tmp_path / "once").queries.cluster_numbers is None
