@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -145,10 +146,21 @@ def test_clients_at_once_get_what_one_gets(server: Running) -> None:
         assert list(pool.map(results, asked * 5)) == expected * 5
 
 
+def logged_requests(server: Running, last: str) -> list[dict[str, Any]]:
+    """Return the log's lines of JSON once the request of a path is in it: a line may follow its reply."""
+    for _ in range(3000):
+        *complete, _ = server.said.read_text().split("\n")
+        lines = [json.loads(line) for line in complete if line.startswith("{")]
+        if any(line.get("path") == last for line in lines):
+            return lines
+        time.sleep(0.01)
+    raise AssertionError(server.said.read_text())
+
+
 def test_each_request_is_a_line_of_json_without_what_was_asked(server: Running) -> None:
     assert post(server, query="my secret question", top_k=7).status_code == 200
     assert server.client.get("/no%0Awhere").status_code == 404
-    lines = [json.loads(line) for line in server.said.read_text().splitlines() if line.startswith("{")]
+    lines = logged_requests(server, "/no\nwhere")
     assert lines[-1]["path"] == "/no\nwhere"
     assert {key: lines[-2][key] for key in ("event", "method", "path", "status", "search_type", "top_k")} == {
         "event": "request", "method": "POST", "path": "/search", "status": 200, "search_type": "bm25", "top_k": 7,
