@@ -174,9 +174,11 @@ def shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -
 
 
 def depth(result: Result) -> int:
-    """Return how many documents each query asked for, and could get."""
-    asked = int((result.config.get("metrics") or {}).get("depth", 0))
-    return min(asked, result.dataset.documents) if result.dataset.documents else asked
+    """Return how many hits each query can have; a service that returned unknown documents may exceed the corpus."""
+    requested = int((result.config.get("metrics") or {}).get("depth", 0))
+    if not result.dataset.documents or (result.found is not None and result.found.unknown):
+        return requested
+    return min(requested, result.dataset.documents)
 
 
 def uncounted_queries(results: Sequence[Result], measure: str) -> list[str]:

@@ -16,7 +16,7 @@ from scipy import stats
 
 from runner.golden_report import read_report
 from runner.reports.comparison.agreement import agreement_of
-from runner.reports.comparison.comparability import NotComparable, in_order
+from runner.reports.comparison.comparability import NotComparable, depth, in_order
 from runner.reports.comparison.compare import Comparison, Statistics, compare, mean, times
 from runner.reports.sweep.leaderboard import leaderboard
 from runner.result import QueryTable, Result, ResultError
@@ -221,6 +221,14 @@ def test_measures_of_whole_rankings_are_left_out_where_the_depths_differ() -> No
     assert any("RR, AP left out: rankings are 100, 10 deep" in note for note in comparison.notes)
     with pytest.raises(NotComparable, match="RR is of the whole ranking"):
         compared(deep, shallow, primary="RR")
+
+
+def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corpus() -> None:
+    local = replace(result("a"), config={"metrics": {"depth": 10**6}})
+    assert local.found is not None
+    service = replace(local, found=replace(local.found, unknown=frozenset(local.found.documents[:1])))
+    assert depth(local) == local.dataset.documents < 10**6
+    assert depth(service) == 10**6
 
 
 def test_a_measure_that_one_lacks_is_said_to_be_missing() -> None:
