@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import numbered
-from runner.analysis.significance import bootstrap_interval
+from runner.analysis.significance import mean_interval
 from runner.metrics.abstention import abstention, statuses
 from runner.metrics.reach import depth_warnings
 from runner.metrics.scores import Grader
@@ -73,10 +73,8 @@ def measured(
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
     counted, clusters = scores.values[:, scores.counted], numbered(asked.clusters)
-    intervals = bootstrap_interval(
-        counted, settings.confidence, settings.resamples, settings.seed,
-        None if clusters is None else clusters[scores.counted],
-    ).tolist()  # fmt: skip
+    units = None if clusters is None else clusters[scores.counted]
+    intervals = mean_interval(counted, settings.confidence, units).tolist()
     places, errors = range(len(asked.ids)), rankings.errors or {}
     found = _found(rankings, searched, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)

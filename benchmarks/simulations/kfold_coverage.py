@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
+from benchmarks.simulations.intervals import percentile
 from benchmarks.simulations.scores import populations
 from runner.analysis.selection import folds, nested, nested_intervals
-from runner.analysis.significance import bootstrap_interval
 
 CASES = ((10, 50), (100, 50), (30, 150), (100, 300))
 """Systems and queries."""
@@ -35,7 +35,7 @@ def main(trials: int = 500) -> None:
                     made = nested(drawn, dealt)
                     truth = some.mean(axis=1)[made.winners[dealt]].mean()
                     intervals = (
-                        bootstrap_interval(made.held_out, resamples=400),
+                        percentile(made.held_out[None], 400)[0],
                         nested_intervals(drawn, drawn[None], dealt, resamples=400)[0],
                     )
                     covered += [low <= truth <= high for low, high in intervals]

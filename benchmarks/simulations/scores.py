@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -45,6 +46,15 @@ def real(collection: str, measure: str) -> Floats:
             rows.append(values.values[0])
     scores = np.stack(rows)
     return scores[:, ~np.isnan(scores[0])]
+
+
+def one_system(collection: str, measures: Sequence[str]) -> Floats:
+    """Return some measures of BM25 with its default settings (measures x queries)."""
+    dataset = Beir(path=str(DATA / collection)).load()
+    rankings = BM25().index(dataset.corpus, NoStore()).search(dataset.queries.texts, DEPTH)
+    parsed = [parse(measure) for measure in measures]
+    values = score(rankings, dataset.judgments, len(dataset.queries), len(dataset.corpus), parsed).values
+    return values[:, ~np.isnan(values[0])]
 
 
 def synthetic(systems: int = 100, queries: int = 300, seed: int = 0) -> Floats:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SMALL_SAMPLE = 30
+"""With fewer queries, the interval of a mean may hold the true mean less often than it claims."""
+
 
 def paired(scores: Floats, others: Floats) -> Floats:
     """Return by how much scores exceed others, query by query; what is equal to 12 decimals is equal.
@@ -46,18 +49,26 @@ def moments(values: Floats, clusters: Clusters | None = None) -> tuple[NDArray[n
     return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # what rounding leaves of none
 
 
-def bootstrap_interval(
-    values: Floats, confidence: float = 0.95, resamples: int = 2000, seed: int = 0, clusters: Clusters | None = None
-) -> Floats:
-    """Return the percentile interval of the mean over queries (Efron 1979).
+def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> Floats:
+    """Return Student's interval of the mean over queries, cut to [0, 1] where all values are in it.
 
-    `values` are one system (queries) or several (m x queries); the result is (2) or (m x 2), NaN without a query.
+    `values` are one system (queries) or several (m x queries); the result is (2) or (m x 2), NaN without a query. Equal
+    values have no spread to estimate: their interval holds the means from 0 to 1 with which a sample of such values
+    is not too improbable, which for hits and misses is the interval of Clopper & Pearson (1934).
     """
-    units = by_cluster(np.atleast_2d(values), clusters)
-    means = np.concatenate([block for _, block in resampled_means(units, resamples, seed)], axis=1)
-    low = (1 - confidence) / 2
-    intervals: Floats = np.quantile(means, [low, 1 - low], axis=1).T.reshape(*values.shape[:-1], 2)
-    return intervals
+    from scipy.special import stdtrit
+
+    rows = np.atleast_2d(values)
+    n, means, deviations = moments(rows, clusters)
+    tail = (1 - confidence) / 2
+    half = stdtrit(np.maximum(n - 1, 1), 1 - tail) * deviations / np.sqrt(np.maximum(n, 1))
+    bounds = np.stack([means - half, means + half], axis=1)
+    bounded = ~((rows < 0) | (rows > 1)).any(axis=1)
+    equal = bounded & (n > 0) & ~(deviations > 0)
+    least = tail ** (1 / n[equal])  # a smaller share of queries with this value seldom shows no other
+    bounds[equal] = np.stack([means[equal] * least, means[equal] * least + 1 - least], axis=1)
+    bounds[bounded] = np.clip(bounds[bounded], 0, 1)
+    return bounds.reshape(*values.shape[:-1], 2)
 
 
 def p_values(

@@ -239,7 +239,6 @@ def _boards(
             alpha=metrics.alpha,
             test=metrics.test,
             correction=metrics.correction,
-            resamples=metrics.resamples,
             permutations=metrics.permutations,
             seed=metrics.seed,
         )

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from retrievers.work import kind_of
 from runner.metrics.measures import ONE_CUTOFF
 from runner.reports.rendering.numbers import (
@@ -52,8 +54,9 @@ def heading(result: Result) -> str:
 
 
 def intervals_of(result: Result) -> str:
-    """Return what the intervals of a result are called, by the confidence that its config has."""
-    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)))
+    """Return the title of a result's intervals: the confidence of its config, and whether the sample is small."""
+    queries = int(np.count_nonzero(~np.isnan(result.of(result.primary))))
+    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)), queries)
 
 
 def measures_table(result: Result) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_DOWN, Decimal
 
+from runner.analysis.significance import SMALL_SAMPLE
+
 DASH = "\N{EN DASH}"
 
 
@@ -51,9 +53,10 @@ def interval(bounds: tuple[float, float] | None) -> str:
     return DASH if bounds is None or missing(bounds[0]) else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
 
 
-def interval_title(confidence: float) -> str:
-    """Return what an interval of the mean is called."""
-    return f"{confidence * 100:g}% interval"
+def interval_title(confidence: float, queries: int | None = None) -> str:
+    """Return the title of an interval, which of a mean of few `queries` says that the sample is small."""
+    small = queries is not None and 0 < queries < SMALL_SAMPLE
+    return f"{confidence * 100:g}% interval{', small sample' if small else ''}"
 
 
 def percent(value: float | None) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from runner.analysis.comparison import compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
-from runner.analysis.significance import bootstrap_interval
+from runner.analysis.significance import mean_interval
 from runner.reports.comparison.comparability import ReportError, other_gold, some
 from runner.reports.comparison.labels import labels, swept_apart
 from runner.reports.evaluation.tables import recall_at_most, unknown_warning
@@ -162,7 +162,6 @@ def leaderboard(
     alpha: float = 0.05,
     test: Test = "permutation",
     correction: Correction = "maxt",
-    resamples: int = 2000,
     permutations: int = 10000,
     seed: int = 0,
 ) -> Leaderboard:
@@ -190,7 +189,7 @@ def leaderboard(
         counted, cluster_of = ~np.isnan(scores).all(axis=0), ranked[0].queries.cluster_numbers
         units = None if cluster_of is None else cluster_of[counted]
         clusters = None if cluster_of is None else len(np.unique(cluster_of[~np.isnan(scores[0])]))
-        intervals = bootstrap_interval(scores[:, counted], confidence, resamples, seed, units).tolist()
+        intervals = mean_interval(scores[:, counted], confidence, units).tolist()
         few = finalists([(result.retriever, result.search_type) for result in ranked])
         wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
         wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runner.reports.evaluation import tables
+from runner.reports.rendering.numbers import interval_title
 from runner.result import Stage
 from tests.reports.factory import TYPES, result
 
@@ -67,6 +68,12 @@ def test_intervals_are_called_by_their_confidence() -> None:
     sure = replace(found, config={"metrics": {"confidence": 0.999}})
     assert tables.intervals_of(found) == tables.whole_table(found).columns[2].title == "95% interval"
     assert tables.intervals_of(sure) == tables.whole_table(sure).columns[2].title == "99.9% interval"
+    assert tables.intervals_of(result(queries=20)) == "95% interval, small sample"
+
+
+@pytest.mark.parametrize(("queries", "title"), [(29, "95% interval, small sample"), (30, "95% interval")])
+def test_an_interval_over_few_queries_is_marked(queries: int, title: str) -> None:
+    assert interval_title(0.95, queries) == title
 
 
 def test_nested_settings_are_shown_in_one_level() -> None:

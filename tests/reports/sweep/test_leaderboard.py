@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runner.analysis.comparison import Comparison, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
-from runner.analysis.significance import bootstrap_interval
+from runner.analysis.significance import mean_interval
 from runner.metrics.settings import Correction, Test
 from runner.reports.comparison.comparability import ReportError
 from runner.reports.comparison.labels import labels
@@ -81,7 +81,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:
     results = sweep(8)
-    board = leaderboard(results, PRIMARY, confidence=0.8, resamples=300, seed=2)
+    board = leaderboard(results, PRIMARY, confidence=0.8, seed=2)
     found = to_best(results, [row.position for row in board.rows], confidence=0.8, seed=2)
     needed = queries_needed(found.differences, found.deviations)
     for i, row in enumerate(board.rows[1:], start=1):
@@ -103,11 +103,11 @@ def test_the_best_has_no_difference_to_itself() -> None:
 
 def test_intervals_are_those_of_each_result_alone() -> None:
     results = sweep(4)
-    board = leaderboard(results, PRIMARY, confidence=0.8, resamples=500, seed=3)
+    board = leaderboard(results, PRIMARY, confidence=0.8)
     assert board.confidence == 0.8
     for row in board.rows:
         values = results[row.position].of(PRIMARY)
-        alone = bootstrap_interval(values[~np.isnan(values)], 0.8, 500, 3)
+        alone = mean_interval(values[~np.isnan(values)], 0.8)
         np.testing.assert_allclose((row.low, row.high), alone, atol=1e-12)
 
 
@@ -135,14 +135,14 @@ def of_type(name: str, gold: str, **options: Any) -> Result:
 def test_other_gold_of_a_search_type_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """A dataset may expect other items of one search type: then the leaderboard ranks what is not quite alike."""
     best, alike, apart = of_type("a", "d0", quality=0.9), of_type("b", "d0"), of_type("c", "d7")
-    board = leaderboard([apart, alike, best], "nDCG@10", resamples=20, permutations=50)
+    board = leaderboard([apart, alike, best], "nDCG@10", permutations=50)
     (told,) = board.notes
     assert told.startswith("1 of 34 queries have other gold in c than in the best (q000): the dataset expects other")
     for shown in (sweep_markdown(board, [apart, alike, best]), sweep_page(board, [apart, alike, best])):
         assert told in shown
     show_leaderboard(board)
     assert told in " ".join(capsys.readouterr().out.split())
-    assert leaderboard([alike, best], "nDCG@10", resamples=20, permutations=50).notes == []
+    assert leaderboard([alike, best], "nDCG@10", permutations=50).notes == []
 
 
 def test_a_measure_that_is_missing_is_named() -> None:
