@@ -7,7 +7,8 @@ then drawn with replacement. Power is measured on the scores as they are.
 
 from __future__ import annotations
 
-import sys
+import argparse
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from runner.analysis.significance import paired, t_test
 Floats = NDArray[np.float64]
 
 ALPHA, PERMUTATIONS = 0.05, 999
+AS_THEY_ARE = "as they are"
+KINDS = ("dealt", "shifted", AS_THEY_ARE)
 SYSTEMS, QUERIES = (2, 10, 30, 100), (50, 300)
 
 
@@ -49,7 +52,7 @@ PROCEDURES = {"Holm, the best alone": against_the_best, "Holm, all pairs": holm_
 
 
 def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generator) -> Floats:
-    """Return scores of some systems on some queries, equal unless the kind is "as they are"."""
+    """Return scores of some systems on some queries, equal unless the kind is `AS_THEY_ARE`."""
     scores = population[rng.permutation(len(population))[:m]]
     if kind == "shifted":
         scores = scores - scores.mean(axis=1, keepdims=True)
@@ -57,25 +60,37 @@ def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generat
     return rng.permuted(scores, axis=0) if kind == "dealt" else scores
 
 
-def main(trials: int = 1000) -> None:
+def main() -> None:
     """Print a row for each population, kind, number of systems and of queries."""
-    print("| scores | systems are | systems | queries | " + " | ".join(PROCEDURES) + " |")
-    print("|---|---|" + "--:|" * (2 + len(PROCEDURES)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=1000, help="for each row of equal systems")
+    parser.add_argument("--power-trials", type=int, default=100, help="for each row of systems as they are")
+    parser.add_argument("--scores", nargs="*", help="populations; all by default")
+    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
+    parser.add_argument("--systems", nargs="*", type=int, default=SYSTEMS)
+    options = parser.parse_args()
+    print("| scores | systems are | systems | queries | trials | " + " | ".join(PROCEDURES) + " |")
+    print("|---|---|" + "--:|" * (3 + len(PROCEDURES)))
     for name, population in populations().items():
-        for kind in ("dealt", "shifted", "as they are"):
-            for m in SYSTEMS:
-                for n in QUERIES:
-                    rng = np.random.default_rng([m, n])
-                    sums = np.zeros(len(PROCEDURES))
-                    for _ in range(trials if kind != "as they are" else trials // 10):
-                        scores = sample(population, m, n, kind, rng)
-                        best = int(np.argmax(scores.mean(axis=1)))
-                        different = [(test(scores, best) < ALPHA).sum() for test in PROCEDURES.values()]
-                        sums += np.array(different) if kind == "as they are" else np.array(different) > 0
-                    shares = sums / (trials // 10 * (m - 1) if kind == "as they are" else trials)
-                    cells = " | ".join(f"{share:.3f}" for share in shares)
-                    print(f"| {name} | {kind} | {m} | {n} | {cells} |", flush=True)
+        for kind, m, n in product(options.kinds, options.systems, QUERIES):
+            if not options.scores or name in options.scores:
+                trials = options.power_trials if kind == AS_THEY_ARE else options.trials
+                cells = " | ".join(f"{share:.3f}" for share in shares(population, m, n, kind, trials))
+                print(f"| {name} | {kind} | {m} | {n} | {trials} | {cells} |", flush=True)
+
+
+def shares(population: Floats, m: int, n: int, kind: str, trials: int) -> Floats:
+    """Return, by procedure, the share of trials with a false difference, or of differences that are reported."""
+    rng = np.random.default_rng([m, n])
+    sums = np.zeros(len(PROCEDURES))
+    for _ in range(trials):
+        scores = sample(population, m, n, kind, rng)
+        best = int(np.argmax(scores.mean(axis=1)))
+        different = np.array([(test(scores, best) < ALPHA).sum() for test in PROCEDURES.values()])
+        sums += different / (m - 1) if kind == AS_THEY_ARE else different > 0
+    means: Floats = sums / trials
+    return means
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -138,7 +138,7 @@ def compare_pairs(
         from runner.analysis import maxt
 
         made = maxt.all_pairs(scores, permutations, seed, level=level, clusters=clusters)
-        return Pairs(made.p_values, alpha, order, lambda rows: maxt.intervals(rows, made.critical, clusters))
+        return Pairs(made.p_values, alpha, order, lambda rows: maxt.intervals(rows, made, clusters))
     if correction == "tukey":
         tukey = randomised_tukey(scores, permutations, seed, level=level, clusters=clusters)
         return Pairs(tukey.p_values, alpha, order, tukey.intervals)

@@ -48,12 +48,13 @@ class AllPairs:
     """Adjusted p-values of all pairs of m systems (m x m), 1 on the diagonal.
 
     `critical` bounds the statistics of the pairs whose p-value is not below `level`, and of no other; infinite where
-    there are too few queries for any p-value to be below it.
+    there are too few queries for any p-value to be below it. `floor` is what the statistics add to sums of squares.
     """
 
     p_values: Floats
     level: float
     critical: float
+    floor: float
 
 
 def all_pairs(
@@ -67,23 +68,24 @@ def all_pairs(
     """Test all pairs of systems (m x queries), corrected for their number, by the step-down max-T procedure.
 
     The signs of all differences of a query (or of its cluster) are flipped together, which keeps the correlation
-    between systems. A pair's statistic is its sum of differences over the root of the sum of their squares: a
-    monotone function of Student's t whose scale no flip changes. Its p-value is the share of permutations in which
-    the largest statistic among all pairs that are no more extreme reaches its own (Westfall & Young 1993,
-    algorithm 2.8; Romano & Wolf 2005). The chance of any false difference is at most the level, whichever pairs are
-    equal, if the differences of equal systems are as likely to have either sign. The test stays valid with fewer
-    `permutations`, which are reduced where there are many pairs.
+    between systems. A pair's statistic is its sum of differences over the root of the sum of their squares plus that
+    of the median pair, a scale that no flip changes. Without the second term (Tusher, Tibshirani & Chu 2001), similar
+    systems whose few differences happen to have one sign would have the largest statistics. The p-value of a pair is
+    the share of permutations in which the largest statistic among all pairs that are no more extreme reaches its own
+    (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005). The chance of any false difference is at most the
+    level, whichever pairs are equal, if the differences of equal systems are as likely to have either sign. The test
+    stays valid with fewer `permutations`, which are reduced where there are many pairs.
     """
     m = len(scores)
     fewest = min(permutations, _FEWEST_PERMUTATIONS)
     permutations = min(permutations, max(fewest, _MOST_STATISTICS // max(m * (m - 1) // 2, 1)))
     first, second = (column.astype(np.int32) for column in np.triu_indices(m, 1))
     p_values = np.ones((m, m))
-    statistics, scales = _statistics(scores, clusters, first, second)
+    statistics, scales, floor = _statistics(scores, clusters, first, second)
     order = np.argsort(statistics, kind="stable")
     order = order[np.searchsorted(statistics[order], 0, side="right") :]  # without those that do not differ
     if not len(order):
-        return AllPairs(p_values, level, np.inf)
+        return AllPairs(p_values, level, np.inf, floor)
     first, second, statistics, scales = first[order], second[order], statistics[order], scales[order]
     sums, left, right = _shared_sums(scores, clusters, first, second)
     units = sums.shape[1]
@@ -106,32 +108,38 @@ def all_pairs(
     if last < len(order):
         _, peaks = tested(last)
     critical = float(np.partition(peaks, -most - 1)[-most - 1]) / _EQUAL if most >= 0 else np.inf
-    return AllPairs(p_values, level, critical)
+    return AllPairs(p_values, level, critical, floor)
 
 
-def intervals(differences: Floats, critical: float, clusters: Clusters | None = None) -> Floats:
-    """Return the intervals of mean differences (m x queries) by inversion of the test with a critical value (m x 2).
+def intervals(differences: Floats, tested: AllPairs, clusters: Clusters | None = None) -> Floats:
+    """Return the intervals of mean differences (m x queries) by inversion of a test of all pairs (m x 2).
 
     They hold each shift that, taken from the differences, leaves a statistic within the critical value, so that they
     exclude 0 exactly where the test finds a difference. NaN where nothing bounds them: there are too few queries.
     """
     units = by_cluster(differences, clusters)
     total, queries = units.sums.sum(axis=1), units.counts.sum(axis=1)
-    if not np.isfinite(critical):
+    if not np.isfinite(tested.critical):
         return np.full((len(differences), 2), np.nan)
-    # (total - queries x)^2 <= critical^2 * sum((sums - counts x)^2), which is a quadratic inequality in x.
-    bound = critical**2
+    # (total - queries x)^2 <= critical^2 * (floor + sum((sums - counts x)^2)), a quadratic inequality in x.
+    bound = tested.critical**2
     a = queries**2 - bound * (units.counts**2).sum(axis=1)
     half_b = bound * (units.sums * units.counts).sum(axis=1) - total * queries
-    c = total**2 - bound * (units.sums**2).sum(axis=1)
+    c = total**2 - bound * (tested.floor + (units.sums**2).sum(axis=1))
     roots = np.sqrt(np.maximum(half_b**2 - a * c, 0))
     low_high = np.stack([-half_b - roots, -half_b + roots], axis=1)
     bounds: Floats = np.divide(low_high, a[:, None], out=np.full(low_high.shape, np.nan), where=(a > 0)[:, None])
     return bounds
 
 
-def _statistics(scores: Floats, clusters: Clusters | None, first: Column, second: Column) -> tuple[Floats, Floats]:
-    """Return the statistic of each pair, and one over the root of the sum of its squares; 0 where nothing differs."""
+def _statistics(
+    scores: Floats, clusters: Clusters | None, first: Column, second: Column
+) -> tuple[Floats, Floats, float]:
+    """Return the statistic and the scale of each pair, 0 where nothing differs, and the floor of the scales.
+
+    The floor is the median sum of squares of the pairs that differ; a scale is one over the root of a pair's own sum
+    of squares plus the floor.
+    """
     codes = np.arange(scores.shape[1]) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     by_code = np.argsort(codes, kind="stable")
     starts = np.append(np.flatnonzero(np.diff(codes[by_code], prepend=-1)), len(codes))
@@ -145,9 +153,11 @@ def _statistics(scores: Floats, clusters: Clusters | None, first: Column, second
 
     for _ in side_by_side(add_up, pairwise(edges), workers):
         pass
-    scales = np.divide(1, np.sqrt(squares), out=np.zeros(len(first)), where=squares > 0)
+    differ = squares > 0
+    floor = float(np.median(squares[differ])) if differ.any() else 0.0
+    scales = np.divide(1, np.sqrt(squares + floor), out=np.zeros(len(first)), where=differ)
     statistics = np.abs(sums) * scales
-    return np.where(statistics > 1e-9, statistics, 0), scales  # less is what rounding leaves of none
+    return np.where(statistics > 1e-9, statistics, 0), scales, floor  # less is what rounding leaves of none
 
 
 def _shared_sums(
