@@ -20,7 +20,9 @@ from runner.metrics.settings import MetricSettings
 from runner.reports.comparison.comparability import NotComparable
 from runner.reports.comparison.compare import Comparison, Statistics, compare
 from runner.reports.comparison.gate import Gate, checked
+from runner.reports.comparison.tables import differences_table, statistics_told
 from runner.reports.sweep.leaderboard import leaderboard
+from runner.reports.sweep.tables import board_heading, verdict
 from runner.result import DatasetSummary, Result, load, save
 from runner.sweep.selection import compare_with_default
 from tests.reports.factory import result, with_variants
@@ -105,6 +107,17 @@ def test_the_gate_tests_clusters() -> None:
         once, again = (checked(gate, compare(pair, Statistics())) for pair in ([good, worse], variants([good, worse])))
         assert [(c.p, c.violated, c.too_few) for c in again] == [(c.p, c.violated, c.too_few) for c in once]
         assert (again[0].too_few, again[0].violated) == (too_few, not too_few)
+
+
+def test_reports_count_clusters_where_tests_go_by_them() -> None:
+    pair = systems()[:2]
+    once, again = compare(pair, Statistics()), compare(variants(pair), Statistics())
+    titles = [[column.title for column in differences_table(c, 1).columns] for c in (once, again)]
+    assert ("queries needed" in titles[0], "clusters needed" in titles[1]) == (True, True)
+    assert "by cluster" in statistics_told(again) and "cluster" not in statistics_told(once)
+    board = leaderboard(variants(pair), "nDCG@10")
+    assert f" in {board.clusters} clusters" in board_heading(board)
+    assert "by cluster" in verdict(board)
 
 
 def test_the_winner_is_tested_against_the_default_by_cluster() -> None:

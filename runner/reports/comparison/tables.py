@@ -57,7 +57,7 @@ def _verdict(comparison: Comparison, i: int) -> str:
     if not versus.significant:
         sure += ", which may be luck"
         if math.isfinite(versus.needed):
-            sure += f"; to see such a difference takes some {queries(versus.needed)} queries"
+            sure += f"; to see such a difference takes some {queries(versus.needed)} {_units(comparison)}"
     n = versus.wins + versus.ties + versus.losses
     by_query = f"better on {versus.wins:,}, as good on {versus.ties:,}, worse on {versus.losses:,} of {n:,} queries"
     if not versus.wins and not versus.losses:
@@ -71,6 +71,11 @@ def _verdict(comparison: Comparison, i: int) -> str:
         f"{bounds((versus.low, versus.high))}), {sure}: "
         f"{by_query}{_price(comparison, i)}."
     )
+
+
+def _units(comparison: Comparison) -> str:
+    """Return what counts as one observation: a query, or a cluster of its variants."""
+    return "queries" if comparison.clusters is None else "clusters"
 
 
 def _price(comparison: Comparison, i: int) -> str:
@@ -136,7 +141,7 @@ def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | 
         Column("corrected", p_value, numeric=True),
         Column("effect", lambda value: numbers.DASH if math.isnan(value) else f"{value:+.2f}", numeric=True, spare=4),
         Column("W/T/L", numeric=True, spare=3),
-        Column("queries needed", queries, numeric=True, spare=5),
+        Column(f"{_units(comparison)} needed", queries, numeric=True, spare=5),
     ]
     return Table(columns, [_difference_row(m, comparison.table[m][i]) for m in (measures or comparison.table)])
 
@@ -261,9 +266,10 @@ def outcome(check: Check) -> str:
 
 def statistics_told(comparison: Comparison) -> str:
     """Return how the differences were tested."""
-    s = comparison.statistics
+    s, clusters = comparison.statistics, comparison.clusters
+    by = "" if clusters is None else f" and tested by cluster ({clusters:,} clusters of variants)"
     return (
-        f"Differences are paired, query by query; {in_words(s.test, s.correction)} for the "
+        f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)} for the "
         f"{_tests(comparison)} of the table; seed {s.seed}. {_agreement(s)}"
     )
 

@@ -22,6 +22,7 @@ from runner.reports.rendering.numbers import (
     milliseconds,
     missing,
     number,
+    observations,
     percent,
     score,
 )
@@ -47,7 +48,7 @@ def heading(result: Result) -> str:
     """Return what was evaluated on what."""
     d = result.dataset
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
-    n, queries = len(result.own_gold), f"{d.queries:,} queries"
+    n, queries = len(result.own_gold), observations(d.queries, d.clusters)
     own = f"; gold of its own for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
     told = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
     return told + own

@@ -104,3 +104,11 @@ def duration(seconds: float | None) -> str:
     if minutes < 10:
         return f"{round(seconds) // 60} min {round(seconds) % 60} s"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def observations(queries: int, clusters: int | None) -> str:
+    """Return how many queries there are, and how many clusters of variants they form (None: each is its own)."""
+    shown = f"{queries:,} {'query' if queries == 1 else 'queries'}"
+    if clusters is None:
+        return shown
+    return f"{shown} in {clusters:,} {'cluster' if clusters == 1 else 'clusters'}"

@@ -17,6 +17,7 @@ from runner.reports.rendering.numbers import (
     milliseconds,
     missing,
     number,
+    observations,
     p_value,
     score,
     score4,
@@ -35,7 +36,8 @@ FEW = "the best few and the best of each retriever, and of each search type of a
 def board_heading(board: Leaderboard) -> str:
     """Return what was compared on what."""
     d = board.dataset
-    where = "" if d is None else f"{d.name} ({d.split}), {d.documents:,} documents, {board.queries:,} queries: "
+    queries = observations(board.queries, board.clusters)
+    where = "" if d is None else f"{d.name} ({d.split}), {d.documents:,} documents, {queries}: "
     what = "combination" if len(board.rows) == 1 else "combinations"
     failed = f", {len(board.failures):,} failed" if board.failures else ""
     return f"{where}{len(board.rows):,} {what} by {board.primary}{failed}"
@@ -78,8 +80,10 @@ def verdict(board: Leaderboard) -> str:
     if not board.queries:
         return "No query has gold: there is nothing to compare by."
     differ = sum(row.differs for row in board.rows)
-    test = f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)})"
-    queries = f"on these {board.queries:,} queries" if board.queries != 1 else "on this one query"
+    by = ", by cluster" if board.clusters is not None else ""
+    test = f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)}{by})"
+    these = f"these {observations(board.queries, board.clusters)}"
+    queries = f"on {these}" if board.queries != 1 else "on this one query"
     if differ == n - 1:
         return f"All {differ} others differ from the best {test}." if n > 2 else f"The other differs from it {test}."
     if not differ:
