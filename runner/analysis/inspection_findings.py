@@ -20,6 +20,7 @@ from retrievers.base import NOTHING
 from runner.analysis.inspection_queries import is_generated, unlike_searches
 from runner.analysis.inspection_rankings import Findability, golds_of
 from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
+from runner.analysis.inspection_variants import Variants, find_variants
 from runner.analysis.language import detect_language
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
@@ -199,6 +200,24 @@ def _of_queries(
             "Keep one of each, or give all of them the same gold." if differing else "Keep one of each.",
             [{"queries": [_shown(q, i) for i in group]} for group in alike[: settings.examples]],
         )  # fmt: skip
+    if not q.clusters:
+        yield from _of_variants(dataset, find_variants(dataset, alike), settings)
+
+
+def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSettings) -> Iterator[Finding]:
+    """Yield a finding where queries look like variants of each other."""
+    n = len(dataset.queries)
+    if not variants.queries:
+        return
+    shared = f"a value of the field {variants.field!r}" if variants.field else "most of their words"
+    give = "Give variants a common value in a field of their metadata, and name it: dataset.cluster_field=FIELD."
+    yield Finding(
+        "variants of queries", DOUBTFUL, variants.queries, n,
+        f"{variants.queries:,} of {n:,} queries look like variants of each other: they share {shared} and their gold. "
+        "Tests and intervals that count each of them are too sure.",
+        f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
+        [{"queries": [_shown(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
+    )  # fmt: skip
 
 
 def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: InspectionSettings) -> Iterator[Finding]:

@@ -331,3 +331,22 @@ def test_queries_that_are_documents_are_named_and_are_no_leakage(mode: ExcludeSe
     finding = found["queries that are documents"]
     assert (finding.gravity, finding.count, finding.of) == (gravity, 10, N + 10)
     assert found["leakage from dev"].count == N
+
+
+def test_queries_that_look_like_variants_are_a_finding_until_they_are_clusters() -> None:
+    asked = {f"v{i}": f"word{i}x1 word{i}x5 please, number {i}!" for i in range(5)}
+    one = dataset(asked=asked, qrels=[(f"v{i}", f"d{i}", 1) for i in range(5)])
+    finding = named(inspected(one))["variants of queries"]
+    assert (finding.gravity, finding.count, finding.of) == ("doubtful", 10, N + 5)
+    assert "dataset.cluster_field=FIELD" in finding.remedy
+    clusters = [*map(str, range(N)), *map(str, range(5))]
+    assert "variants of queries" not in named(inspected(replace(one, queries=replace(one.queries, clusters=clusters))))
+
+
+def test_the_field_that_variants_share_is_named() -> None:
+    asked = {f"v{i}": f"another way to say thing {i}, in words of its own {'xyz'[i] * 9}" for i in range(3)}
+    one = dataset(asked=asked, qrels=[(f"v{i}", f"d{i}", 1) for i in range(3)])
+    topics = [*range(N), *range(3)]
+    metadata = [{"topic": topic, "kind": "easy" if topic % 2 else "hard"} for topic in topics]
+    finding = named(inspected(replace(one, queries=replace(one.queries, metadata=metadata))))["variants of queries"]
+    assert (finding.count, finding.remedy) == (6, "Test by cluster: dataset.cluster_field=topic.")
