@@ -33,6 +33,13 @@ hypothesis.settings.load_profile("shared machine")
 DATA = Path(os.environ.get("RETRIEVAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+@pytest.fixture(autouse=True)
+def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start each test without the variables that MLflow sets when a test before it chose a store."""
+    for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+
+
 @pytest.fixture(scope="session")
 def collections() -> Path:
     """Return the folder of real collections in BEIR's layout, or skip."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import mlflow
 import pytest
 
@@ -14,7 +16,10 @@ def exchange(outcome: Reply | ChatError) -> Exchange:
 
 
 @pytest.mark.filterwarnings("ignore:.*Any type hint:UserWarning")  # of MLflow's own code
-def test_what_is_asked_and_answered_can_be_read_in_mlflow(tracking: Tracking) -> None:
+def test_what_is_asked_and_answered_can_be_read_in_mlflow(
+    tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # MLflow makes a database where it is asked for its default
     before = mlflow.get_tracking_uri()
     try:
         with traced(tracking, wanted=True):

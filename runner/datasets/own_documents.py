@@ -38,6 +38,8 @@ def own_documents(corpus: Corpus, queries: Queries, judgments: Judgments, mode: 
         query = query_at.get(identifier)
         if query is not None and (mode == "true" or _is_text_of(queries.texts[query], corpus, document)):
             own[query] = document
+    if (own == NOTHING).all():
+        return own
     gold = judgments.grades > 0
     is_gold = own[judgments.queries[gold]] == judgments.documents[gold]
     own[judgments.queries[gold][is_gold]] = NOTHING
