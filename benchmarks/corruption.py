@@ -58,7 +58,7 @@ class Search:
 
 
 def write_columns(folder: Path, entries: int, seed: int) -> None:
-    """Write the columns of postings with about so many entries; a term's frequency falls with the root of its rank."""
+    """Write postings with about this many entries; the frequency of a term falls with the root of its rank."""
     rng = np.random.default_rng(seed)
     frequencies = np.minimum((0.5 * DOCUMENTS / np.arange(1, 500_000) ** 0.5).astype(np.int64) + 1, DOCUMENTS // 2)
     frequencies = frequencies[: max(int(np.searchsorted(np.cumsum(frequencies), entries)), 100)]
@@ -208,7 +208,7 @@ def damage(entry: Path, rng: np.random.Generator) -> str:
 
 
 def trials(folder: Path, n: int, megabytes: float, seed: int) -> int:
-    """Damage a store so many times; return 1 if that ever had a consequence."""
+    """Damage a store this many times; return 1 if a ranking was wrong or a process crashed."""
     write_columns(folder / "intact", int(megabytes * 1e6 / 4), seed)
     world, rng = World(folder), np.random.default_rng(seed)
     last, crashes, wrong, discarded, warm = world.run(), 0, 0, 0, []

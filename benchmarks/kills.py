@@ -68,7 +68,7 @@ class Start:
         self._reader.start()
 
     def wait_for(self, count: int) -> None:
-        """Return when so many combinations are reported as done, or the process has ended."""
+        """Wait until this many combinations are reported as done, or the process has ended."""
         with self.changed:
             self.changed.wait_for(lambda: self.reported >= count or not self._reader.is_alive(), LONGEST_S)
 
@@ -106,7 +106,7 @@ def finished(folder: Path) -> Counter[str]:
         return Counter(value for (value,) in database.execute(query))
 
 
-def kept(folder: Path) -> set[str]:
+def stored_combinations(folder: Path) -> set[str]:
     """Return the combinations that are in the database or wait on disk, whole."""
     places = (folder / "mlruns" / "unlogged").glob("*")
     waiting = {each.combination for place in places for each in waiting_in(place) if each.read() is not None}
@@ -161,7 +161,7 @@ def fresh(template: Path) -> Iterator[Path]:
 
 
 def chain(folder: Path, kills: int, backend: str, chance: random.Random) -> tuple[list[str], Counter[str]]:
-    """Kill a sweep so many times, then let it end; return what went wrong, and counts of what was there at kills."""
+    """Kill a sweep this many times, then let it finish; return the faults and how many results each kill left."""
     wrong: list[str] = []
     seen: Counter[str] = Counter()
     most = 0
@@ -173,7 +173,7 @@ def chain(folder: Path, kills: int, backend: str, chance: random.Random) -> tupl
             seen["kills"] += kill_one(start, chance)
             # Outside of the lock of a process that still runs, both only grow: what was reported is read first.
             reported = start.reported
-            there = len(kept(folder))
+            there = len(stored_combinations(folder))
             seen["reported"], seen["kept"] = seen["reported"] + reported, seen["kept"] + there
             if there < reported:
                 wrong.append(f"{reported} were reported as done, {there} are kept")
