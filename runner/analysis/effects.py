@@ -39,13 +39,12 @@ def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
 
     The test statistic has a noncentral t distribution (Cohen 1988; Faul et al. 2007).
     """
-    from scipy.special import stdtrit
-    from scipy.stats import nct
+    from scipy.special import nctdtr, stdtrit
 
     least, centre = stdtrit(queries - 1, 1 - alpha / 2), np.abs(effect) * np.sqrt(queries)
-    # The lower tail is the upper one of the opposite effect: scipy's own is not a number for large effects.
-    chance: Floats = nct.sf(least, queries - 1, centre) + nct.sf(least, queries - 1, -centre)
-    return chance
+    # Both tails as lower ones, by symmetry; scipy.stats has the upper tail too, but takes half a second to import.
+    upper, lower = nctdtr(queries - 1, -centre, -least), nctdtr(queries - 1, centre, -least)
+    return upper + np.where(np.isnan(lower), 0.0, lower)  # it is NaN where a large effect makes it underflow
 
 
 def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05, chance: float = 0.8) -> Floats:

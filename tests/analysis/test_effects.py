@@ -68,6 +68,13 @@ def test_power_is_that_of_published_examples(n: int, effect: float, expected: fl
     assert power(np.array([n]), np.array([effect]))[0] == pytest.approx(expected, abs=1.5e-6)
 
 
+def test_power_is_scipys_for_small_and_large_effects() -> None:
+    queries, effects = np.meshgrid(np.array([2.0, 3, 10, 300, 20_000, 10**8]), np.geomspace(1e-6, 50, 40))
+    least, centre = scipy.stats.t.ppf(0.975, queries - 1), effects * np.sqrt(queries)
+    expected = scipy.stats.nct.sf(least, queries - 1, centre) + scipy.stats.nct.sf(least, queries - 1, -centre)
+    np.testing.assert_allclose(power(queries, effects), expected, rtol=1e-12)
+
+
 def test_power_is_how_often_the_test_finds_what_is_there() -> None:
     gaps = np.random.default_rng(3).normal(0.6, 1, (20000, 20))
     assert np.mean(t_test(gaps) < 0.05) == pytest.approx(float(power(np.array(20), np.array(0.6))), abs=0.012)
