@@ -5,39 +5,29 @@ It reads the sources of modules, imports none, and knows nothing of what they ar
 
 from __future__ import annotations
 
-import hashlib
-import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
-_IMPORT = re.compile(
-    r"(?:^|[:;])[ \t]*(?:"
-    r"from[ \t]+(?P<origin>\.+|\.*\w+(?:\.\w+)*)[ \t]+import\b(?P<names>[ \t]*\((?:#.*|[^)#])*\)|[^;#\n]*)"
-    r"|import[ \t]+(?P<modules>[^;#\n]*))",
-    re.MULTILINE,
-)
-"""An import statement, wherever it stands. To parse whole modules takes many times as long, at every start."""
+from retrievers.source import read_source
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """The folders that libraries are installed in, wherever these are: a user's own, the system's, those of Bazel."""
 
-_MODULES = re.compile(r"(?:^|,)[ \t]*(\w+(?:\.\w+)*)")
-"""The modules of a statement without `from`, whatever they are called there."""
+_read = cache(read_source)
 
 
 @cache
-def source_hash(module: str) -> str:
-    """Return a hash of a module's file, so that what older code made is not taken for the new."""
+def hash_code(module: str) -> str:
+    """Return a hash of a module's code, "" for one without a file; comments, docstrings and formatting do not count."""
     file, _ = _place_of(module)
-    return hashlib.blake2b(_content(file), digest_size=16).hexdigest() if file else ""
+    return _read(file).digest if file else ""
 
 
 @cache
@@ -45,42 +35,32 @@ def modules_behind(module: str) -> frozenset[str]:
     """Return a module and those that it imports, at any time, directly or not, that are no library's.
 
     These are this package's, those of the module's own package, and whatever is imported from elsewhere than where
-    libraries are installed. An import for a type checker alone counts as well; one by a computed name does not.
+    libraries are installed, with the packages that they are in. An import for a type checker alone counts as well; one
+    by a computed name does not.
     """
     packages = (module.partition(".")[0], __name__.partition(".")[0])
-    found, todo = {module}, [module]
+    behind, todo = {module}, [module]
     while todo:
-        for name in _imported(todo.pop()) - found:
+        for name in _imports(todo.pop()) - behind:
             if name.partition(".")[0] in packages or not _is_library(name):
-                found.add(name)
+                behind.add(name)
                 todo.append(name)
-    return frozenset(found)
+    return frozenset(behind)
 
 
 @cache
-def _imported(module: str) -> frozenset[str]:
-    """Return the modules with a file that the import statements of a module name."""
+def _imports(module: str) -> frozenset[str]:
+    """Return the modules with a file that are imported with a module: its packages, and what its statements name."""
     file, folders = _place_of(module)
-    if file is None or file.suffix != ".py":
-        return frozenset()
     package = module if folders else module.rpartition(".")[0]
-    source = _content(file).decode("utf-8", "replace").replace("\r\n", "\n").replace("\\\n", " ")
-    return frozenset(name for name in _named(source, package) if _place_of(name)[0] is not None)
-
-
-def _named(source: str, package: str) -> Iterator[str]:
-    """Yield what may be a module of all that import statements name, in the source of a module in a package."""
-    for statement in _IMPORT.finditer(source):
-        if statement["modules"] is not None:
-            yield from _MODULES.findall(statement["modules"])
-            continue
-        try:
-            origin = resolve_name(statement["origin"], package)
-        except ImportError:  # no statement, but words in a docstring
-            continue
-        yield origin
-        if _place_of(origin)[1]:
-            yield from (f"{origin}.{name}" for name in re.findall(r"\w+", statement["names"]))
+    names = {module.rsplit(".", depth)[0] for depth in range(1, module.count(".") + 1)}
+    for statement in _read(file).imports if file else ():
+        with suppress(ImportError):  # beyond the top package: it would raise when it is run
+            origin = resolve_name(statement.origin, package)
+            names.add(origin)
+            if _place_of(origin)[1]:
+                names.update(f"{origin}.{name}" for name in statement.names)
+    return frozenset(name for name in names if _place_of(name)[0] is not None)
 
 
 def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
@@ -97,16 +77,6 @@ def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
     if spec is None:
         return None, []
     return Path(spec.origin) if spec.has_location and spec.origin else None, list(spec.submodule_search_locations or ())
-
-
-def _content(file: Path) -> bytes:
-    """Return what is in a module's file, which may be within a zip archive; nothing where it cannot be read."""
-    with suppress(OSError):
-        return file.read_bytes()
-    for archive in file.parents:
-        with suppress(OSError, BadZipFile, KeyError), ZipFile(archive) as opened:
-            return opened.read(file.relative_to(archive).as_posix())
-    return b""
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from retrievers.code import source_hash
+from retrievers.code import hash_code
 
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
@@ -30,7 +30,7 @@ class Key:
     def of(kind: str, made_by: Iterable[str], **parts: object) -> Key:
         """Make a key from what the thing depends on; `made_by` are the modules whose source is part of it."""
         named = tuple(sorted((name, str(value)) for name, value in parts.items()))
-        sources = (source_hash(module) for module in sorted(made_by))
+        sources = (hash_code(module) for module in sorted(made_by))
         return Key(kind, fingerprint(kind, *sources, *(f"{n}\0{v}" for n, v in named)), named)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.code import modules_behind, source_hash
+from retrievers.code import hash_code, modules_behind
 from retrievers.store import fingerprint
 from runner.agents.events.document import Document, events, lazy_events, written
 from runner.agents.events.sightings import Sighting, View, looking, richer
@@ -211,4 +211,4 @@ def _code() -> str:
     """Return a hash of the modules and tables that make events and metrics."""
     here = Path(__file__).parent / "events"
     tables = [file.read_text(encoding="utf-8") for file in (here / "tools.yaml", *sorted((here / "schema").iterdir()))]
-    return fingerprint(*map(source_hash, sorted(modules_behind(__name__))), *tables)
+    return fingerprint(*map(hash_code, sorted(modules_behind(__name__))), *tables)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from retrievers.code import code_of, modules_behind, source_hash
+from retrievers.code import code_of, hash_code, modules_behind
 from retrievers.store import fingerprint
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
@@ -41,7 +41,7 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     if experiment.grading is not None:
         settings.append(experiment.grading.identity(dataset.queries))
     return fingerprint(
-        "combination", *settings, dataset.fingerprint, dataset.split, _versions(), *(source_hash(m) for m in code)
+        "combination", *settings, dataset.fingerprint, dataset.split, _versions(), *(hash_code(m) for m in code)
     )
 
 

@@ -19,7 +19,7 @@ import pytest
 import retrievers
 from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
-from retrievers.code import code_of, modules_behind, source_hash
+from retrievers.code import code_of, hash_code, modules_behind
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
 
@@ -60,6 +60,7 @@ def test_what_is_behind_a_module_behind_is_behind(behind: Behind) -> None:
     [
         "import PACKAGE.a, PACKAGE.b as other",
         "from PACKAGE import a, b",
+        "import PACKAGE.a as one\nimport PACKAGE.b as other",
         "from . import a, b",
         "from .a import A\nfrom .b import (\n    B,\n)",
         "from PACKAGE import (  # one (of three)\n    a,  # and :)\n    b as other,\n)",
@@ -91,7 +92,7 @@ def test_words_that_are_no_statement_do_no_harm(behind: Behind) -> None:
 def test_what_is_imported_later_is_read_and_not_run(behind: Behind) -> None:
     source = "def f():\n    from PACKAGE.deep.er import D\n    import PACKAGE.a"
     found = behind(source, **{"deep.__init__": "1 / 0", "deep.er": "from ..b import B", "a": "not Python at all ("})
-    assert found == {"deep.er", "a", "b"}
+    assert found == {"deep", "deep.er", "a", "b"}
 
 
 def test_libraries_are_not_behind_and_are_not_imported() -> None:
@@ -108,18 +109,18 @@ def test_libraries_are_not_behind_and_are_not_imported() -> None:
 
 def test_a_module_without_a_source_is_all_that_is_behind_it() -> None:
     assert modules_behind("itertools") == {"itertools"}
-    assert source_hash("itertools") == source_hash("no.such.module") == ""
+    assert hash_code("itertools") == hash_code("no.such.module") == ""
 
 
-def test_a_source_is_known_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_not_python_is_known_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"plugin_{uuid.uuid4().hex}"
-    (tmp_path / f"{name}.py").write_bytes(b"# \xff\n")
+    (tmp_path / f"{name}.py").write_bytes(b"x = '\xff'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert source_hash(name) == hashlib.blake2b(b"# \xff\n", digest_size=16).hexdigest()
+    assert hash_code(name) == hashlib.blake2b(b"x = '\xff'\n", digest_size=16).hexdigest()
 
 
 def test_the_modules_of_this_package_import_what_a_parser_says() -> None:
-    names = [module.name for module in pkgutil.walk_packages(retrievers.__path__, "retrievers.")]
+    names = ["retrievers", *(module.name for module in pkgutil.walk_packages(retrievers.__path__, "retrievers."))]
     for name in names:
         found, todo = {name}, [name]
         while todo:
@@ -134,7 +135,7 @@ def parsed(module: str) -> frozenset[str]:
     """Return all that may be a module in the import statements of one."""
     file = import_module(module).__file__
     assert file is not None
-    named: set[str] = set()
+    named = {module.rpartition(".")[0]}
     for node in ast.walk(ast.parse(Path(file).read_bytes())):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
@@ -149,3 +150,10 @@ def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
         code_of(hybrid)
     )
     assert "retrievers.rank_bm25" not in code_of(BM25())
+
+
+@pytest.mark.parametrize(
+    "source", ["from PACKAGE.deep import er", "import PACKAGE.deep.er as er", "from .deep.er import A"]
+)
+def test_the_package_of_an_imported_module_is_behind_too(behind: Behind, source: str) -> None:
+    assert behind(source, **{"deep.__init__": "", "deep.er": "A = 1"}) == {"deep", "deep.er"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrievers import code
-from retrievers.code import modules_behind, source_hash
+from retrievers.code import hash_code, modules_behind
 
 FILES = {
     "ours_retriever.py": "from namesake.inner import thing\nimport namesake.inner.part\n",
@@ -19,7 +19,7 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    caches = (code.source_hash, code.modules_behind, code._imported, code._is_library, code._has_distributions)
+    caches = (code.hash_code, code.modules_behind, code._imports, code._read, code._is_library, code._has_distributions)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -46,7 +46,7 @@ def test_modules_are_found_wherever_the_path_leads(
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(place(tmp_path, packed)), *sys.path])
     assert {"ours_retriever"} <= modules_behind("ours_retriever")
-    assert len(source_hash("ours_retriever")) == 32
+    assert len(hash_code("ours_retriever")) == 32
     assert "ours_retriever" not in sys.modules
 
 

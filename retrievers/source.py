@@ -1,0 +1,141 @@
+"""What a Python source file says: a digest of its code, and the imports in it.
+
+The digest is of the syntax tree without docstrings, so that comments, docstrings and formatting have no part in it.
+What was parsed is cached where Python caches bytecode. Nothing here knows what the code is for.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import BadZipFile, ZipFile
+
+from retrievers.files import write_whole
+
+SETTLED_S = 2.0
+"""The age from which a file is cached. Until then it could change again within the resolution of its times."""
+
+_IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+"""Fields of a syntax tree that follow from others or change nothing."""
+
+
+class ImportStatement(NamedTuple):
+    """`from origin import names`, or `import origin`; a relative origin begins with dots."""
+
+    origin: str
+    names: Sequence[str] = ()
+
+
+class SourceCode(NamedTuple):
+    """A digest of the code in a file, 32 hexadecimal digits, and the import statements in it."""
+
+    digest: str
+    imports: Sequence[ImportStatement] = ()
+
+
+def read_source(file: Path) -> SourceCode:
+    """Return what a file says; one that is not valid Python is known by its bytes, and imports nothing."""
+    if file.suffix != ".py":
+        return SourceCode(_digest(_content(file)))
+    now, seal, cached = time.time(), _seal(file), _cache_file(file)
+    if seal is None or cached is None:  # in a zip archive, say
+        return parse_source(_content(file))
+    with suppress(OSError, ValueError, TypeError):
+        sealed, digest, imports = json.loads(cached.read_bytes())
+        if sealed == seal:
+            return SourceCode(digest, [ImportStatement(*statement) for statement in imports])
+    source = parse_source(_content(file))
+    if seal == _seal(file) and now - file.stat().st_ctime >= SETTLED_S:
+        with suppress(OSError):
+            write_whole(cached, json.dumps([seal, *source]).encode())
+    return source
+
+
+def parse_source(content: bytes) -> SourceCode:
+    """Return what the content of a file says."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of invalid escapes: whoever imports the module is told
+            tree = ast.parse(content)
+        digest = _digest("\0".join(_describe(tree)).encode("utf-8", "surrogatepass"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return SourceCode(_digest(content))
+    return SourceCode(digest, tuple(_imports(tree)))
+
+
+def _imports(tree: ast.AST) -> Iterator[ImportStatement]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (ImportStatement(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield ImportStatement("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
+
+
+def _describe(node: ast.AST) -> Iterator[str]:
+    """Yield the words of a syntax tree, without empty fields: versions of Python differ in which there are."""
+    yield type(node).__name__
+    for name, value in ast.iter_fields(node):
+        if name in _IGNORED or value is None or value == []:
+            continue
+        yield name
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, ast.AST):
+                yield repr(item)
+            elif not _is_text(item):
+                yield from _describe(item)
+        yield "]"
+    yield ")"
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Return whether a statement is a string alone, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _cache_file(file: Path) -> Path | None:
+    """Return where what a file says is cached; None where Python caches no bytecode."""
+    try:
+        return Path(cache_from_source(str(file))).with_suffix(".code")
+    except NotImplementedError:
+        return None
+
+
+def _seal(file: Path) -> list[int] | None:
+    """Return what a change to a file, or to how it is parsed, changes; None for what is not a file on disk."""
+    try:
+        return [*_status(file), *_own_status()]
+    except OSError:
+        return None
+
+
+@cache
+def _own_status() -> tuple[int, ...]:
+    return _status(Path(__file__))
+
+
+def _status(file: Path) -> tuple[int, ...]:
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _content(file: Path) -> bytes:
+    """Return what is in a module's file, which may be within a zip archive; nothing where it cannot be read."""
+    with suppress(OSError):
+        return file.read_bytes()
+    for archive in file.parents:
+        with suppress(OSError, BadZipFile, KeyError), ZipFile(archive) as opened:
+            return opened.read(file.relative_to(archive).as_posix())
+    return b""
