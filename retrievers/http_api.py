@@ -21,7 +21,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, Rankings, RetrieverError, no_rankings
-from retrievers.connection import SHOWN, Connection, ConnectionFailed, from_environment, port_of
+from retrievers.connection import SHOWN, Connection, ServiceError, read_secret, resolve_port
 from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
 
@@ -146,18 +146,18 @@ class Http:
     def _connected(self) -> Connection:
         """Return a connection to the first place where the API is."""
         secrets = {
-            header: from_environment(name, f"secret_headers.{header}") for header, name in self.secret_headers.items()
+            header: read_secret(name, f"secret_headers.{header}") for header, name in self.secret_headers.items()
         }
         tried: list[str] = []
         for url in self._places():
-            golden = {"Host": f"golden.localhost:{port_of(url)}"} if self.golden_subdomain else {}
+            golden = {"Host": f"golden.localhost:{resolve_port(url)}"} if self.golden_subdomain else {}
             headers = {**golden, **self.headers}
             connection = Connection(
                 str(url), headers, secrets, self.timeout_s, self.retries, self.backoff_s, self.response_bytes
             )
             if self.health_path is None:
                 return connection
-            trouble = connection.trouble(self.health_path)
+            trouble = connection.check_health(self.health_path)
             if not trouble:
                 if self.base_url is None:
                     log.warning("no base_url is set: the search API at %s is queried", connection.base_url)
@@ -180,9 +180,9 @@ class Http:
     def _check_items(self, connection: Connection, expected: int) -> None:
         skip = "the retriever's expected_items set to null skips the check"
         try:
-            reply, _ = connection.ask("GET", self.items_path)
+            reply, _ = connection.fetch("GET", self.items_path)
             total = _at(reply, self.total)
-        except ConnectionFailed as error:
+        except ServiceError as error:
             raise RetrieverError(f"{connection.base_url}: its items cannot be counted ({error}); {skip}") from error
         if total != expected:
             whose = "like the corpus" if self.expected_items == "corpus" else "as expected_items says"
@@ -235,16 +235,16 @@ class HttpSearcher:
         values = {"{query}": text, "{top_k}": k, "{search_type}": how.search_type}
         filled = _filled(how.request or REQUEST, values)
         try:
-            reply, seconds = self.connection.ask(how.method, how.search_path, filled)
+            reply, seconds = self.connection.fetch(how.method, how.search_path, filled)
             return replace(self._read(reply, k), seconds=seconds)
-        except ConnectionFailed as error:
+        except ServiceError as error:
             return _Answer(error=str(error))
 
     def _read(self, reply: object, k: int) -> _Answer:
         """Return the items of a reply, each once, at most k."""
         results = _at(reply, self.settings.results)
         if not isinstance(results, list):
-            raise ConnectionFailed(f"the reply's {self.settings.results} is no list")
+            raise ServiceError(f"the reply's {self.settings.results} is no list")
         found: dict[str, float] = {}
         for place, result in enumerate(results, start=1):
             name = _id_of(_at(result, self.settings.item_id))
@@ -298,27 +298,27 @@ def _texts(template: object, name: str = "") -> Iterator[str]:
 
 
 def _at(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Return what a reply has at a path, "" for the reply itself; raises `ConnectionFailed`."""
+    """Return what a reply has at a path, "" for the reply itself; raises `ServiceError`."""
     for name in path.split(".") if path else ():
         if isinstance(reply, Mapping) and name in reply:
             reply = reply[name]
         elif isinstance(reply, list) and name.isdecimal() and int(name) < len(reply):
             reply = reply[int(name)]
         else:
-            raise ConnectionFailed(f"the reply has no {path}")
+            raise ServiceError(f"the reply has no {path}")
     return reply
 
 
 def _id_of(value: object) -> str:
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
-    raise ConnectionFailed(f"{json.dumps(value)[:SHOWN]} is no item id")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is no item id")
 
 
 def _score_of(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    raise ConnectionFailed(f"{json.dumps(value)[:SHOWN]} is no score; an API without scores has score=null")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is no score; an API without scores has score=null")
 
 
 def _float32(values: Sequence[float]) -> NDArray[np.float32]:
@@ -328,5 +328,5 @@ def _float32(values: Sequence[float]) -> NDArray[np.float32]:
     except OverflowError:  # an integer of hundreds of digits
         scores = np.full(1, np.inf, dtype=np.float32)
     if not np.isfinite(scores).all():
-        raise ConnectionFailed("a score is no number of 32 bits")
+        raise ServiceError("a score is no number of 32 bits")
     return scores

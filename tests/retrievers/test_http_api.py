@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import ast
 import gzip
 import json
+import re
 import socket
 import threading
 import time
@@ -10,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+import retrievers
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
@@ -253,7 +257,7 @@ def test_a_rest_that_is_over_or_no_time_is_not_waited_for(after: str) -> None:
 
 def test_a_service_that_wants_a_long_rest_is_not_asked_again() -> None:
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": "3600"}))) as api:
-        assert "to be asked again in 3600 s" in error_of(api)
+        assert "asks for a wait of 3600 s, longer than 60 s" in error_of(api)
         assert len(api.searches) == 1
 
 
@@ -316,6 +320,53 @@ def test_a_reply_that_drips_in_ends_with_the_total_time(quick: bytes, slow: byte
     assert "ReadTimeout" in rankings.errors[0]
 
 
+def test_a_reply_that_drips_in_on_a_kept_connection_ends_with_the_total_time() -> None:
+    over = threading.Event()
+
+    def answer(asked: Asked) -> Answer:
+        if asked.body["query"] == "slow":
+            over.wait()
+            return Answer({}, CUT)
+        return ONE
+
+    with fake_api(answer) as api:
+        searcher = Http(api.url, timeout_s=0.25, retries=0).index(CORPUS, NoStore())
+        assert searcher.search(["quick"], 3).errors is None
+        errors = searcher.search(["slow"], 3).errors
+        over.set()
+    assert errors is not None
+    assert "ReadTimeout" in errors[0]
+
+
+def test_proxies_of_the_environment_are_used_and_no_proxy_excludes_addresses(
+    monkeypatch: pytest.MonkeyPatch, closed: list[int]
+) -> None:
+    for name in ("all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with fake_api(in_turn(ONE)) as api:
+        address = api.url.removeprefix("http://")
+        monkeypatch.setenv("http_proxy", f"http://me:pass@{address}")
+        searcher = Http("http://search.invalid", golden_subdomain=False).index(CORPUS, NoStore())
+        assert found(searcher.search(["q"], 3)) == [("a", 1)]
+        assert {asked.headers["Host"] for asked in api.asked} == {"search.invalid"}
+        assert {asked.headers["Proxy-Authorization"] for asked in api.asked} == {"Basic bWU6cGFzcw=="}
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{closed[0]}")
+        with pytest.raises(RetrieverError, match="ConnectError"):
+            Http(api.url).index(CORPUS, NoStore())
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert found(search(api)) == [("a", 1)]
+
+
+@pytest.mark.parametrize("file", sorted(Path(retrievers.__path__[0]).rglob("*.py")), ids=lambda file: file.stem)
+def test_only_public_attributes_of_libraries_are_used(file: Path) -> None:
+    """A name with an underscore belongs to its own object or module."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    private = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)]
+    others = [ast.unparse(node) for node in private if ast.unparse(node.value) not in ("self", "cls")]
+    assert [name for name in others if name.rpartition(".")[2] not in own] == []
+
+
 def test_a_reply_that_is_too_large_is_the_error_of_its_query() -> None:
     packed = gzip.compress(json.dumps({"results": [], "padding": "x" * 100_000}).encode())
     for answer in (
@@ -328,9 +379,9 @@ def test_a_reply_that_is_too_large_is_the_error_of_its_query() -> None:
 
 
 UNREADABLE = {
-    "no json": (b"<html>", "no JSON"),
-    "nothing": (b"", "no JSON"),
-    "endless brackets": (b"[" * 100_000, "no JSON"),
+    "no json": (b"<html>", "not JSON"),
+    "nothing": (b"", "not JSON"),
+    "endless brackets": (b"[" * 100_000, "not JSON"),
     "no results": ({"hits": []}, "has no results"),
     "no list": ({"results": {"a": 1}}, "is no list"),
     "no id": ({"results": [{"score": 1}]}, "has no item_id"),
@@ -478,8 +529,8 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
     for value, said in (
         (None, "SEARCH_KEY is not set"),
         (" ", "is not set"),
-        ("k\u00e9y", "no header"),
-        ("a\nb", "no header"),
+        ("k\u00e9y", "not allowed in a header"),
+        ("a\nb", "not allowed in a header"),
     ):
         if value is not None:
             monkeypatch.setenv("SEARCH_KEY", value)
