@@ -1,7 +1,7 @@
-"""A search API somewhere else as a retriever: one request a query, its reply as a ranking.
+"""Search through an HTTP API: one request per query, its reply read as a ranking.
 
-How a request is put, and where in a reply the results are, is a setting, so that most APIs fit. What searches there,
-and how, is not known here; so nothing of it is kept, and each search asks again.
+The form of the request and the places of the results in the reply are settings, so that most APIs fit. Results of a
+service are never cached, because it may answer differently next time.
 """
 
 from __future__ import annotations
@@ -26,41 +26,43 @@ from retrievers.store import NoStore, Store
 from retrievers.threads import side_by_side
 
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
-"""What is sent where no other request is set."""
+"""The default request."""
 
 _PLACEHOLDER = re.compile(r"\{(?:query|top_k|search_type)\}")
 
+_PORT = "{port}"
+"""The placeholder in `headers` for the port of the API."""
+
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+:([!-~]([\t -~]*[!-~])?)?", re.ASCII)
-"""What a header may be (RFC 9110, 5.1 and 5.5): no line break, and no space but within."""
+"""A valid header (RFC 9110, 5.1 and 5.5): no line breaks, no spaces at the ends."""
 
 _SECRET = re.compile("auth(?!ors?(?![a-z]))|cookie|credential|key(?!word)|passw|secret|token(?!iz)", re.IGNORECASE)
-"""What the name of a secret has in it; an author, a keyword and a tokenizer are none."""
+"""A part of a name that marks a secret; author, keyword and tokenizer do not."""
 
 log = logging.getLogger(__name__)
 
 
 @settings(frozen=True, config={"extra": "forbid", "hide_input_in_errors": True})
 class Http:
-    """Settings of a search API over HTTP. Paths into replies are keys and positions with dots between: `hits.0.id`.
+    """Settings of a search API over HTTP. Paths into replies are keys and positions, joined by dots: `hits.0.id`.
 
-    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET), `{query}`, `{top_k}` and `{search_type}`
-    in its values filled in, and what is null then left out. `results` is where a reply has its list, `item_id` and
-    `score` where each of that has these; null for `score`, of an API without one, makes it 1 / rank.
+    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET). `{query}`, `{top_k}` and `{search_type}`
+    in its values are replaced, then null values are left out. `results` is the path of the list of results in a reply,
+    `item_id` and `score` are paths in each result. With `score` null, for an API without scores, the score is 1 / rank.
 
-    The service's order is kept, also among equal scores. Scores only fall: one that is higher than that of the item
-    above counts as much as that, unless `lower_is_better`, which turns the sign.
+    The order of the service is kept, also among equal scores. Scores never rise: one that is higher than the score
+    above it is lowered to that score. `lower_is_better` negates all scores first.
 
-    The API is queried at `base_url` and nowhere else. Without a `base_url`, the first of the `ports` of this machine
-    that answers `health_path` is queried: other programs may listen there, so `secret_headers` need a `base_url`.
-    Rankings carry the address that answered. A null `health_path` skips the check.
-    `golden_subdomain` asks for the host golden.localhost, by which a server tells its golden database from its others.
-    `expected_items`, a number or as many as the `corpus`, is compared with the `total` of `items_path` (null: not at
-    all).
+    The API is queried at `base_url` and at no other address. With `base_url` null, the first of the `ports` of this
+    machine that answers `health_path` is queried. Another program may listen there, so `secret_headers` need a
+    `base_url`. Rankings carry the address that answered. With `health_path` null there is no check before the queries.
+    `expected_items`, a number or `corpus` for the size of the corpus, is compared with `total` in the reply to
+    `items_path`; null skips this check.
 
-    `secret_headers` names the environment variable that has each header's value. A query is asked again, `retries`
-    times, when there is no connection, no whole answer within `timeout_s`, or one of status 429, 502, 503 or 504: after
-    `backoff_s`, twice that, and so on, or when the service says. A reply of more than `response_bytes` is an error of
-    its query.
+    `{port}` in a value of `headers` is replaced by the port of the API. `secret_headers` maps headers to the
+    environment variables that hold their values. A query is retried, `retries` times, when there is no connection, no
+    complete reply within `timeout_s`, or a reply of status 429, 502, 503 or 504: after `backoff_s`, twice that, and so
+    on, or after the wait that the service asks for. A reply of more than `response_bytes` is an error of its query.
     """
 
     live: ClassVar[bool] = True
@@ -75,11 +77,10 @@ class Http:
     score: str | None = "score"
     lower_is_better: bool = False
     health_path: str | None = "/health"
-    ports: list[int] = Field(default_factory=lambda: [8001, 8000, 8080, 3000])
-    golden_subdomain: bool = True
+    ports: list[int] = Field(default_factory=list)
     items_path: str = "/items?limit=1"
     total: str = "total"
-    expected_items: int | Literal["corpus"] | None = "corpus"
+    expected_items: int | Literal["corpus"] | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     secret_headers: dict[str, str] = Field(default_factory=dict)
     timeout_s: float = Field(default=30.0, gt=0, allow_inf_nan=False)
@@ -90,87 +91,91 @@ class Http:
 
     def __post_init__(self) -> None:
         self._check_address()
-        for place, name in self._recorded():
+        for setting, name in self._iter_recorded_names():
             if _SECRET.search(name):
                 raise RetrieverError(
-                    f"{place}.{name}: would be recorded; name the environment variable that has it in secret_headers"
+                    f"{setting}.{name}: looks like a secret and would be recorded; put its value into an environment "
+                    f"variable, and name that in secret_headers"
                 )
         self._check_request()
-        for place in ("search_path", "items_path", "health_path"):
-            if not (getattr(self, place) or "/").startswith("/"):
-                raise RetrieverError(f"{place}={getattr(self, place)}: should begin with a /, as in /search")
+        for setting in ("search_path", "items_path", "health_path"):
+            if not (getattr(self, setting) or "/").startswith("/"):
+                raise RetrieverError(f"{setting}={getattr(self, setting)}: should begin with a /, as in /search")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(f"{name}:{value}"):
-                raise RetrieverError(f"headers.{name}: has characters that no header has")
+                raise RetrieverError(f"headers.{name}: has characters not allowed in a header")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
-        """Find the API, compare how many items it has, and return a searcher; raises `RetrieverError`."""
-        connection = self._connected()
+        """Connect to the API, check its number of items, and return a searcher; raises `RetrieverError`."""
+        connection = self._connect()
         if self.expected_items is not None:
             self._check_items(connection, len(corpus) if self.expected_items == "corpus" else self.expected_items)
         return HttpSearcher(self, connection, {name: position for position, name in enumerate(corpus.ids)})
 
     def _check_address(self) -> None:
-        """Refuse an address that is none or would be recorded with a password, and a missing one that is needed."""
+        """Refuse a missing or malformed address, and one whose password would be recorded."""
         if self.base_url is None:
             if self.secret_headers:
                 raise RetrieverError("secret_headers: set base_url, the only address that they are sent to")
             if self.health_path is None or not self.ports:
-                raise RetrieverError("base_url: set it; without health_path and ports, no search API can be looked for")
+                raise RetrieverError(
+                    "base_url: set it, for example to http://localhost:9200, or set health_path and ports to look for "
+                    "a search API on this machine"
+                )
             return
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise RetrieverError(f"base_url={self.base_url}: is no address ({error})") from error
+            raise RetrieverError(f"base_url={self.base_url}: is not a valid address ({error})") from error
         if url.userinfo:
             raise RetrieverError("base_url: a password in an address would be recorded; put it into secret_headers")
         if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
             raise RetrieverError(f"base_url={self.base_url}: should be an address such as http://localhost:8001")
 
     def _check_request(self) -> None:
-        """Refuse a request that would not say what is searched for, or that no address can hold."""
+        """Refuse a request without a query, and one that GET parameters cannot hold."""
         if self.request and "{query}" not in json.dumps(self.request):
-            raise RetrieverError("request: has no {query}, so that every query would be asked alike")
+            raise RetrieverError("request: has no {query}, so that all queries would send the same request")
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):
-                raise RetrieverError(f"request.{name}: has keys of its own, which method=GET cannot send; take POST")
+                raise RetrieverError(f"request.{name}: has nested keys, which method=GET cannot send; set method=POST")
 
-    def _recorded(self) -> Iterator[tuple[str, str]]:
-        """Yield where a setting has a text under a name of the user's, and the name."""
+    def _iter_recorded_names(self) -> Iterator[tuple[str, str]]:
+        """Yield each setting and user-defined name whose value would be recorded."""
         yield from (("headers", name) for name in self.headers)
-        yield from (("request", name) for name in _texts(self.request))
-        for place in ("search_path", "items_path", "health_path"):
-            path = getattr(self, place) or ""
-            yield from ((place, name) for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
+        yield from (("request", name) for name in _iter_text_names(self.request))
+        for setting in ("search_path", "items_path", "health_path"):
+            path = getattr(self, setting) or ""
+            yield from ((setting, name) for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
 
-    def _connected(self) -> Connection:
-        """Return a connection to the first place where the API is."""
+    def _connect(self) -> Connection:
+        """Return a connection to the first address that answers."""
         secrets = {
-            header: read_secret(name, f"secret_headers.{header}") for header, name in self.secret_headers.items()
+            header: read_secret(variable, f"secret_headers.{header}")
+            for header, variable in self.secret_headers.items()
         }
         tried: list[str] = []
-        for url in self._places():
-            golden = {"Host": f"golden.localhost:{resolve_port(url)}"} if self.golden_subdomain else {}
-            headers = {**golden, **self.headers}
+        for url in self._iter_addresses():
+            headers = {name: value.replace(_PORT, str(resolve_port(url))) for name, value in self.headers.items()}
             connection = Connection(
                 str(url), headers, secrets, self.timeout_s, self.retries, self.backoff_s, self.response_bytes
             )
             if self.health_path is None:
                 return connection
-            trouble = connection.check_health(self.health_path)
-            if not trouble:
+            problem = connection.check_health(self.health_path)
+            if not problem:
                 if self.base_url is None:
-                    log.warning("no base_url is set: the search API at %s is queried", connection.base_url)
+                    log.warning("base_url is not set; using the search API at %s", connection.base_url)
                 return connection
-            tried.append(f"{url} ({trouble})")
-        named = "; with its golden_subdomain false, the host is asked for by its own name"
+            tried.append(f"{url} ({problem})")
+        host = any(name.lower() == "host" for name in self.headers)
         raise RetrieverError(
-            f"no search API answers: tried {', '.join(tried)}; start it, or say where it is with the "
-            f"retriever's base_url{named if self.golden_subdomain else ''}"
+            f"no search API answers: tried {', '.join(tried)}; start it, or set the retriever's base_url"
+            f"{'; if the server does not know the name in headers.Host, remove that header' if host else ''}"
         )
 
-    def _places(self) -> Iterator[httpx.URL]:
-        """Yield where the API may be: at the address that was given, or else at some ports of this machine."""
+    def _iter_addresses(self) -> Iterator[httpx.URL]:
+        """Yield the addresses to try: `base_url`, or else the ports of this machine."""
         if self.base_url is not None:
             yield httpx.URL(self.base_url)
             return
@@ -178,17 +183,17 @@ class Http:
             yield httpx.URL(f"http://localhost:{port}")
 
     def _check_items(self, connection: Connection, expected: int) -> None:
-        skip = "the retriever's expected_items set to null skips the check"
+        skip = "set the retriever's expected_items to null to skip this check"
         try:
             reply, _ = connection.fetch("GET", self.items_path)
-            total = _at(reply, self.total)
+            total = _resolve_path(reply, self.total)
         except ServiceError as error:
-            raise RetrieverError(f"{connection.base_url}: its items cannot be counted ({error}); {skip}") from error
+            raise RetrieverError(f"{connection.base_url}: cannot count its items ({error}); {skip}") from error
         if total != expected:
-            whose = "like the corpus" if self.expected_items == "corpus" else "as expected_items says"
+            source = "the size of the corpus" if self.expected_items == "corpus" else "by expected_items"
             raise RetrieverError(
-                f"{connection.base_url}: has {total} items where there should be {expected}, {whose}: is it another "
-                f"database? If it is the right one: {skip}"
+                f"{connection.base_url}: has {total} items where {expected} are expected ({source}); is this the right "
+                f"database? If so, {skip}"
             )
 
 
@@ -201,66 +206,67 @@ class HttpSearcher:
     positions: Mapping[str, int]
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return what the API finds; a query takes as long as its last attempt, among others that are under way.
+        """Return the results of the API; the time of a query is that of its last attempt, with others under way.
 
-        Items that the corpus lacks keep their rank, as unknown hits. Items that come again are left out. Both are
-        counted in the diagnostics, and so are the queries whose scores rise.
+        Items that the corpus lacks keep their rank, as unknown hits. Repeated items are left out. The diagnostics count
+        both, and the queries whose scores rise.
         """
-        found, seconds = no_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
-        answers = list(side_by_side(lambda query: self._answer(query, k), queries, self.settings.concurrency))
+        rankings, seconds = no_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
+        replies = list(side_by_side(lambda query: self._search_one(query, k), queries, self.settings.concurrency))
         unknown: dict[str, int] = {}
-        for position, answer in enumerate(answers):
-            found.documents[position, : len(answer.ids)] = [self._position(name, unknown) for name in answer.ids]
-            found.scores[position, : len(answer.scores)] = answer.scores
-            seconds[position] = answer.seconds
-        errors = {position: answer.error for position, answer in enumerate(answers) if answer.error}
-        said = {
-            "unknown_items": float(np.count_nonzero(found.documents >= len(self.positions))),
-            "repeated_items": float(sum(answer.repeated for answer in answers)),
-            "rising_scores": float(sum(answer.rising for answer in answers)),
+        for row, reply in enumerate(replies):
+            rankings.documents[row, : len(reply.ids)] = [self._find_position(name, unknown) for name in reply.ids]
+            rankings.scores[row, : len(reply.scores)] = reply.scores
+            seconds[row] = reply.seconds
+        errors = {row: reply.error for row, reply in enumerate(replies) if reply.error}
+        diagnostics = {
+            "unknown_items": float(np.count_nonzero(rankings.documents >= len(self.positions))),
+            "repeated_items": float(sum(reply.repeated for reply in replies)),
+            "rising_scores": float(sum(reply.rising for reply in replies)),
         }
         return replace(
-            found, seconds=seconds, errors=errors or None, diagnostics=said, unknown_ids=tuple(unknown),
+            rankings, seconds=seconds, errors=errors or None, diagnostics=diagnostics, unknown_ids=tuple(unknown),
             addresses={"": self.connection.base_url},
         )  # fmt: skip
 
-    def _position(self, name: str, unknown: dict[str, int]) -> int:
-        """Return the position of an item, a new one behind the corpus and the unknown items before it if need be."""
+    def _find_position(self, name: str, unknown: dict[str, int]) -> int:
+        """Return the position of an item; one that the corpus lacks is added to `unknown`, behind the corpus."""
         known = self.positions.get(name)
         return unknown.setdefault(name, len(self.positions) + len(unknown)) if known is None else known
 
-    def _answer(self, query: str, k: int) -> _Answer:
-        how = self.settings
-        text = query.encode("utf-8", "replace").decode()  # half a surrogate pair is nothing that can be sent
-        values = {"{query}": text, "{top_k}": k, "{search_type}": how.search_type}
-        filled = _filled(how.request or REQUEST, values)
+    def _search_one(self, query: str, k: int) -> _Reply:
+        text = query.encode("utf-8", "replace").decode()  # lone surrogates cannot be sent
+        values = {"{query}": text, "{top_k}": k, "{search_type}": self.settings.search_type}
+        payload = _fill(self.settings.request or REQUEST, values)
         try:
-            reply, seconds = self.connection.fetch(how.method, how.search_path, filled)
-            return replace(self._read(reply, k), seconds=seconds)
+            reply, seconds = self.connection.fetch(self.settings.method, self.settings.search_path, payload)
+            return replace(self._parse(reply, k), seconds=seconds)
         except ServiceError as error:
-            return _Answer(error=str(error))
+            return _Reply(error=str(error))
 
-    def _read(self, reply: object, k: int) -> _Answer:
-        """Return the items of a reply, each once, at most k."""
-        results = _at(reply, self.settings.results)
+    def _parse(self, reply: object, k: int) -> _Reply:
+        """Return the first k distinct items of a reply."""
+        results = _resolve_path(reply, self.settings.results)
         if not isinstance(results, list):
-            raise ServiceError(f"the reply's {self.settings.results} is no list")
-        found: dict[str, float] = {}
-        for place, result in enumerate(results, start=1):
-            name = _id_of(_at(result, self.settings.item_id))
-            if name not in found:
-                found[name] = _score_of(_at(result, self.settings.score)) if self.settings.score else 1 / place
-        scores = _float32(list(found.values())[:k])
+            raise ServiceError(f"the reply's {self.settings.results} is not a list")
+        items: dict[str, float] = {}
+        for rank, result in enumerate(results, start=1):
+            name = _parse_id(_resolve_path(result, self.settings.item_id))
+            if name not in items:
+                items[name] = (
+                    _parse_score(_resolve_path(result, self.settings.score)) if self.settings.score else 1 / rank
+                )
+        scores = _convert_scores(list(items.values())[:k])
         if self.settings.lower_is_better:
             scores = 0 - scores
         falling = np.minimum.accumulate(scores)
         rising = bool((falling != scores).any())
-        return _Answer(list(found)[:k], falling, repeated=len(results) - len(found), rising=rising)
+        return _Reply(list(items)[:k], falling, repeated=len(results) - len(items), rising=rising)
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """The ids and scores of the items that answer a query, or an error, and how many items came again."""
+class _Reply:
+    """The ids and scores of the items for a query, or an error, and the number of repeated items."""
 
     ids: Sequence[str] = ()
     scores: NDArray[np.float32] | Sequence[float] = ()
@@ -270,35 +276,35 @@ class _Answer:
     rising: bool = False
 
 
-def _filled(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a template with its placeholders replaced, without what is null; a text about a null is null too."""
+def _fill(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
+    """Return a template with its placeholders replaced and null values left out; text with a null in it is null."""
     if isinstance(template, Mapping):
-        filled = {name: _filled(value, values) for name, value in template.items()}
+        filled = {name: _fill(value, values) for name, value in template.items()}
         return {name: value for name, value in filled.items() if value is not None}
     if isinstance(template, list):
-        return [_filled(value, values) for value in template]
+        return [_fill(value, values) for value in template]
     if not isinstance(template, str):
         return template
-    if template in values:  # a number stays one
+    if template in values:  # numbers stay numbers
         return values[template]
-    unknown = any(values[name] is None for name in _PLACEHOLDER.findall(template))
-    return None if unknown else _PLACEHOLDER.sub(lambda found: str(values[found[0]]), template)
+    unset = any(values[name] is None for name in _PLACEHOLDER.findall(template))
+    return None if unset else _PLACEHOLDER.sub(lambda match: str(values[match[0]]), template)
 
 
-def _texts(template: object, name: str = "") -> Iterator[str]:
-    """Yield where a template has texts that are no placeholders, as names with dots between."""
+def _iter_text_names(template: object, name: str = "") -> Iterator[str]:
+    """Yield the names, joined by dots, of texts in a template that are not placeholders."""
     if isinstance(template, Mapping):
         for key, value in template.items():
-            yield from _texts(value, f"{name}.{key}" if name else str(key))
+            yield from _iter_text_names(value, f"{name}.{key}" if name else str(key))
     elif isinstance(template, list):
         for value in template:
-            yield from _texts(value, name)
+            yield from _iter_text_names(value, name)
     elif isinstance(template, str) and not _PLACEHOLDER.fullmatch(template):
         yield name
 
 
-def _at(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Return what a reply has at a path, "" for the reply itself; raises `ServiceError`."""
+def _resolve_path(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the value at a path in a reply, the reply itself for ""; raises `ServiceError`."""
     for name in path.split(".") if path else ():
         if isinstance(reply, Mapping) and name in reply:
             reply = reply[name]
@@ -309,24 +315,24 @@ def _at(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
     return reply
 
 
-def _id_of(value: object) -> str:
+def _parse_id(value: object) -> str:
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is no item id")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not an item id")
 
 
-def _score_of(value: object) -> float:
+def _parse_score(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is no score; an API without scores has score=null")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a score; set score=null for an API without scores")
 
 
-def _float32(values: Sequence[float]) -> NDArray[np.float32]:
+def _convert_scores(values: Sequence[float]) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):
             scores = np.array(values, dtype=np.float64).astype(np.float32)
     except OverflowError:  # an integer of hundreds of digits
         scores = np.full(1, np.inf, dtype=np.float32)
     if not np.isfinite(scores).all():
-        raise ServiceError("a score is no number of 32 bits")
+        raise ServiceError("a score does not fit in a 32-bit float")
     return scores

@@ -84,7 +84,7 @@ def bench(tmp_path: Path) -> Bench:
 def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
     """Return what measures the service on documents with these ids."""
     with service(WHOLE, QUERIES) as api:
-        http = Http(api.url, ports=[], expected_items=None)
+        http = Http(api.url)
 
         def measure(retriever: object = http, **source: object) -> Result:
             return bench.evaluate(experiment(retriever, World(**source)))  # type: ignore[arg-type]  # any settings
@@ -127,7 +127,7 @@ def test_a_hybrid_with_a_service_is_the_same_on_all_documents_where_its_local_pa
     measured: Callable[..., Result],
 ) -> None:
     http = measured.http  # type: ignore[attr-defined]
-    hybrid = Hybrid({"one": http, "two": Http(http.base_url, ports=[], expected_items=None, timeout_s=20)})
+    hybrid = Hybrid({"one": http, "two": Http(http.base_url, timeout_s=20)})
     same(measured(hybrid), measured(hybrid, ids=tuple(JUDGED)))
 
 
@@ -194,7 +194,7 @@ def test_measures_of_a_real_collection_do_not_depend_on_the_unjudged_documents(
     judged = sorted(set(dataset.judgments.documents.tolist()))
     few = _only(dataset, judged)
     with service(dataset.corpus, dataset.queries.texts) as api:
-        http = Http(api.url, ports=[], expected_items=None)
+        http = Http(api.url)
         results = []
         for each in (dataset, few):
             bench._datasets[repr(source)] = each

@@ -14,9 +14,10 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from retrievers.http_api import Http
 from runner import commands
 from runner.config import CONF
-from runner.config.objects import _locate
+from runner.config.objects import ConfigError, _locate
 from runner.config.values import settle
 from runner.evaluation import experiment_of
 from runner.sweep.compose import Composer
@@ -38,6 +39,7 @@ PLACES = {
     "synthetic": ["dataset.path=x"],
     "needle": ["dataset.questions=x", "dataset.documents=x"],
     "sentence_transformer": ["encoder.model=x"],
+    "http": ["retriever.base_url=http://127.0.0.1"],
 }
 """What a choice leaves for the user to say."""
 VERBS = [module.name for module in pkgutil.iter_modules(commands.__path__)]
@@ -72,7 +74,7 @@ def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [file for file in TARGETS if file.parent.name in GROUPS],
+    [file for file in FILES if file.parent.name in GROUPS and not file.stem.startswith("_")],
     ids=named,
 )
 def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
@@ -80,6 +82,26 @@ def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
     overrides = [f"{group}={choice}", *PLACES.get(choice, []), *(["retriever=dense"] if group == "encoder" else [])]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
     assert experiment_of(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
+
+
+def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_items(loader: ConfigLoader) -> None:
+    def retriever(*overrides: str) -> Http:
+        cfg = Composer(loader, "evaluate", []).compose(list(overrides))
+        experiment = experiment_of(settle(cfg, cfg.hydra.runtime.choices))
+        assert isinstance(experiment.retriever, Http)
+        return experiment.retriever
+
+    plain = retriever("retriever=http", "retriever.base_url=http://127.0.0.1:1")
+    assert (plain.ports, plain.headers, plain.expected_items) == ([], {}, None)
+    golden = retriever("retriever=golden_api")
+    assert golden.base_url is None
+    assert golden.ports == [8001, 8000, 8080, 3000]
+    assert golden.headers == {"Host": "golden.localhost:{port}"}
+    assert golden.expected_items == "corpus"
+    with pytest.raises(ConfigError, match=r"^retriever: base_url: set it"):
+        retriever("retriever=http")
+    own_name = retriever("retriever=golden_api", "~retriever.headers.Host")
+    assert own_name.headers == {}
 
 
 @pytest.mark.parametrize("verb", VERBS)

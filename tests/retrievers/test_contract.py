@@ -55,7 +55,7 @@ class ServedBM25:
         httpx.put(
             url, content=json.dumps(columns), verify=False, timeout=60
         ).raise_for_status()  # reads no certificates
-        return Http(url, concurrency=self.concurrency).index(corpus, store)
+        return Http(url, expected_items="corpus", concurrency=self.concurrency).index(corpus, store)
 
 
 WITH_STOP_WORDS: dict[str, Retriever] = {

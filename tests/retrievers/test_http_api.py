@@ -33,7 +33,7 @@ from tests.retrievers.fake_api import CUT, Answer, Asked, FakeApi, fake_api, hit
 from tests.retrievers.scripted import Overlap
 
 CORPUS = Corpus(["a", "b", "c"], ["one", "two", "three"])
-FEW: dict[str, Any] = {"ports": [], "backoff_s": 0.001}
+FEW: dict[str, Any] = {"expected_items": "corpus", "backoff_s": 0.001}
 ONE = hits(("a", 1.0))
 
 
@@ -69,10 +69,10 @@ def test_what_is_null_is_not_sent_and_half_a_character_is_replaced() -> None:
         assert api.searches[0].body == {"query": "ships ?", "top_k": 3, "include_answer": False}
 
 
-def test_the_golden_subdomain_is_asked_for_unless_it_is_off() -> None:
+def test_a_header_may_hold_the_port_and_the_host_is_otherwise_the_address() -> None:
     with fake_api(in_turn(ONE)) as api:
+        search(api, headers={"Host": "golden.localhost:{port}"})
         search(api)
-        search(api, golden_subdomain=False)
         port = api.url.rpartition(":")[2]
         golden, own = ({asked.headers["Host"] for asked in part} for part in (api.asked[:3], api.asked[3:]))
     assert golden == {f"golden.localhost:{port}"}
@@ -188,7 +188,7 @@ def test_more_than_was_asked_for_is_cut_off() -> None:
 
 def test_numbers_are_ids_as_text() -> None:
     with fake_api(in_turn(hits((7, 1.0)))) as api:
-        rankings = Http(api.url, expected_items=None, **FEW).index(Corpus(["7"], [""]), NoStore()).search(["q"], 1)
+        rankings = Http(api.url).index(Corpus(["7"], [""]), NoStore()).search(["q"], 1)
     assert rankings.documents.tolist() == [[0]]
 
 
@@ -346,7 +346,7 @@ def test_proxies_of_the_environment_are_used_and_no_proxy_excludes_addresses(
     with fake_api(in_turn(ONE)) as api:
         address = api.url.removeprefix("http://")
         monkeypatch.setenv("http_proxy", f"http://me:pass@{address}")
-        searcher = Http("http://search.invalid", golden_subdomain=False).index(CORPUS, NoStore())
+        searcher = Http("http://search.invalid", headers={"X-Client": "tests"}).index(CORPUS, NoStore())
         assert found(searcher.search(["q"], 3)) == [("a", 1)]
         assert {asked.headers["Host"] for asked in api.asked} == {"search.invalid"}
         assert {asked.headers["Proxy-Authorization"] for asked in api.asked} == {"Basic bWU6cGFzcw=="}
@@ -383,16 +383,16 @@ UNREADABLE = {
     "nothing": (b"", "not JSON"),
     "endless brackets": (b"[" * 100_000, "not JSON"),
     "no results": ({"hits": []}, "has no results"),
-    "no list": ({"results": {"a": 1}}, "is no list"),
+    "no list": ({"results": {"a": 1}}, "is not a list"),
     "no id": ({"results": [{"score": 1}]}, "has no item_id"),
-    "a list for an id": ({"results": [{"item_id": [1], "score": 1}]}, "no item id"),
+    "a list for an id": ({"results": [{"item_id": [1], "score": 1}]}, "not an item id"),
     "no score": ({"results": [{"item_id": "a"}]}, "has no score"),
-    "a null score": ({"results": [{"item_id": "a", "score": None}]}, "null is no score"),
-    "a score in words": ({"results": [{"item_id": "a", "score": "high"}]}, '"high" is no score'),
-    "a true score": ({"results": [{"item_id": "a", "score": True}]}, "true is no score"),
-    "no number": (b'{"results": [{"item_id": "a", "score": NaN}]}', "32 bits"),
-    "a huge score": ({"results": [{"item_id": "a", "score": 1e300}]}, "32 bits"),
-    "a score of many digits": (b'{"results": [{"item_id": "a", "score": ' + b"9" * 400 + b"}]}", "32 bits"),
+    "a null score": ({"results": [{"item_id": "a", "score": None}]}, "null is not a score"),
+    "a score in words": ({"results": [{"item_id": "a", "score": "high"}]}, '"high" is not a score'),
+    "a true score": ({"results": [{"item_id": "a", "score": True}]}, "true is not a score"),
+    "no number": (b'{"results": [{"item_id": "a", "score": NaN}]}', "32-bit"),
+    "a huge score": ({"results": [{"item_id": "a", "score": 1e300}]}, "32-bit"),
+    "a score of many digits": (b'{"results": [{"item_id": "a", "score": ' + b"9" * 400 + b"}]}", "32-bit"),
 }
 
 
@@ -435,7 +435,7 @@ def test_without_an_address_the_first_port_that_answers_is_queried_and_recorded(
         assert found(rankings) == [("a", 1)]
         assert (len(wrong.searches), len(api.searches)) == (0, 1)
     assert rankings.addresses == {"": f"http://localhost:{ports[2]}"}
-    assert f"the search API at http://localhost:{ports[2]} is queried" in caplog.text
+    assert f"using the search API at http://localhost:{ports[2]}" in caplog.text
 
 
 def test_no_other_address_is_queried_than_the_one_that_was_given(closed: list[int]) -> None:
@@ -457,14 +457,15 @@ def test_an_api_that_is_down_is_one_error_with_what_was_tried(closed: list[int])
     first, second = closed
     with fake_api(in_turn(ONE), health=500) as wrong, pytest.raises(RetrieverError) as raised:
         port = int(wrong.url.rpartition(":")[2])
-        Http(ports=[first, second, first, port]).index(CORPUS, NoStore())
+        ports = [first, second, first, port]
+        Http(ports=ports, headers={"host": "golden.localhost"}).index(CORPUS, NoStore())
     said = str(raised.value)
     assert f"http://localhost:{first} (ConnectError" in said
     assert f"http://localhost:{second} (ConnectError" in said
     assert f"http://localhost:{port} (HTTP 500" in said
     assert said.count(f":{first} ") == 1
     assert said.endswith(
-        "with the retriever's base_url; with its golden_subdomain false, the host is asked for by its own name"
+        "set the retriever's base_url; if the server does not know the name in headers.Host, remove that header"
     )
     assert "\n" not in said
 
@@ -488,8 +489,8 @@ def closed() -> Iterator[list[int]]:
 def test_another_number_of_items_stops_with_both_counts_and_the_way_to_skip(expected: Any, number: int) -> None:
     with fake_api(in_turn(ONE), items=247) as api, pytest.raises(RetrieverError) as raised:
         search(api, expected_items=expected)
-    assert f"has 247 items where there should be {number}" in str(raised.value)
-    assert str(raised.value).endswith("the retriever's expected_items set to null skips the check")
+    assert f"has 247 items where {number} are expected" in str(raised.value)
+    assert str(raised.value).endswith("set the retriever's expected_items to null to skip this check")
 
 
 def test_the_right_number_of_items_and_any_when_it_is_off_is_accepted() -> None:
@@ -501,7 +502,7 @@ def test_the_right_number_of_items_and_any_when_it_is_off_is_accepted() -> None:
 
 
 def test_items_that_cannot_be_counted_stop_it_too() -> None:
-    with fake_api(in_turn(Answer({}, 404))) as api, pytest.raises(RetrieverError, match="cannot be counted"):
+    with fake_api(in_turn(Answer({}, 404))) as api, pytest.raises(RetrieverError, match="cannot count its items"):
         search(api, items_path="/search")
     with fake_api(in_turn(ONE)) as api, pytest.raises(RetrieverError, match="the reply has no count"):
         search(api, total="count")
@@ -546,33 +547,34 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
         ({"base_url": "localhost:8001"}, "should be an address"),
         ({"base_url": "http://"}, "should be an address"),
         ({"base_url": "http://host?x=1"}, "should be an address"),
-        ({"base_url": "http://host:x"}, "is no address"),
-        ({"health_path": None}, "base_url: set it"),
+        ({"base_url": "http://host:x"}, "is not a valid address"),
+        ({"base_url": None}, "base_url: set it"),
+        ({"base_url": None, "ports": [80], "health_path": None}, "base_url: set it"),
         ({"search_path": "search"}, "search_path=search: should begin with a /"),
-        ({"headers": {"X-Name": "pass@ü"}}, "headers.X-Name: has characters that no header has"),
-        ({"headers": {"X-Name": "one\nX-Other: two"}}, "headers.X-Name: has characters that no header has"),
-        ({"headers": {"X Name": "one"}}, "headers.X Name: has characters that no header has"),
-        ({"headers": {"Authorization": "Bearer x"}}, "headers.Authorization: would be recorded"),
-        ({"headers": {"X-Api-Key": "x"}}, "headers.X-Api-Key: would be recorded"),
-        ({"search_path": "/search?api_key=pass@"}, "search_path.api_key: would be recorded.* secret_headers"),
-        ({"items_path": "/items?limit=1&access%5Ftoken=pass@"}, "items_path.access_token: would be recorded"),
-        ({"health_path": "/health?Auth=pass@"}, "health_path.Auth: would be recorded"),
-        ({"request": {"q": "{querry}"}}, "request: has no {query}, so that every query would be asked alike"),
-        ({"request": {"q": {"text": "{query}"}}, "method": "GET"}, "request.q: has keys of its own.* take POST"),
-        ({"request": {"q": "{query}", "apiKey": "pass@"}}, "request.apiKey: would be recorded"),
-        ({"request": {"user": [{"password": "pass@"}]}}, "request.user.password: would be recorded"),
-        ({"request": {"token": {"value": "pass@"}}}, "request.token.value: would be recorded"),
+        ({"headers": {"X-Name": "pass@ü"}}, "headers.X-Name: has characters not allowed in a header"),
+        ({"headers": {"X-Name": "one\nX-Other: two"}}, "headers.X-Name: has characters not allowed in a header"),
+        ({"headers": {"X Name": "one"}}, "headers.X Name: has characters not allowed in a header"),
+        ({"headers": {"Authorization": "Bearer x"}}, "headers.Authorization: looks like a secret"),
+        ({"headers": {"X-Api-Key": "x"}}, "headers.X-Api-Key: looks like a secret"),
+        ({"search_path": "/search?api_key=pass@"}, "search_path.api_key: looks like a secret .* secret_headers"),
+        ({"items_path": "/items?limit=1&access%5Ftoken=pass@"}, "items_path.access_token: looks like a secret"),
+        ({"health_path": "/health?Auth=pass@"}, "health_path.Auth: looks like a secret"),
+        ({"request": {"q": "{querry}"}}, "request: has no {query}, so that all queries would send the same request"),
+        ({"request": {"q": {"text": "{query}"}}, "method": "GET"}, "request.q: has nested keys.* set method=POST"),
+        ({"request": {"q": "{query}", "apiKey": "pass@"}}, "request.apiKey: looks like a secret"),
+        ({"request": {"user": [{"password": "pass@"}]}}, "request.user.password: looks like a secret"),
+        ({"request": {"token": {"value": "pass@"}}}, "request.token.value: looks like a secret"),
     ],
 )
 def test_settings_that_cannot_be_or_would_be_recorded_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said) as raised:
-        Http(**settings)
+        Http(**{"base_url": "http://localhost", **settings})
     assert "pass@" not in str(raised.value)
 
 
 def test_what_is_no_secret_is_not_taken_for_one() -> None:
     request = {"keywords": "{query}", "author": "Melville", "max_tokens": 9, "tokenizer": "standard", "key": "{query}"}
-    assert Http(request=request, search_path="/search?keyword=1").request == request
+    assert Http("http://localhost", request=request, search_path="/search?keyword=1").request == request
 
 
 def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -601,6 +603,6 @@ def test_what_a_service_finds_is_asked_for_each_time_also_as_a_part_of_a_hybrid(
 
 
 def test_how_many_are_asked_at_a_time_is_no_part_of_what_it_is() -> None:
-    http = Http()
+    http = Http("http://localhost")
     assert repr(replace(http, concurrency=1)) == repr(http)
     assert repr(replace(http, search_type="bm25")) != repr(http)

@@ -37,7 +37,7 @@ def test_http_finds_what_the_same_retriever_finds_here_to_the_last_bit(real_gold
     with serving([*there, "dataset=golden_json", *settings], tmp_path) as running:
         for name, retriever in here.items():
             ours = searched(retriever, corpus, queries, k, store)
-            theirs = searched(Http(running.url, search_type=name, ports=[]), corpus, queries, k, store)
+            theirs = searched(Http(running.url, search_type=name, expected_items="corpus"), corpus, queries, k, store)
             assert theirs.errors is None
             assert (len(queries), len(corpus)) == (50, 55)
             assert np.array_equal(theirs.documents, ours.documents)

@@ -44,12 +44,12 @@ def test_a_server_gives_exactly_what_its_retrievers_give(
     with serving(["retriever=bm25", *others, "encoder=lsa", *dataset], folder) as running:
         locally, there = f"retriever:[{','.join(TYPES)}]", f"retriever.search_type:[{','.join(TYPES)}]"
         whole = "metrics.depth=100"  # more than there are items
-        union = f"sweep.union=[{{{locally}}},{{retriever:http,{there},retriever.base_url:'{running.url}'}}]"
+        union = f"sweep.union=[{{{locally}}},{{retriever:golden_api,{there},retriever.base_url:'{running.url}'}}]"
         assert main(["-m", union, whole, "encoder=lsa", *dataset, INLINE]) == 0
         found = results(here)
         assert len(found) == 6
         for name in TYPES:
-            ours, served = found[name, ""], found["http", name]
+            ours, served = found[name, ""], found["golden_api", name]
             assert ours.found is not None
             assert served.found is not None
             assert len(ours.found.rankings) == 50
@@ -61,7 +61,7 @@ def test_a_server_gives_exactly_what_its_retrievers_give(
             assert set(served.queries.errors) == {""}
 
         assert main(["-m", union, whole, "encoder=lsa", *dataset, INLINE]) == 0
-    assert _finished(here) == {"bm25": 1, "dense": 1, "hybrid": 1, "http": 2}
+    assert _finished(here) == {"bm25": 1, "dense": 1, "hybrid": 1, "golden_api": 2}
 
 
 def _finished(folder: Path) -> dict[str, int]:
