@@ -97,3 +97,10 @@ def tracking(migrated: Path, tmp_path: Path) -> Tracking:
     (tmp_path / "mlruns").mkdir()
     shutil.copy(migrated, tmp_path / "mlruns" / "mlflow.db")
     return Tracking(uri=f"sqlite:///{tmp_path}/mlruns/mlflow.db", artifacts=str(tmp_path / "mlruns" / "artifacts"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the scores that tests recorded with `record_property("score", ...)`, of all workers."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    for score in sorted(text for report in reports for name, text in report.user_properties if name == "score"):
+        terminalreporter.write_line(score)
