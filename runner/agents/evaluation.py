@@ -20,8 +20,8 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.code import hash_code, modules_behind
 from retrievers.store import fingerprint
 from runner.agents.events.document import Document, events, lazy_events, written
-from runner.agents.events.sightings import Sighting, View, looking, richer
-from runner.agents.formats import read
+from runner.agents.events.sightings import Sighting, View, choose_richer, create_observer
+from runner.agents.formats import read_trace
 from runner.agents.measures.stages import artifact, rounded
 from runner.agents.reading import read_run
 from runner.agents.runs.layout import RunFolder
@@ -29,7 +29,7 @@ from runner.agents.runs.outcomes import Outcome, outcome_in, records_in
 from runner.agents.runs.provenance import provenance_of
 from runner.agents.runs.tasks import Tasks
 from runner.agents.runs.walk import place_at
-from runner.agents.trace import Look, ToolCall, Trace
+from runner.agents.trace import Observer, ToolCall, Trace
 from runner.agents.truth.ground_truth import GroundTruth, ground_truth_in
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
@@ -91,7 +91,7 @@ class Evaluation:
     def __call__(self, job: Job) -> dict[str, Any]:
         """Write a run's events and its metrics, rounded; return these in full precision."""
         run, when = job.run, datetime.fromtimestamp(job.inputs.newest_ns // 10**9, UTC)
-        trace = _trace(run, _sharing(_look(self.reading)))
+        trace = _trace(run, _share_files(_observer(self.reading)))
         document = events(
             trace, _gold(tuple(run.tasks), job.definition, self.reading.sufficient_files), run.provenance, when
         )
@@ -134,15 +134,18 @@ def events_of(file: Path, reading: Reading, tasks: Tasks) -> Document:
     provenance, folders = provenance_of(folder, records_in(folder), tasks)
     when = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
     return lazy_events(
-        read(file, _sharing(_look(reading))), ground_truth_in(folders, reading.sufficient_files), provenance, when
+        read_trace(file, _share_files(_observer(reading))),
+        ground_truth_in(folders, reading.sufficient_files),
+        provenance,
+        when,
     )
 
 
-def _trace(run: RunFolder, look: Look[Sighting]) -> Trace[Sighting]:
+def _trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
     """Read what a run recorded. Without a trajectory, a session has the times that a transcript lacks."""
     if run.trajectory:
-        return read_run(run.trajectory, run.transcript or run.session, look, richer)
-    trace = read_run(run.session, run.transcript, look, richer)
+        return read_run(run.trajectory, run.transcript or run.session, observe, choose_richer)
+    trace = read_run(run.session, run.transcript, observe, choose_richer)
     losses = {what.replace(" in the trajectory", " in the session"): n for what, n in trace.losses.items()}
     return replace(trace, source=trace.source and "transcript", losses=losses)
 
@@ -163,20 +166,20 @@ def _outcome(folder: Path, trace: Trace[Sighting]) -> Outcome:
 
 
 @lru_cache(1)
-def _look(reading: Reading) -> Look[Sighting]:
-    return looking(reading.tools, reading.shell)
+def _observer(reading: Reading) -> Observer[Sighting]:
+    return create_observer(reading.tools, reading.shell)
 
 
-def _sharing(look: Look[Sighting]) -> Look[Sighting]:
-    """Return a look at the calls of one trace that keeps each file once, however often it is seen."""
+def _share_files(observe: Observer[Sighting]) -> Observer[Sighting]:
+    """Return an observer for one trace that keeps each file in memory once, however often it is seen."""
     known: dict[File, File] = {}
 
-    def looked(call: ToolCall) -> Sighting:
-        seen = look(call)
+    def observe_sharing(call: ToolCall) -> Sighting:
+        seen = observe(call)
         views = (View(view.category, tuple(known.setdefault(file, file) for file in view.files)) for view in seen.views)
         return replace(seen, views=tuple(views))
 
-    return looked
+    return observe_sharing
 
 
 @lru_cache(_TASKS_KEPT)

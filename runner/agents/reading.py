@@ -1,7 +1,7 @@
-"""One trace from what a run recorded: its trajectory, its transcript, or both, joined on the ids of the tool calls.
+"""Reads the trace of a run from its trajectory, its transcript, or both, joined on the ids of the tool calls.
 
-A transcript also has the calls of subagents, which a trajectory may lack; step numbers of the two do not agree. It
-knows nothing of how formats are written.
+A transcript also records the calls of subagents, which a trajectory may lack, and the step numbers of the two differ.
+Knows nothing of how formats are written.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from runner.agents.formats import FORMATS, Format, read
-from runner.agents.trace import Look, Seen, Step, Trace
+from runner.agents.formats import FORMATS, Format, read_trace
+from runner.agents.trace import Observer, Seen, Step, Trace
 
 Value = TypeVar("Value")
 _Key = tuple[str, int]
@@ -22,32 +22,32 @@ _Key = tuple[str, int]
 def read_run(
     trajectory: Path | None,
     transcript: Path | None,
-    look: Look[Seen],
-    richer: Callable[[Seen, Seen], Seen],
+    observe: Observer[Seen],
+    choose: Callable[[Seen, Seen], Seen],
     formats: Mapping[str, Format] = FORMATS,
 ) -> Trace[Seen]:
     """Read the traces of a run as one.
 
-    Where both have a call, `richer` chooses between what was seen of it in the trajectory and in the transcript, and
-    the trajectory gives the time, if it has one: clocks of two files are never mixed. A call that only the transcript
-    has comes after the one that precedes it there. Tokens are the transcript's, which counts its subagents, where it
-    counts any. Losses name their file where there are two. Never raises for what the files hold.
+    Where both files record a call, `choose` selects between what was seen in the trajectory and in the transcript, and
+    the trajectory gives the time if it has a clock: the clocks of two files are never mixed. A call that only the
+    transcript records follows the call before it there. Token counts come from the transcript, which includes
+    subagents, if it has any. Losses name their file if there are two. Never raises because of what the files contain.
     """
-    first = None if trajectory is None else read(trajectory, look, formats)
-    second = None if transcript is None else read(transcript, look, formats)
+    first = None if trajectory is None else read_trace(trajectory, observe, formats)
+    second = None if transcript is None else read_trace(transcript, observe, formats)
     if first is None or second is None:
-        return _alone(first, second)
+        return _take_one(first, second)
     losses = {f"{what} in the trajectory": times for what, times in first.losses.items()}
     losses |= {f"{what} in the transcript": times for what, times in second.losses.items()}
     if first.source is None or second.source is None:
-        usable = _alone(first if first.source else None, second if second.source else None)
+        usable = _take_one(first if first.source else None, second if second.source else None)
         return replace(usable, losses=losses)
-    named = [step for step in second.steps if step.id or not first.steps]
-    if len(named) < len(second.steps):
-        losses["calls without an id to merge by in the transcript"] = len(second.steps) - len(named)
+    with_id = [step for step in second.steps if step.id or not first.steps]
+    if len(with_id) < len(second.steps):
+        losses["calls without an id to merge by in the transcript"] = len(second.steps) - len(with_id)
     return Trace(
         source="merged",
-        steps=_merged(first.steps, named, richer),
+        steps=_merge_steps(first.steps, with_id, choose),
         cwds=list(dict.fromkeys((*first.cwds, *second.cwds))),
         losses=losses,
         model=_either(first.model, second.model),
@@ -58,7 +58,7 @@ def read_run(
     )
 
 
-def _alone(trajectory: Trace[Seen] | None, transcript: Trace[Seen] | None) -> Trace[Seen]:
+def _take_one(trajectory: Trace[Seen] | None, transcript: Trace[Seen] | None) -> Trace[Seen]:
     if trajectory is not None:
         return replace(trajectory, source=trajectory.source and "trajectory")
     if transcript is not None:
@@ -70,29 +70,29 @@ def _either(value: Value | None, other: Value | None) -> Value | None:
     return other if value is None else value
 
 
-def _merged(
-    trajectory: Iterable[Step[Seen]], transcript: Iterable[Step[Seen]], richer: Callable[[Seen, Seen], Seen]
+def _merge_steps(
+    trajectory: Iterable[Step[Seen]], transcript: Iterable[Step[Seen]], choose: Callable[[Seen, Seen], Seen]
 ) -> list[Step[Seen]]:
     own, other = dict(_by_id(trajectory)), dict(_by_id(transcript))
-    timed = any(step.elapsed_s is not None for step in own.values())
-    counted = any(step.tokens is not None for step in other.values())
+    has_times = any(step.elapsed_s is not None for step in own.values())
+    has_tokens = any(step.tokens is not None for step in other.values())
 
-    def one(key: _Key) -> Step[Seen]:
+    def merge(key: _Key) -> Step[Seen]:
         if key not in other:
-            return own[key] if not counted else replace(own[key], tokens=None)
+            return own[key] if not has_tokens else replace(own[key], tokens=None)
         if key not in own:
-            return other[key] if not timed else replace(other[key], elapsed_s=None)
+            return other[key] if not has_times else replace(other[key], elapsed_s=None)
         mine, theirs = own[key], other[key]
         return replace(
             mine,
-            seen=richer(mine.seen, theirs.seen),
+            seen=choose(mine.seen, theirs.seen),
             subagent=mine.subagent or theirs.subagent,
-            elapsed_s=mine.elapsed_s if timed else theirs.elapsed_s,
-            time=mine.time if timed else theirs.time,
-            tokens=theirs.tokens if counted else mine.tokens,
+            elapsed_s=mine.elapsed_s if has_times else theirs.elapsed_s,
+            time=mine.time if has_times else theirs.time,
+            tokens=theirs.tokens if has_tokens else mine.tokens,
         )
 
-    after: dict[_Key | None, list[_Key]] = {None: []}  # what follows each of the trajectory's calls
+    after: dict[_Key | None, list[_Key]] = {None: []}  # what follows each call of the trajectory
     before: _Key | None = None
     for key in other:
         if key in own:
@@ -100,11 +100,11 @@ def _merged(
         else:
             after.setdefault(before, []).append(key)
     order = after[None] + [key for mine in own for key in (mine, *after.get(mine, ()))]
-    return [replace(one(key), index=index) for index, key in enumerate(order)]
+    return [replace(merge(key), index=index) for index, key in enumerate(order)]
 
 
 def _by_id(steps: Iterable[Step[Seen]]) -> Iterator[tuple[_Key, Step[Seen]]]:
-    """Yield the steps by their ids, and by how often an id was there before: some agents use one again."""
+    """Yield the steps, each with its id and how often that id occurred before: some agents reuse ids."""
     times: Counter[str] = Counter()
     for step in steps:
         yield (step.id, times[step.id]), step

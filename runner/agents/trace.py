@@ -1,40 +1,42 @@
-"""What every trace is, whatever its format: the tool calls of an agent, in the order in which it made them.
+"""The common form of a trace, whatever its format: the tool calls of an agent, in the order in which it made them.
 
-A trace may be far larger than memory, most of it what tools returned. So a reader hands each call over as soon as its
-result is there, and keeps only what the one who looks at it made of it. It knows nothing of files, tools or gold.
+A trace may be far larger than memory, and tool results are most of it. A reader therefore hands each call to an
+observer as soon as its result has arrived, and keeps only what the observer returns. Knows nothing of files, tools or
+gold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 Seen = TypeVar("Seen")
-"""What is kept of a call: whatever the one who looks at it returns."""
+"""What an observer returns, and all that is kept of a call."""
 
-Source = Literal["trajectory", "transcript", "merged"]
+TraceSource = Literal["trajectory", "transcript", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the trace has it. `result` is the text that came back, None where the trace has none."""
+    """A call as the trace records it. `result` is the text that it returned, None if the trace has none."""
 
     name: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     result: str | None
 
 
-Look = Callable[[ToolCall], Seen]
+Observer = Callable[[ToolCall], Seen]
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Seen]):
-    """One tool call's place in a trace, and what was seen in it.
+    """One tool call's place in a trace, and what the observer saw in it.
 
-    `index` counts the calls of the trace from 0. `tokens` is the running total of prompt and completion up to this
-    call, cached tokens counted once; by the trace's own clock, `elapsed_s` is since the agent's first step and `time`
-    since 1970, both in seconds. Each is None where the trace does not say. `id` is "" where it has none.
+    `index` counts the calls of the trace from 0. `tokens` is the running total of prompt and completion tokens up to
+    this call, with cached tokens counted once. By the clock of the trace, `elapsed_s` is the time since the first step
+    of the agent and `time` the time since 1970, both in seconds. Each is None if the trace does not record it. `id` is
+    "" if the call has none.
     """
 
     index: int
@@ -48,13 +50,13 @@ class Step(Generic[Seen]):
 
 @dataclass(frozen=True)
 class Trace(Generic[Seen]):
-    """The steps of a trace, what they are from, and what could not be read of it: in words, and how often.
+    """The steps of a trace, the kind of file they come from, and how often what could not be read, by description.
 
-    `cwds` are the folders that the agent was in. `total_tokens`, `seconds` and `cost` (in dollars) are of the whole
-    trace where it says.
+    `cwds` are the agent's working directories. `total_tokens`, `seconds` and `cost` (in dollars) are those of the whole
+    trace, None if it does not record them.
     """
 
-    source: Source | None
+    source: TraceSource | None
     steps: Sequence[Step[Seen]] = ()
     cwds: Sequence[str] = ()
     losses: Mapping[str, int] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class TraceSettings:
 def main(cfg: DictConfig) -> int:
     """Print the events of one trace, or evaluate a folder of runs; return 1 where that failed for one of them."""
     from runner.agents.evaluation import Reading
-    from runner.agents.events.sightings import looking
+    from runner.agents.events.sightings import create_observer
     from runner.agents.runs.tasks import tasks_in
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, without_environment
@@ -62,7 +62,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"tasks={wanted.tasks}: is not a folder; name the one that task definitions are in")
     metrics: MetricSettings = build(config["metrics"], "metrics")
     reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files, metrics.k_values)
-    looking(reading.tools, reading.shell)  # a mistake in the tools is found before any work
+    create_observer(reading.tools, reading.shell)  # a mistake in the tools is found before any work
     tasks = tasks_in([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
         return _print(Path(wanted.file), reading, tasks)

@@ -70,12 +70,12 @@ class Sighting:
         return sum(len(view.files) for view in self.views)
 
 
-def looking(tools_file: str | None = None, shell: bool = True) -> Callable[[ToolCall], Sighting]:
+def create_observer(tools_file: str | None = None, shell: bool = True) -> Callable[[ToolCall], Sighting]:
     """Return what looks at each call of a trace: see `sighting`. Raises `ConfigError` for a file of tools."""
     return partial(sighting, table=tools(tools_file), shell=shell)
 
 
-def richer(one: Sighting, other: Sighting) -> Sighting:
+def choose_richer(one: Sighting, other: Sighting) -> Sighting:
     """Return the one of two sightings of the same call that has more files."""
     return other if other.files > one.files else one
 

@@ -1,6 +1,6 @@
-"""The formats in which agents record what they did. A new one is a function that reads it and a line in `FORMATS`.
+"""The formats in which agents record their work. To add one, write a function that reads it and an entry in `FORMATS`.
 
-A format is known by what a file holds, never by its name. Nothing here knows what tools do.
+A format is recognised by the content of a file, never by its name. Nothing here knows what tools do.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from runner.agents.formats import atif, claude_code, cursor
 from runner.agents.formats.recording import Recording
-from runner.agents.formats.tolerant import Readable
-from runner.agents.trace import Look, Seen, Source, Trace
+from runner.agents.formats.tolerant import TolerantFile
+from runner.agents.trace import Observer, Seen, Trace, TraceSource
 
 _BLOCK = 1 << 18
 
 
 class Format(NamedTuple):
-    """A format: how its source is called, a pattern of bytes that files of other formats hardly have, its reader."""
+    """A format: the kind of its files, a pattern of bytes that is rare in files of other formats, and its reader."""
 
-    source: Source
+    source: TraceSource
     signs: bytes
     read: Callable[[BufferedReader[Any], Recording[Any]], None]
 
@@ -46,34 +46,34 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def read(path: Path, look: Look[Seen], formats: Mapping[str, Format] = FORMATS) -> Trace[Seen]:
+def read_trace(path: Path, observe: Observer[Seen], formats: Mapping[str, Format] = FORMATS) -> Trace[Seen]:
     """Read a trace of any of these formats, plain or gzipped, in memory that does not grow with its results.
 
-    Never raises for what a file holds: what cannot be read is named and counted in the trace's `losses`. A file that
-    cannot be opened, is empty, or is of no known format gives a trace without a source.
+    Never raises because of what a file contains: what cannot be read is described and counted in the trace's `losses`.
+    A file that cannot be opened, is empty, or has no known format gives a trace without a source.
     """
     try:
-        known = _recognised(path, formats)
-        if isinstance(known, str):
-            return Trace(source=None, losses={known: 1})
-        raw = Readable(path)
+        recognised = _recognise(path, formats)
+        if isinstance(recognised, str):
+            return Trace(source=None, losses={recognised: 1})
+        raw = TolerantFile(path)
     except OSError as error:
         return Trace(source=None, losses={f"files that cannot be opened ({error.strerror or error})": 1})
-    recording = Recording(look)
+    recording = Recording(observe)
     with BufferedReader(raw, _BLOCK) as file:
-        known.read(file, recording)
+        recognised.read(file, recording)
     if raw.fault:
-        recording.lost(f"files that cannot be read to their end ({raw.fault})")
-    return recording.trace(known.source)
+        recording.count_loss(f"files that cannot be read to their end ({raw.fault})")
+    return recording.build_trace(recognised.source)
 
 
-def _recognised(path: Path, formats: Mapping[str, Format]) -> Format | str:
-    """Return the format that has most signs in the first part of a file that has any, or what is wrong with it."""
+def _recognise(path: Path, formats: Mapping[str, Format]) -> Format | str:
+    """Return the format with the most signs in the first block of the file that has any, or the file's problem."""
     problem = "files that are empty"
-    with BufferedReader(Readable(path), _BLOCK) as file:
+    with BufferedReader(TolerantFile(path), _BLOCK) as file:
         while block := file.read(_BLOCK):
             problem = "files of an unknown format"
-            signs = {name: len(re.findall(known.signs, block)) for name, known in formats.items()}
+            signs = {name: len(re.findall(candidate.signs, block)) for name, candidate in formats.items()}
             best = max(signs, key=signs.__getitem__)
             if signs[best]:
                 return formats[best]

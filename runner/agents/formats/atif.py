@@ -1,9 +1,8 @@
 """ATIF, the Agent Trajectory Interchange Format of Harbor: one JSON document with the agent, its steps and totals.
 
-A step's `prompt_tokens` hold the cached ones. It has no id of the message that a step is part of, though some
-exporters make several steps of one message and repeat its usage in each, and in `final_metrics` add up the repeats: so
-steps with the same prompt, one after the other, count as one message, and the totals are taken only where no usage is
-repeated.
+A step's `prompt_tokens` include the cached ones. Steps have no message id, yet some exporters split one message into
+several steps, repeat its usage in each, and add up the repeats in `final_metrics`. Consecutive steps with the same
+prompt therefore count as one message, and the totals are used only if no usage is repeated.
 """
 
 from __future__ import annotations
@@ -13,7 +12,17 @@ from io import BufferedReader
 from typing import Any
 
 from runner.agents.formats.recording import Recording
-from runner.agents.formats.tolerant import amount, elements, fields, members, objects, restored, text, total, unknown
+from runner.agents.formats.tolerant import (
+    amount,
+    count_unknown,
+    elements,
+    fields,
+    objects,
+    read_members,
+    restore,
+    text,
+    total,
+)
 
 _Prompt = tuple[Any, Any, Any]
 
@@ -23,14 +32,14 @@ def read(file: BufferedReader[Any], recording: Recording[Any]) -> None:
     final: int | None = None
     summed = messages = 0
     before: _Prompt | None = None
-    for name, member in members(file, recording):
+    for name, member in read_members(file, recording):
         if name == "steps":
             prompt = _prompt(member)
             messages += prompt not in (None, before)
             before = prompt or before
-            summed += _step(member, str(messages) if prompt else None, recording)
+            summed += _read_step(member, str(messages) if prompt else None, recording)
         elif name == "agent":
-            _agent(member, recording)
+            _read_agent(member, recording)
         elif name == "final_metrics":
             final = total(member, "total_prompt_tokens", "total_completion_tokens")
             recording.cost = amount(member.get("total_cost_usd"))
@@ -38,21 +47,21 @@ def read(file: BufferedReader[Any], recording: Recording[Any]) -> None:
         recording.total_tokens = final
 
 
-def _agent(agent: Mapping[str, Any], recording: Recording[Any]) -> None:
-    said = [part for part in (agent.get("name"), agent.get("version")) if isinstance(part, str)]
-    recording.harness = " ".join(said) or None
-    _model(agent.get("model_name"), recording)
+def _read_agent(agent: Mapping[str, Any], recording: Recording[Any]) -> None:
+    parts = [part for part in (agent.get("name"), agent.get("version")) if isinstance(part, str)]
+    recording.harness = " ".join(parts) or None
+    _set_model(agent.get("model_name"), recording)
     for folder in elements(fields(agent.get("extra")).get("cwds")):
-        recording.cwd(folder)
+        recording.add_cwd(folder)
 
 
-def _model(name: object, recording: Recording[Any]) -> None:
+def _set_model(name: object, recording: Recording[Any]) -> None:
     if recording.model is None and isinstance(name, str):
         recording.model = name
 
 
 def _prompt(step: Mapping[str, Any]) -> _Prompt | None:
-    """Return the counts that tell one prompt from another; None for a step that does not say."""
+    """Return the counts that identify a prompt; None for a step that reports none."""
     metrics = fields(step.get("metrics"))
     if metrics.get("prompt_tokens") is None:
         return None
@@ -60,33 +69,33 @@ def _prompt(step: Mapping[str, Any]) -> _Prompt | None:
     return metrics["prompt_tokens"], metrics.get("cached_tokens"), created
 
 
-def _step(step: Mapping[str, Any], message: str | None, recording: Recording[Any]) -> int:
-    """Read a step that is part of a message, and return the tokens that it says."""
+def _read_step(step: Mapping[str, Any], message: str | None, recording: Recording[Any]) -> int:
+    """Read a step of a message, and return the tokens that it reports."""
     if step.get("source") not in ("agent", "user", "system"):
-        unknown(step, recording)
+        count_unknown(step, recording)
         return 0
-    extra = fields(restored(step.get("extra"), recording))
-    recording.cwd(extra.get("cwd"))
+    extra = fields(restore(step.get("extra"), recording))
+    recording.add_cwd(extra.get("cwd"))
     tokens = None
     if step["source"] == "agent":
-        recording.at(step.get("timestamp"))
-        _model(step.get("model_name"), recording)
+        recording.set_time(step.get("timestamp"))
+        _set_model(step.get("model_name"), recording)
         tokens = total(step.get("metrics"), "prompt_tokens", "completion_tokens")
-        recording.spent(message, tokens)
-    calls = objects(restored(step.get("tool_calls"), recording), "tool calls", recording)
+        recording.count_tokens(message, tokens)
+    calls = objects(restore(step.get("tool_calls"), recording), "tool calls", recording)
     keys = [
-        recording.call(
+        recording.add_call(
             call.get("tool_call_id"),
             call.get("function_name"),
-            restored(call.get("arguments"), recording),
+            restore(call.get("arguments"), recording),
             subagent=extra.get("is_sidechain") is True,
         )
         for call in calls
     ]
-    observation = fields(restored(step.get("observation"), recording))
+    observation = fields(restore(step.get("observation"), recording))
     for result in objects(observation.get("results"), "results", recording):
-        own = keys[0] if len(keys) == 1 else None  # a result that names no call is that of the only one
-        recording.result(result.get("source_call_id") or own, text(restored(result.get("content"), recording)))
+        own = keys[0] if len(keys) == 1 else None  # a result without an id belongs to the only call
+        recording.add_result(result.get("source_call_id") or own, text(restore(result.get("content"), recording)))
         if result.get("subagent_trajectory_ref"):
-            recording.lost("subagents whose trajectory is in a file of its own")
+            recording.count_loss("subagents whose trajectory is in a file of its own")
     return tokens or 0

@@ -1,6 +1,6 @@
-"""Cursor's events: a tool call that is started, then completed with its result, as JSON lines or as a document's steps.
+"""Cursor's events: a tool call is started, then completed with its result, as JSON lines or as a document's steps.
 
-The usage is told once, at the end.
+Usage is reported once, at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from io import BufferedReader
 from typing import Any
 
 from runner.agents.formats.recording import Recording
-from runner.agents.formats.tolerant import amount, elements, fields, lines, members, restored, total, unknown
+from runner.agents.formats.tolerant import (
+    amount,
+    count_unknown,
+    elements,
+    fields,
+    read_lines,
+    read_members,
+    restore,
+    total,
+)
 
 _FAILURES = ("error", "failure", "fileNotFound", "permissionDenied", "invalidFile", "rejected")
 _DOCUMENT = re.compile(rb'[^{]*\{\s*"(?:schema_version|source_format|steps|_\w+)"')
@@ -21,52 +30,51 @@ _DOCUMENT = re.compile(rb'[^{]*\{\s*"(?:schema_version|source_format|steps|_\w+)
 def read(file: BufferedReader[Any], recording: Recording[Any]) -> None:
     """Read the events of an agent."""
     document = _DOCUMENT.match(file.peek())
-    for event in _steps(file, recording) if document else lines(file, recording):
+    for event in _read_steps(file, recording) if document else read_lines(file, recording):
         kind = event.get("type")
         if kind == "system":
-            recording.cwd(event.get("cwd"))
+            recording.add_cwd(event.get("cwd"))
             recording.harness = "cursor"
             recording.model = event["model"] if isinstance(event.get("model"), str) else recording.model
         elif kind in ("thinking", "assistant", "tool_call"):
-            recording.at(amount(event.get("timestamp_ms"), scale=1000))
+            recording.set_time(amount(event.get("timestamp_ms"), scale=1000))
             if kind == "tool_call":
-                _tool_call(event, recording)
+                _read_tool_call(event, recording)
         elif kind == "result":
             usage = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
             recording.total_tokens = total(event.get("usage"), *usage)
             recording.seconds = amount(event.get("duration_ms"), scale=1000)
         elif not isinstance(kind, str):
-            unknown(event, recording)
+            count_unknown(event, recording)
 
 
-def _steps(file: BufferedReader[Any], recording: Recording[Any]) -> Iterator[Mapping[str, Any]]:
-    return (step for name, step in members(file, recording) if name == "steps")
+def _read_steps(file: BufferedReader[Any], recording: Recording[Any]) -> Iterator[Mapping[str, Any]]:
+    return (step for name, step in read_members(file, recording) if name == "steps")
 
 
-def _tool_call(event: Mapping[str, Any], recording: Recording[Any]) -> None:
+def _read_tool_call(event: Mapping[str, Any], recording: Recording[Any]) -> None:
     identifier = event.get("call_id")
-    tools = fields(restored(event.get("tool_call"), recording))
+    tools = fields(restore(event.get("tool_call"), recording))
     name = next((name for name in tools if name.endswith("ToolCall")), None)
     tool = fields(tools.get(name or "function"))
     arguments = tool.get("args", tool.get("arguments"))
     if name == "mcpToolCall":
-        name, arguments = _served(fields(arguments))
+        name, arguments = _parse_server_call(fields(arguments))
     key = identifier
-    if event.get("subtype") == "started" or not recording.knows(identifier):
-        key = recording.call(identifier, name or tool.get("name"), arguments)
+    if event.get("subtype") == "started" or not recording.has_call(identifier):
+        key = recording.add_call(identifier, name or tool.get("name"), arguments)
     if event.get("subtype") == "completed":
-        recording.result(key, _text(tool.get("result")))
+        recording.add_result(key, _format_result(tool.get("result")))
 
 
-def _served(call: Mapping[str, Any]) -> tuple[str, object]:
-    """Return the name of a server's tool as other agents write it, and what it was called with."""
-    return f"mcp__{call.get('providerIdentifier') or 'server'}__{call.get('toolName') or call.get('name')}", call.get(
-        "args"
-    )
+def _parse_server_call(call: Mapping[str, Any]) -> tuple[str, object]:
+    """Return the name of a server's tool as other agents write it, and its arguments."""
+    server, tool = call.get("providerIdentifier") or "server", call.get("toolName") or call.get("name")
+    return f"mcp__{server}__{tool}", call.get("args")
 
 
-def _text(result: object) -> str:
-    """Write a result as the tools of other agents do: text, a path a line, path:line:text, or an error."""
+def _format_result(result: object) -> str:
+    """Return a result as the tools of other agents print it: text, one path per line, path:line:text, or an error."""
     if isinstance(result, str):
         return result
     outcome = next((value for value in fields(result).values() if isinstance(value, dict)), {})
@@ -79,21 +87,21 @@ def _text(result: object) -> str:
     if isinstance(outcome.get("files"), list):
         return "\n".join(f"{outcome.get('path')}/{file}" for file in outcome["files"])
     if isinstance(outcome.get("workspaceResults"), dict):
-        return "\n".join(_found(outcome["workspaceResults"]))
+        return "\n".join(_iter_matches(outcome["workspaceResults"]))
     if isinstance(outcome.get("directoryTreeRoot"), dict):
-        return "\n".join(_tree(outcome["directoryTreeRoot"]))
+        return "\n".join(_iter_files(outcome["directoryTreeRoot"]))
     failed = isinstance(result, dict) and any(name in result for name in _FAILURES)
     return f"{'Error: ' if failed else ''}{json.dumps(result, ensure_ascii=False)}"
 
 
-def _tree(folder: Mapping[str, Any]) -> Iterator[str]:
+def _iter_files(folder: Mapping[str, Any]) -> Iterator[str]:
     for file in elements(folder.get("childrenFiles")):
         yield f"{folder.get('absPath')}/{fields(file).get('name')}"
     for inner in elements(folder.get("childrenDirs")):
-        yield from _tree(fields(inner))
+        yield from _iter_files(fields(inner))
 
 
-def _found(workspaces: Mapping[str, Any]) -> Iterator[str]:
+def _iter_matches(workspaces: Mapping[str, Any]) -> Iterator[str]:
     for folder, modes in workspaces.items():
         for mode in fields(modes).values():
             for file in elements(fields(mode).get("files")):

@@ -1,8 +1,8 @@
-"""What a reader tells of a trace as it reads: calls, results, usage, times, and what it could not read.
+"""Collects what a reader reports about a trace: calls, results, usage, times, and what it could not read.
 
-A call is looked at as soon as its result is there, and both are forgotten, so that a trace may be larger than memory.
-Nothing said here is believed: a wrong type is counted among the losses, never an error. It knows nothing of files, nor
-of how a format writes any of this.
+Each call is observed as soon as its result arrives, and both are then dropped, so a trace may be larger than memory.
+Readers need not check types: a wrong type is counted as a loss, never an error. Knows nothing of files, nor of how a
+format encodes any of this.
 """
 
 from __future__ import annotations
@@ -12,22 +12,24 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 import orjson
 
-from runner.agents.trace import Look, Seen, Source, Step, ToolCall, Trace
+from runner.agents.trace import Observer, Seen, Step, ToolCall, Trace, TraceSource
 
-_MOST_OPEN = 1000
-"""How many calls may wait for their results; an agent that works in parallel has some dozens."""
+_MOST_PENDING = 1000
+"""How many calls may wait for their results; an agent that works in parallel has a few dozen."""
 DEEPEST = 100
-"""What is nested deeper is damage, and would exhaust whoever walks through it."""
+"""The deepest nesting that is read. Anything deeper is damage, and could exhaust the stack of code that walks it."""
 _NAME = re.compile(r"[\w.:/@ -]+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds()
 
 
-class _Open(NamedTuple):
+class _PendingCall(NamedTuple):
+    """A call that still waits for its result."""
+
     position: int
     id: str
     call: ToolCall
@@ -38,23 +40,23 @@ class _Open(NamedTuple):
 
 
 class Recording(Generic[Seen]):
-    """A trace in the making. Say `at` and `spent` before a step's calls: they are part of each call.
+    """A trace under construction. Call `set_time` and `count_tokens` before a step's calls, which record both.
 
-    `model`, `harness`, `total_tokens`, `seconds` and `cost` are of the whole trace, for a reader to set where the
-    trace says them; else the running total and the clock are taken.
+    `model`, `harness`, `total_tokens`, `seconds` and `cost` describe the whole trace; a reader sets those that the
+    trace records. Total tokens and seconds default to the running total and the clock.
     """
 
-    def __init__(self, look: Look[Seen]) -> None:
+    def __init__(self, observe: Observer[Seen]) -> None:
         self.model: str | None = None
         self.harness: str | None = None
         self.total_tokens: int | None = None
         self.seconds: float | None = None
         self.cost: float | None = None
         self.tokens: int | None = None
-        self._look = look
-        self._steps: list[Step[Seen] | None] = []  # None until the call's result is there
-        self._open: dict[str, _Open] = {}
-        self._known: dict[str, int | None] = {}  # what each id called; None for a call that was skipped
+        self._observe = observe
+        self._steps: list[Step[Seen] | None] = []  # None until the call's result arrives
+        self._pending: dict[str, _PendingCall] = {}
+        self._known: dict[str, int | None] = {}  # a hash of each id's call; None for a call that was skipped
         self._losses: Counter[str] = Counter()
         self._cwds: dict[str, None] = {}
         self._usage: dict[str, int] = {}
@@ -62,25 +64,25 @@ class Recording(Generic[Seen]):
         self._first: float | None = None
         self._last: float | None = None
 
-    def lost(self, what: str, times: int = 1) -> None:
-        """Count what could not be read, in words that follow a number: "lines that are not JSON objects"."""
+    def count_loss(self, what: str, times: int = 1) -> None:
+        """Count what could not be read, described as a plural noun: "lines that are not JSON objects"."""
         if times:
             self._losses[what] += times
 
-    def cwd(self, folder: object) -> None:
-        """Say which folder the agent is in."""
+    def add_cwd(self, folder: object) -> None:
+        """Record a working directory of the agent."""
         if isinstance(folder, str) and folder:
             self._cwds[folder] = None
 
-    def at(self, time: object) -> None:
-        """Say when the agent acts: ISO 8601 (UTC where it names no zone) or seconds since 1970, None if unknown."""
-        self._now = self._seconds(time)
+    def set_time(self, time: object) -> None:
+        """Set the time of the next calls: ISO 8601 (UTC if without a zone), seconds since 1970, or None if unknown."""
+        self._now = self._parse_time(time)
         if self._now is not None:
             self._first = self._now if self._first is None else self._first
             self._last = self._now if self._last is None else max(self._last, self._now)
 
-    def spent(self, message: object, tokens: int | None) -> None:
-        """Count what a message used, once: parts of it that repeat its usage, or mend it, share its id."""
+    def count_tokens(self, message: object, tokens: int | None) -> None:
+        """Count the tokens of a message once: its parts, which repeat or correct its usage, share its id."""
         if tokens is None:
             return
         key = message if isinstance(message, str) and message else f"#{len(self._usage)}"
@@ -88,44 +90,44 @@ class Recording(Generic[Seen]):
         self._usage[key] = max(before, tokens)
         self.tokens = (self.tokens or 0) + self._usage[key] - before
 
-    def knows(self, identifier: object) -> bool:
-        """Say whether a call of this id was told."""
+    def has_call(self, identifier: object) -> bool:
+        """Return whether a call with this id was added."""
         return isinstance(identifier, str) and identifier in self._known
 
-    def call(self, identifier: object, name: object, arguments: object, *, subagent: bool = False) -> str:
-        """Tell a call, and return the key under which its result is to be told: its id, where it has one."""
+    def add_call(self, identifier: object, name: object, arguments: object, *, subagent: bool = False) -> str:
+        """Add a call, and return the key to add its result under: its id, if it has one."""
         index = len(self._steps)
         known = identifier if isinstance(identifier, str) else ""
         key = known or f"#{index}"
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.lost("calls with a malformed name")
+            self.count_loss("calls with a malformed name")
             self._known[key] = None
             return key
-        call = ToolCall(name, self._object(arguments), None)
+        call = ToolCall(name, self._parse_arguments(arguments), None)
         content = hash((name, repr(call.arguments)))
         if known and self._known.get(key) == content:
-            self.lost("repeated calls")
+            self.count_loss("repeated calls")
             return key
-        self._settle(key)  # another call took the id of one that has no result
+        self._settle(key)  # another call has taken the id of one without a result
         self._known[key] = content
         self._steps.append(None)
-        self._open[key] = _Open(index, known, call, subagent, self._elapsed(), self.tokens, self._now)
-        if len(self._open) > _MOST_OPEN:
-            self._settle(next(iter(self._open)))
+        self._pending[key] = _PendingCall(index, known, call, subagent, self._compute_elapsed(), self.tokens, self._now)
+        if len(self._pending) > _MOST_PENDING:
+            self._settle(next(iter(self._pending)))
         return key
 
-    def result(self, key: object, text: str) -> None:
-        """Tell the result of a call."""
-        if isinstance(key, str) and key in self._open:
+    def add_result(self, key: object, text: str) -> None:
+        """Add the result of a call."""
+        if isinstance(key, str) and key in self._pending:
             self._settle(key, text)
-        elif not self.knows(key):
-            self.lost("results without a call")
+        elif not self.has_call(key):
+            self.count_loss("results without a call")
         elif self._known[str(key)] is not None:
-            self.lost("results that came again or too late")
+            self.count_loss("results that came again or too late")
 
-    def trace(self, source: Source) -> Trace[Seen]:
-        """Return what was told. Calls that still have no result are looked at without one."""
-        for key in list(self._open):
+    def build_trace(self, source: TraceSource) -> Trace[Seen]:
+        """Return the trace. Calls that still have no result are observed without one."""
+        for key in list(self._pending):
             self._settle(key)
         seconds = None if self._first is None or self._last is None else self._last - self._first
         return Trace(
@@ -141,25 +143,25 @@ class Recording(Generic[Seen]):
         )
 
     def _settle(self, key: str, result: str | None = None) -> None:
-        waiting = self._open.pop(key, None)
+        waiting = self._pending.pop(key, None)
         if waiting is None:
             return
         if result is None:
-            self.lost("calls without a result")
-        seen = self._look(ToolCall(waiting.call.name, waiting.call.arguments, result))
+            self.count_loss("calls without a result")
+        seen = self._observe(ToolCall(waiting.call.name, waiting.call.arguments, result))
         self._steps[waiting.position] = Step(
             waiting.position, waiting.id, seen, waiting.subagent, waiting.elapsed_s, waiting.tokens, waiting.time
         )
 
-    def _elapsed(self) -> float | None:
+    def _compute_elapsed(self) -> float | None:
         if self._now is None or self._first is None:
             return None
         if self._now < self._first:
-            self.lost("times before the agent's first step")
+            self.count_loss("times before the agent's first step")
             return None
         return self._now - self._first
 
-    def _seconds(self, time: object) -> float | None:
+    def _parse_time(self, time: object) -> float | None:
         if time is None:
             return None
         try:
@@ -168,11 +170,11 @@ class Recording(Generic[Seen]):
             seconds = math.nan
         if 0 <= seconds <= _LATEST:
             return float(seconds)
-        self.lost("times that cannot be read")
+        self.count_loss("times that cannot be read")
         return None
 
-    def _object(self, arguments: object) -> Mapping[str, Any]:
-        if isinstance(arguments, str):  # some agents write JSON into JSON
+    def _parse_arguments(self, arguments: object) -> Mapping[str, object]:
+        if isinstance(arguments, str):  # some agents encode JSON within JSON
             try:
                 arguments = orjson.loads(arguments)
             except orjson.JSONDecodeError:
@@ -180,10 +182,10 @@ class Recording(Generic[Seen]):
         if arguments is None:
             return {}
         if not isinstance(arguments, dict):
-            self.lost("arguments that are not an object")
+            self.count_loss("arguments that are not an object")
             return {}
-        if deeper(arguments, DEEPEST):
-            self.lost(f"arguments nested deeper than {DEEPEST}")
+        if is_nested_deeper(arguments, DEEPEST):
+            self.count_loss(f"arguments nested deeper than {DEEPEST}")
             return {}
         return arguments
 
@@ -192,8 +194,8 @@ def _since_epoch(time: datetime) -> float:
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH).total_seconds()
 
 
-def deeper(value: object, levels: int) -> bool:
-    """Say whether a JSON value is nested deeper than so many levels."""
+def is_nested_deeper(value: object, levels: int) -> bool:
+    """Return whether a JSON value is nested deeper than a number of levels."""
     level = [value]
     for _ in range(levels):
         level = [

@@ -1,6 +1,6 @@
-"""JSON out of files that may be larger than memory, cut, or damaged: what cannot be read is counted and passed over.
+"""Reads JSON from files that may be larger than memory, cut short or damaged, and counts what it has to skip.
 
-It knows nothing of what the objects mean.
+Knows nothing of what the objects mean.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any
 import orjson
 from pydantic_core import from_json
 
-from runner.agents.formats.recording import DEEPEST, Recording, deeper
+from runner.agents.formats.recording import DEEPEST, Recording, is_nested_deeper
 
 _BLOCK = 1 << 18
-_LONGEST = 1 << 25  # of a line or an element: what is longer is no trace
+_LONGEST = 1 << 25  # bytes of a line or an element; anything longer is not a trace
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
 _LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-# All up to a bracket, and it; never a bracket within a string, which ends with its line if it is not closed before.
+# Everything up to a bracket, and the bracket; never one within a string, which ends at the latest with its line.
 _BRACKET = re.compile(rb'((?:[^"{}\[\]]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?+)*+)([{}\[\]])', re.S)
 
 
-class Readable(io.RawIOBase):
-    """A file, unpacked if it is gzip's, that ends where it can be read no further: `fault` then says why."""
+class TolerantFile(io.RawIOBase):
+    """A file, decompressed if gzipped, that ends where it cannot be read any further; `fault` then gives the reason."""
 
     fault: str | None = None
 
@@ -41,7 +41,7 @@ class Readable(io.RawIOBase):
             self._file = gzip.open(path)  # noqa: SIM115  # closed by `close`
 
     def readable(self) -> bool:
-        """Say that it can be read, as a buffer asks."""
+        """Return True, as a buffered reader requires."""
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401  # any writable buffer; the standard library has no type
@@ -60,26 +60,26 @@ class Readable(io.RawIOBase):
         super().close()
 
 
-def lines(file: io.BufferedReader[Any], recording: Recording[Any]) -> Iterator[Mapping[str, Any]]:
+def read_lines(file: io.BufferedReader[Any], recording: Recording[Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file of JSON lines."""
     while line := file.readline(_LONGEST):
         if len(line) == _LONGEST and not line.endswith(b"\n"):
-            recording.lost("lines that are too long")
+            recording.count_loss("lines that are too long")
             while line and not line.endswith(b"\n"):
                 line = file.readline(_LONGEST)
-        elif not line.isspace() and (found := _object(line, "lines", recording)) is not None:
-            yield found
+        elif not line.isspace() and (record := _parse_object(line, "lines", recording)) is not None:
+            yield record
 
 
-def members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects that a JSON document has as members or as elements of its lists, each with its member's name.
+def read_members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (member name, object) for the objects that are members of a JSON document or elements of its lists.
 
-    A list is never held as a whole. An element that is damaged is lost alone: brackets and strings tell where the next
-    begins, and a string that was never closed ends with its line.
+    A list is never held in memory as a whole. A damaged element costs only itself: brackets and strings show where the
+    next one begins, and a string that is never closed ends with its line.
     """
     content, scanned, begin, depth, name = b"", 0, -1, 0, ""
-    outside = 0  # the depth around the object that is being read
-    # As much more as there is already, so that a long string is not scanned anew for each block.
+    outside = 0  # the depth around the object being read
+    # Read as much again as is buffered, so that a long string is not scanned once for each block.
     while (block := file.read(max(_BLOCK, len(content)))) and len(content) < _LONGEST:
         content += block
         while token := _BRACKET.match(content, scanned):
@@ -91,50 +91,51 @@ def members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Iterator
                 begin, outside = scanned - 1, depth
             depth += _LEVELS[bracket]
             if depth < 0:
-                recording.lost("brackets that close nothing")
+                recording.count_loss("brackets that close nothing")
                 depth = 0
             if begin >= 0 and depth == outside:
-                if (found := _object(content[begin:scanned], "steps", recording)) is not None:
-                    yield name, found
+                if (record := _parse_object(content[begin:scanned], "steps", recording)) is not None:
+                    yield name, record
                 begin = -1
-        kept = begin if begin >= 0 else scanned
-        content, scanned, begin = content[kept:], scanned - kept, min(begin, 0)
+        start = begin if begin >= 0 else scanned
+        content, scanned, begin = content[start:], scanned - start, min(begin, 0)
     if depth or block:
-        recording.lost("documents with steps that are too long" if block else "documents that are cut off or damaged")
+        problem = "documents with steps that are too long" if block else "documents that are cut off or damaged"
+        recording.count_loss(problem)
 
 
-def _object(content: bytes, kind: str, recording: Recording[Any]) -> Mapping[str, Any] | None:
+def _parse_object(content: bytes, kind: str, recording: Recording[Any]) -> Mapping[str, Any] | None:
     content = content.removeprefix(_BYTE_ORDER_MARK)
     try:
-        found = orjson.loads(content)
+        value = orjson.loads(content)
     except orjson.JSONDecodeError:
         readable = content.decode("utf-8", "replace")
-        found = _lenient(readable)
-        if isinstance(found, dict) and readable.encode() != content:
-            recording.lost(f"{kind} with bytes that are not UTF-8")
-    if not isinstance(found, dict):
-        recording.lost(f"{kind} that are not JSON objects")
-    elif content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found, DEEPEST):
-        recording.lost(f"{kind} nested deeper than {DEEPEST}")
+        value = _parse_leniently(readable)
+        if isinstance(value, dict) and readable.encode() != content:
+            recording.count_loss(f"{kind} with bytes that are not UTF-8")
+    if not isinstance(value, dict):
+        recording.count_loss(f"{kind} that are not JSON objects")
+    elif content.count(b"{") + content.count(b"[") > DEEPEST and is_nested_deeper(value, DEEPEST):
+        recording.count_loss(f"{kind} nested deeper than {DEEPEST}")
     else:
-        return found
+        return value
     return None
 
 
-def _lenient(content: str) -> object:
-    """Read what strict JSON refuses: control characters, NaN, and halves of a surrogate pair, which become "?"."""
+def _parse_leniently(content: str) -> object:
+    """Parse what strict JSON rejects: control characters, NaN, and lone surrogates, which become "?"."""
     try:
-        found = json.loads(content, strict=False)
-        return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+        value = json.loads(content, strict=False)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
 
 
-def restored(value: object, recording: Recording[Any]) -> Any:  # noqa: ANN401  # JSON
-    """Return a value, or what the preview of one that was cut to save space still says of it."""
+def restore(value: object, recording: Recording[Any]) -> Any:  # noqa: ANN401  # JSON
+    """Return a value; of one that was cut to save space, return what its preview still holds."""
     if not (isinstance(value, dict) and "_corpus_truncated" in value):
         return value
-    recording.lost("values that were cut to save space")
+    recording.count_loss("values that were cut to save space")
     try:
         return from_json(str(value.get("preview")).removesuffix("...[truncated]..."), allow_partial="trailing-strings")
     except ValueError:
@@ -142,12 +143,12 @@ def restored(value: object, recording: Recording[Any]) -> Any:  # noqa: ANN401  
 
 
 def fields(value: object) -> Mapping[str, Any]:
-    """Return an object's fields; none of what is no object."""
+    """Return an object's fields; an empty mapping for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def elements(value: object) -> list[Any]:
-    """Return a list's elements; none of what is no list."""
+    """Return a list's elements; an empty list for anything else."""
     return value if isinstance(value, list) else []
 
 
@@ -156,15 +157,15 @@ def objects(value: object, kind: str, recording: Recording[Any]) -> list[Mapping
     if value is None:
         return []
     if not isinstance(value, list):
-        recording.lost(f"{kind} that are not a list")
+        recording.count_loss(f"{kind} that are not a list")
         return []
-    found: list[Mapping[str, Any]] = [element for element in value if isinstance(element, dict)]
-    recording.lost(f"{kind} that are not objects", len(value) - len(found))
-    return found
+    records: list[Mapping[str, Any]] = [element for element in value if isinstance(element, dict)]
+    recording.count_loss(f"{kind} that are not objects", len(value) - len(records))
+    return records
 
 
 def text(content: object) -> str:
-    """Return a result as text: text itself, the text blocks of a list, and anything else as JSON."""
+    """Return a result as text: a string as it is, the text blocks of a list, and anything else as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list):
@@ -174,18 +175,18 @@ def text(content: object) -> str:
 
 
 def total(usage: object, *names: str) -> int | None:
-    """Return the sum of these counts; None where there is none of them."""
+    """Return the sum of the named counts; None if there are none."""
     counts = [fields(usage).get(name) for name in names]
-    found = [count for count in counts if isinstance(count, int) and 0 <= count < 1 << 53]
-    return sum(found) if found else None
+    usable = [count for count in counts if isinstance(count, int) and 0 <= count < 1 << 53]
+    return sum(usable) if usable else None
 
 
 def amount(value: object, scale: float = 1.0) -> float | None:
-    """Return a number that is not negative, divided by a scale; None of anything else."""
+    """Return a non-negative number divided by a scale; None for anything else."""
     return value / scale if isinstance(value, int | float) and 0 <= value < 1 << 53 else None
 
 
-def unknown(record: Mapping[str, Any], recording: Recording[Any]) -> None:
-    """Count a record that a format does not know, or one that says that others were left out before it."""
+def count_unknown(record: Mapping[str, Any], recording: Recording[Any]) -> None:
+    """Count a record of a kind that the format does not know, or one that marks a gap where records were left out."""
     trimmed = fields(record.get("extra")).get("trimmed") is True
-    recording.lost("gaps where steps were left out" if trimmed else "steps of an unknown kind")
+    recording.count_loss("gaps where steps were left out" if trimmed else "steps of an unknown kind")

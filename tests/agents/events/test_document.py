@@ -20,7 +20,7 @@ from runner.agents.events.document import (
     load_events,
     written,
 )
-from runner.agents.events.sightings import Sighting, looking, richer
+from runner.agents.events.sightings import Sighting, choose_richer, create_observer
 from runner.agents.reading import read_run
 from runner.agents.runs.provenance import Provenance
 from runner.agents.trace import Step, ToolCall, Trace
@@ -33,8 +33,8 @@ NOTHING = GroundTruth()
 
 
 def trace(*calls: ToolCall, cwds: Sequence[str] = (), **others: Any) -> Trace[Sighting]:
-    look = looking()
-    steps = [Step(index, f"id{index}", look(call)) for index, call in enumerate(calls)]
+    observe = create_observer()
+    steps = [Step(index, f"id{index}", observe(call)) for index, call in enumerate(calls)]
     return Trace(source="trajectory", steps=steps, cwds=cwds, **others)
 
 
@@ -153,7 +153,7 @@ def test_all_of_the_ground_truth_is_there_under_the_names_of_its_files() -> None
 
 
 def test_times_and_tokens_that_are_no_numbers_are_left_out() -> None:
-    sighting = looking()(call("Read"))
+    sighting = create_observer()(call("Read"))
     steps = [
         Step(0, "a", sighting, elapsed_s=float("nan"), tokens=-1),
         Step(1, "b", sighting, True, 1.23456, 7, 1_767_225_601.25),
@@ -273,13 +273,13 @@ def test_the_gold_of_real_trials_is_seen(
     """`by_arguments` counts what arguments alone name, without results and shell commands."""
     file = real_traces / "trials" / trial / "trajectory.json"
     truth = ground_truth_in(real_traces / "ground_truth" / task)
-    look = looking(shell=False)
+    observe = create_observer(shell=False)
 
     def without_result(call: ToolCall) -> Sighting:
-        return look(ToolCall(call.name, call.arguments, None))
+        return observe(ToolCall(call.name, call.arguments, None))
 
-    bare = events(read_run(file, None, without_result, richer), truth, RUN, WHEN)["summary"]
-    full = events(read_run(file, None, looking(), richer), truth, RUN, WHEN)["summary"]
+    bare = events(read_run(file, None, without_result, choose_richer), truth, RUN, WHEN)["summary"]
+    full = events(read_run(file, None, create_observer(), choose_richer), truth, RUN, WHEN)["summary"]
     assert bare["ground_truth_files_total"] == gold
     assert bare["ground_truth_files_hit"] == by_arguments
     assert full["ground_truth_files_hit"] == seen

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events.sightings import Sighting, View, looking, richer
+from runner.agents.events.sightings import Sighting, View, choose_richer, create_observer
 from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
@@ -22,7 +22,7 @@ JSON = st.recursive(
 
 
 def seen(name: str, result: str | None = None, shell: bool = True, **arguments: Any) -> Sighting:
-    return looking(shell=shell)(ToolCall(name, arguments, result))
+    return create_observer(shell=shell)(ToolCall(name, arguments, result))
 
 
 def paths(sighting: Sighting) -> list[str]:
@@ -226,16 +226,16 @@ def test_tools_of_many_agents_name_files_each_in_its_way(name: str, arguments: d
 
 def test_the_richer_of_two_sightings_of_a_call_is_kept() -> None:
     poor, rich = seen("Grep", pattern="x"), seen("Grep", "src/a.py", pattern="x")
-    assert richer(poor, rich) is richer(rich, poor) is rich
-    assert richer(poor, seen("Grep", pattern="x")) is poor
+    assert choose_richer(poor, rich) is choose_richer(rich, poor) is rich
+    assert choose_richer(poor, seen("Grep", pattern="x")) is poor
 
 
 def test_tools_of_a_user_are_known(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("local: {file_read: [peek]}")
-    assert paths(looking(str(file))(ToolCall("peek", {"path": "a.py"}, None))) == ["a.py"]
+    assert paths(create_observer(str(file))(ToolCall("peek", {"path": "a.py"}, None))) == ["a.py"]
     with pytest.raises(ConfigError, match="cannot be read"):
-        looking(str(tmp_path / "nowhere.yaml"))
+        create_observer(str(tmp_path / "nowhere.yaml"))
 
 
 NAMES = st.sampled_from(["Read", "Write", "Grep", "Glob", "Bash", "keyword_search", "find_references", "read_file"])
@@ -246,6 +246,6 @@ KEYS = st.sampled_from(["path", "file_path", "command", "query", "repo", "files"
     NAMES | st.text(max_size=10), st.dictionaries(KEYS, JSON), st.none() | st.text(max_size=100) | JSON.map(json.dumps)
 )
 def test_any_arguments_and_any_result_make_a_sighting(name: str, arguments: dict[str, Any], result: str | None) -> None:
-    found = looking()(ToolCall(name, arguments, result))
+    found = create_observer()(ToolCall(name, arguments, result))
     assert found.views
     assert all(isinstance(file, File) for view in found.views for file in view.files)

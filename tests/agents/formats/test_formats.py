@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.agents.formats import FORMATS, Format, read
+from runner.agents.formats import FORMATS, Format, read_trace
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall, Trace
 from tests.agents.formats.written import (
@@ -83,8 +83,8 @@ def test_a_file_of_no_format_has_no_source_and_says_why(folder: Path, content: b
 
 
 def test_a_file_that_cannot_be_opened_has_no_source_and_says_why(folder: Path) -> None:
-    assert read(folder / "absent", seen).losses == {"files that cannot be opened (No such file or directory)": 1}
-    assert read(folder, seen).losses == {"files that cannot be opened (Is a directory)": 1}
+    assert read_trace(folder / "absent", seen).losses == {"files that cannot be opened (No such file or directory)": 1}
+    assert read_trace(folder, seen).losses == {"files that cannot be opened (Is a directory)": 1}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,7 +92,7 @@ def test_an_archive_that_was_cut_off_or_damaged_gives_what_can_be_unpacked(folde
     noise = random.Random(0).randbytes(30_000).hex().encode()  # so that the archive is long enough to be cut
     whole = gzip.compress(ALL[kind] + (b"\n" if kind.endswith("document") or kind == "trajectory" else b"") + noise)
     (folder / "cut.gz").write_bytes(whole[:-5000])
-    trace = read(folder / "cut.gz", seen)
+    trace = read_trace(folder / "cut.gz", seen)
     assert len(trace.steps) >= 2
     assert any(loss.startswith("files that cannot be read to their end") for loss in trace.losses)
 
@@ -170,7 +170,7 @@ def test_memory_holds_a_few_results_however_many_there_are(folder: Path, kind: s
             for i in range(200):
                 file.write(lines(assistant(use(f"c{i}", "Read")), result(f"c{i}", text)))
     tracemalloc.start()
-    trace = read(folder / "large", lambda call: len(call.result or ""))
+    trace = read_trace(folder / "large", lambda call: len(call.result or ""))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [step.seen for step in trace.steps] == [100_000] * 200
@@ -181,11 +181,11 @@ def test_a_format_of_one_s_own_is_a_function_and_a_line(folder: Path) -> None:
     def read_log(file: BufferedReader, recording: Recording[Any]) -> None:
         for line in file:
             name, _, path = line.decode("utf-8", "replace").strip().partition(": ")
-            recording.result(recording.call(None, name, {"path": path}), "")
+            recording.add_result(recording.add_call(None, name, {"path": path}), "")
 
     formats: Mapping[str, Format] = {**FORMATS, "Log": Format("transcript", rb"^opened: ", read_log)}
     (folder / "agent.log").write_bytes(b"opened: a.py\nopened: b.py\n")
-    trace = read(folder / "agent.log", seen, formats)
+    trace = read_trace(folder / "agent.log", seen, formats)
     assert [(step.seen.name, step.seen.arguments["path"]) for step in trace.steps] == [
         ("opened", "a.py"),
         ("opened", "b.py"),
@@ -199,7 +199,7 @@ def _real(folder: Path) -> list[Path]:
 
 
 def test_every_real_trace_is_read(real_traces: Path) -> None:
-    traces = {path: read(path, seen) for path in _real(real_traces)}
+    traces = {path: read_trace(path, seen) for path in _real(real_traces)}
     assert len(traces) == 45
     for path, trace in traces.items():
         assert is_sound(trace), path
@@ -208,8 +208,8 @@ def test_every_real_trace_is_read(real_traces: Path) -> None:
 
 
 def test_no_call_of_a_real_trace_is_overlooked(real_traces: Path) -> None:
-    transcripts = [read(path, seen) for path in sorted(real_traces.glob("runs/**/agent_stdout.log"))]
-    sessions = [read(path, seen) for path in sorted(real_traces.glob("runs/**/agent_trace.jsonl"))]
+    transcripts = [read_trace(path, seen) for path in sorted(real_traces.glob("runs/**/agent_stdout.log"))]
+    sessions = [read_trace(path, seen) for path in sorted(real_traces.glob("runs/**/agent_trace.jsonl"))]
     assert sum(len(trace.steps) for trace in transcripts) == 313
     assert sum(step.subagent for trace in transcripts for step in trace.steps) == 113
     assert sum(len(trace.steps) for trace in sessions) == 200
@@ -224,7 +224,7 @@ def test_a_real_message_s_usage_counts_once(real_traces: Path) -> None:
             if "usage" in message:
                 parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
                 usage[message["id"]] = sum(message["usage"].get(part) or 0 for part in parts)
-        assert read(path, seen).total_tokens == sum(usage.values())
+        assert read_trace(path, seen).total_tokens == sum(usage.values())
 
 
 @settings(max_examples=15)

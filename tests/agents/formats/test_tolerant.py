@@ -27,14 +27,14 @@ def _unseen(call: ToolCall) -> None:
 
 def _lines(content: bytes) -> tuple[list[Mapping[str, Any]], Mapping[str, int]]:
     recording = Recording(_unseen)
-    found = list(tolerant.lines(io.BufferedReader(io.BytesIO(content)), recording))
-    return found, recording.trace("transcript").losses
+    found = list(tolerant.read_lines(io.BufferedReader(io.BytesIO(content)), recording))
+    return found, recording.build_trace("transcript").losses
 
 
 def _members(content: bytes) -> tuple[list[tuple[str, Mapping[str, Any]]], Mapping[str, int]]:
     recording = Recording(_unseen)
-    found = list(tolerant.members(io.BufferedReader(io.BytesIO(content)), recording))
-    return found, recording.trace("trajectory").losses
+    found = list(tolerant.read_members(io.BufferedReader(io.BytesIO(content)), recording))
+    return found, recording.build_trace("trajectory").losses
 
 
 def test_lines_that_are_no_objects_are_counted_and_blank_ones_are_not() -> None:
@@ -98,9 +98,9 @@ def test_a_bracket_too_many_is_counted() -> None:
 )
 def test_the_preview_of_a_value_that_was_cut_is_read_as_far_as_it_goes(preview: object, said: object) -> None:
     recording = Recording(_unseen)
-    assert tolerant.restored({"_corpus_truncated": True, "preview": preview}, recording) == said
-    assert recording.trace("trajectory").losses == {"values that were cut to save space": 1}
-    assert tolerant.restored({"preview": preview}, recording) == {"preview": preview}
+    assert tolerant.restore({"_corpus_truncated": True, "preview": preview}, recording) == said
+    assert recording.build_trace("trajectory").losses == {"values that were cut to save space": 1}
+    assert tolerant.restore({"preview": preview}, recording) == {"preview": preview}
 
 
 @given(st.lists(OBJECTS, max_size=5), OBJECTS, st.sampled_from([None, 1]), st.integers(1, 40), st.booleans())

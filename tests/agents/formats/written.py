@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.agents.formats import FORMATS, read
+from runner.agents.formats import FORMATS, read_trace
 from runner.agents.trace import ToolCall, Trace
 
 Line = dict[str, Any]
@@ -28,7 +28,7 @@ def trace_of(folder: Path, content: bytes, name: str = "trace", *, packed: bool 
     """Return the trace that a file of this content holds."""
     file = folder / name
     file.write_bytes(gzip.compress(content) if packed else content)
-    return read(file, seen, FORMATS)
+    return read_trace(file, seen, FORMATS)
 
 
 def use(identifier: str | None, name: object, **arguments: object) -> Line:

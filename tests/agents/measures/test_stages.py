@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from runner.agents.events.document import events
-from runner.agents.events.sightings import looking, richer
+from runner.agents.events.sightings import choose_richer, create_observer
 from runner.agents.measures.stages import artifact, rounded
 from runner.agents.reading import read_run
 from runner.agents.runs.layout import runs_in
@@ -184,7 +184,7 @@ def test_real_trials_have_the_gold_that_they_are_known_to_have_seen(
     real_traces: Path, trial: str, gold: int, least: int
 ) -> None:
     (run,) = runs_in(real_traces / "trials" / trial, tasks_in([real_traces]))
-    trace = read_run(run.trajectory, run.transcript, looking(), richer)
+    trace = read_run(run.trajectory, run.transcript, create_observer(), choose_richer)
     made = events(trace, ground_truth_in(run.tasks), run.provenance, datetime(2026, 1, 1, tzinfo=UTC))
     found = artifact(made, outcome_in(run.folder))["file_level_metrics"]
     assert found["n_ground_truth"] == gold
