@@ -114,7 +114,7 @@ def _mistakes() -> tuple[type[ValueError], ...]:
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError
     from runner.datasets.base import DatasetError
-    from runner.metrics.measures import MeasureError
+    from runner.metrics.errors import MeasureError
     from runner.result import ResultError
 
     return ConfigError, DatasetError, MeasureError, ResultError, RetrieverError

@@ -34,7 +34,8 @@ from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.measuring import Asked, Searched, measured
-from runner.metrics.measures import MeasureError, check_grades
+from runner.metrics.errors import MeasureError
+from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, Stage, Timings

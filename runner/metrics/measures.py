@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import ir_measures
+from runner.metrics.delegated import describe_obstacle, find_largest_grade, parse_delegated, suggest_for_grades
+from runner.metrics.errors import MeasureError
 
 NEEDS_CUTOFF = frozenset({"nDCG", "P", "R", "Success", "F1", "Judged"})
 TAKES_CUTOFF = frozenset({"RR", "AP"})
@@ -33,14 +31,6 @@ _NAMES = {name.lower(): name for name in BUILT_IN} | {"mrr": "RR", "map": "AP", 
 _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
 
 
-GDEVAL_GREATEST = 4
-"""The largest grade of gdeval, which computes ERR."""
-
-
-class MeasureError(ValueError):
-    """A measure is not known, or is not known in this form."""
-
-
 @dataclass(frozen=True)
 class Measure:
     """A measure and the rank that it looks down to (None for the whole ranking).
@@ -52,8 +42,7 @@ class Measure:
     cutoff: int | None = None
 
     def __post_init__(self) -> None:
-        if self.cutoff is not None and self.cutoff < 1:
-            raise MeasureError(f"the measure {str(self)!r} has the cutoff {self.cutoff}: the first rank is 1")
+        _check_cutoff(str(self), self.cutoff)
 
     def __str__(self) -> str:
         return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
@@ -62,6 +51,11 @@ class Measure:
     def built_in(self) -> bool:
         """Return whether the measure is computed here, not by ir_measures."""
         return self.name in BUILT_IN
+
+
+def _check_cutoff(text: str, cutoff: int | None) -> None:
+    if cutoff is not None and cutoff < 1:
+        raise MeasureError(f"the measure {text!r} has the cutoff {cutoff}: the first rank is 1")
 
 
 def parse(text: str) -> Measure:
@@ -96,10 +90,12 @@ def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, .
 def check_grades(measures: Iterable[Measure], greatest: int) -> None:
     """Raise `MeasureError` for a measure that cannot be computed from judgments with grades up to `greatest`."""
     for measure in measures:
-        if measure.name.startswith("ERR") and not measure.name.startswith("ERR_") and greatest > GDEVAL_GREATEST:
+        limit = None if measure.built_in else find_largest_grade(str(measure))
+        if limit is not None and greatest > limit:
+            other = suggest_for_grades(str(measure), greatest)
             raise MeasureError(
-                f"{measure} takes grades up to {GDEVAL_GREATEST}, and the judgments go up to {greatest}: take it out "
-                "of metrics.measures, or use nDCG"
+                f"{measure} takes grades up to {limit}, and the judgments go up to {greatest}: take it out of "
+                f"metrics.measures, or use {other or 'nDCG'}"
             )
 
 
@@ -111,36 +107,24 @@ def labelled(measure: Measure, depth: int) -> Measure:
     """
     if measure.cutoff is not None or measure.name == "RR" or depth >= WHOLE_FROM:
         return measure
-    if measure.built_in or "cutoff" in of_ir_measures(str(measure)).SUPPORTED_PARAMS:
-        return Measure(measure.name, depth)
-    return measure
-
-
-def of_ir_measures(text: str) -> ir_measures.Measure:
-    """Return the object that ir_measures has for a name."""
-    import ir_measures
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # its parser uses names that Python 3.12 deprecates
-        return ir_measures.parse_measure(text)
+    deep = Measure(measure.name, depth)
+    return deep if measure.built_in or not describe_obstacle(str(deep)) else measure
 
 
 def _checked_by_ir_measures(text: str) -> Measure:
-    import ir_measures
-
     try:
-        measure = of_ir_measures(text)
-        measure.validate_params()  # type: ignore[no-untyped-call]  # ir_measures has no types
+        measure = parse_delegated(text)
     except NameError:
+        import ir_measures
+
         known = {name.lower(): name for name in ir_measures.measures.registry} | _NAMES
         raise MeasureError(f"unknown measure {text!r}: {_meant(text, known)}") from None
-    except (ValueError, AssertionError) as error:
-        raise MeasureError(f"the measure {text!r} is not well formed: {_one_line(error)}") from None
-    try:
-        ir_measures.evaluator([measure], [])
     except ValueError as error:
-        raise MeasureError(f"ir_measures cannot compute {text!r} here: {_one_line(error)}") from None
+        raise MeasureError(f"the measure {text!r} is not well formed: {_one_line(error)}") from None
     cutoff = measure.params.get("cutoff")
+    _check_cutoff(text, cutoff)
+    if obstacle := describe_obstacle(text):
+        raise MeasureError(f"the measure {text!r} cannot be computed: {obstacle}")
     bare = type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
     found = Measure(repr(bare), cutoff)
     return parse(str(found)) if found.built_in else found  # nDCG(dcg='log2')@10 is nDCG@10

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from runner.datasets.base import Judgments
-from runner.metrics.measures import Measure, MeasureError, of_ir_measures, parse
+from runner.metrics.delegated import compute
+from runner.metrics.errors import MeasureError
+from runner.metrics.measures import Measure, parse
 
 Floats = NDArray[np.float64]
 
@@ -207,19 +209,21 @@ class Grader:
         return qrels
 
     def _by_ir_measures(self, rankings: Rankings, measures: Sequence[Measure]) -> Floats:
-        """Score by ir_measures; ids are positions, scores are ranks, so that its own tie rule has no say."""
-        import ir_measures
+        """Score by ir_measures; ids are positions and scores fall by rank, so that its own tie rule has no say.
 
+        Scores are positive: Compat takes 0 for the score of a document that was not retrieved.
+        """
         documents = self._documents(rankings).tolist()
         runs = {
-            str(query): {document: -float(rank) for rank, document in enumerate(_named_once(row)) if document}
+            str(query): {
+                document: float(len(row) - place) for place, document in enumerate(_named_once(row)) if document
+            }
             for query, row in enumerate(documents)
         }
-        rows = {of_ir_measures(str(measure)): row for row, measure in enumerate(measures)}
         values = np.zeros((len(measures), self.n_queries))
         found = {query: run for query, run in runs.items() if run}
-        for metric in ir_measures.iter_calc(list(rows), self._qrels, found):
-            values[rows[metric.measure], int(metric.query_id)] = metric.value
+        for row, query, value in compute([str(measure) for measure in measures], self._qrels, found):
+            values[row, int(query)] = value
         return values
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings, no_rankings
-from runner.metrics.measures import Measure, MeasureError, expand, parse
+from runner.metrics.errors import MeasureError
+from runner.metrics.measures import Measure, expand, parse
 from runner.metrics.scores import Grader, Scores, score
 from tests.metrics.worlds import (
     Collection,

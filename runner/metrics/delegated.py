@@ -1,0 +1,141 @@
+"""Measures that ir_measures computes: whether it can compute one here, why not, and their values."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ir_measures
+    from ir_measures.providers import Provider
+
+Qrels = dict[str, dict[str, int]]
+Runs = dict[str, dict[str, float]]
+
+GDEVAL_LARGEST_GRADE = 4
+"""gdeval, which computes ERR and exponential nDCG, aborts at a larger grade."""
+
+LARGEST_EXPONENT = 10
+"""The largest grade whose exponential gains are spelled out in a suggestion."""
+
+_QRELS: Qrels = {"1": {"0": 1, "1": 0}}
+_RUNS: Runs = {"1": {"0": 2.0, "1": 1.0}}
+"""A tiny example on which every measure is tried before any work."""
+
+_EXAMPLES: Mapping[str, object] = {"cutoff": 10, "recall": 0.5}
+"""Values of required parameters in a suggestion; of the others, 1."""
+
+
+def parse_delegated(text: str) -> ir_measures.Measure:
+    """Return the object that ir_measures has for a name; raises `NameError` or `ValueError`."""
+    import ir_measures
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # its parser uses names that Python 3.12 deprecates
+        return ir_measures.parse_measure(text)
+
+
+@cache
+def describe_obstacle(text: str) -> str:
+    """Return why ir_measures cannot compute a measure here, for the end of a sentence; "" if it can.
+
+    A measure is tried on a tiny example, so that parameters that its provider fails on are refused before any work.
+    """
+    import ir_measures
+
+    measure = parse_delegated(text)
+    if wrong := _describe_parameters(measure):
+        return wrong
+    if any(measure.NAME == supported.NAME for supported in ir_measures.pyndeval.SUPPORTED_MEASURES):
+        return "it needs judgments of subtopics, and the dataset formats read here have none"
+    supporting = _list_providers(measure)
+    if not any(provider.is_available() for provider in supporting):
+        ways: list[Any] = [(p.NAME, p.install_instructions) for p in supporting]  # ir_measures has few types
+        missing = " or ".join(f"it needs {name} ({instructions()})" for name, instructions in ways)
+        return _describe_form(measure) or missing or "no package computes it"
+    try:
+        values = [value for *_, value in compute([text], _QRELS, _RUNS)]
+    except Exception as error:  # whatever its provider raises
+        return f"it fails with these parameters ({type(error).__name__}: {' '.join(str(error).split())})"
+    return "" if all(map(math.isfinite, values)) else "its value is not finite with these parameters"
+
+
+def find_largest_grade(text: str) -> int | None:
+    """Return the largest grade that a measure can be computed from; None if there is no limit."""
+    measure = parse_delegated(text)
+    if "max_rel" in measure.params:
+        return int(measure.params["max_rel"])
+    first = next((provider for provider in _list_providers(measure) if provider.is_available()), None)
+    return GDEVAL_LARGEST_GRADE if first is not None and first.NAME == "gdeval" else None
+
+
+def suggest_for_grades(text: str, largest: int) -> str:
+    """Return how to write a measure so that it takes grades up to `largest`; "" if there is no such way."""
+    measure = parse_delegated(text)
+    if "max_rel" in measure.params:
+        return repr(measure(max_rel=largest))
+    if measure.NAME == "nDCG" and largest <= LARGEST_EXPONENT:
+        params = {name: value for name, value in measure.params.items() if name != "dcg"}
+        return repr(type(measure)(**params, gains={grade: 2**grade - 1 for grade in range(1, largest + 1)}))
+    return ""
+
+
+def compute(measures: Sequence[str], qrels: Qrels, runs: Runs) -> Iterator[tuple[int, str, float]]:
+    """Yield (position of the measure, query, value)."""
+    import ir_measures
+
+    logging.getLogger("ir_measures.cwl_eval").disabled = True  # it warns of grades that `check_grades` has checked
+    positions = {parse_delegated(text): position for position, text in enumerate(measures)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for metric in ir_measures.iter_calc(list(positions), qrels, runs):
+            yield positions[metric.measure], metric.query_id, float(metric.value)
+
+
+def _list_providers(measure: ir_measures.Measure) -> list[Provider]:
+    """Return the providers that support a measure, installed or not, in the order in which they are tried."""
+    import ir_measures
+
+    return [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
+
+
+def _describe_parameters(measure: ir_measures.Measure) -> str:
+    """Return what is wrong with the parameters that a measure has or lacks; "" if nothing is."""
+    known: Mapping[str, Any] = measure.SUPPORTED_PARAMS
+    for name, value in measure.params.items():
+        if name not in known:
+            return f"it takes no {name}"
+        if not known[name].validate(value):
+            kind = getattr(known[name].dtype, "__name__", "")
+            return f"{name}={value!r} is not {'an' if kind == 'int' else 'a'} {kind} that it takes"
+    return _describe_missing(measure, [n for n, p in known.items() if p.required and n not in measure.params])
+
+
+def _describe_form(measure: ir_measures.Measure) -> str:
+    """Return which parameter keeps the available providers of a measure from supporting it; "" if none has it."""
+    import ir_measures
+    from ir_measures.providers.base import NOT_PROVIDED, Choices
+
+    obstacles: list[tuple[int, int, str]] = []
+    for provider in ir_measures.DefaultPipeline.providers:
+        for supported in provider.SUPPORTED_MEASURES if provider.is_available() else ():
+            if supported.NAME != measure.NAME:
+                continue
+            failing: dict[str, Any] = {n: s for n, s in supported.params.items() if not s.validate(measure[n])}
+            missing = [name for name in failing if measure[name] is NOT_PROVIDED]
+            name, spec = next(iter(failing.items()))
+            refused = isinstance(spec, Choices) and spec.choices == (NOT_PROVIDED,)
+            text = f"it takes no {name}" if refused else f"{name}={measure[name]!r} is not supported"
+            obstacles.append((len(failing), -len(missing), _describe_missing(measure, missing) or text))
+    return min(obstacles)[2] if obstacles else ""
+
+
+def _describe_missing(measure: ir_measures.Measure, missing: Sequence[str]) -> str:
+    if not missing:
+        return ""
+    example = measure(**{name: _EXAMPLES.get(name, 1) for name in missing})
+    return f"it needs {' and '.join(missing)}: write {example!r}, for example"
