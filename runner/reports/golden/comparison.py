@@ -6,7 +6,7 @@ The figures are those of `compare` and `agreement`, only arranged here. Knows no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import combinations
 from typing import Any
@@ -42,7 +42,7 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     `NotComparable` for results on different data.
     """
     made = compare(list(types.values()), _statistics(next(iter(types.values()))))
-    order = sorted(filter(_sensible(made.results[0]), made.table), key=[*names, *OTHERS].index)
+    order = sorted(select_sensible(made.results[0], made.table), key=[*names, *OTHERS].index)
     corrected = _corrected(made)
     return {
         "metric_differences": {
@@ -64,15 +64,15 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     }
 
 
-def _sensible(result: Result) -> Callable[[str], bool]:
-    """Return what tells a measure that does not take in the whole corpus, of which every retriever finds the same."""
+def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
+    """Return the measures without those whose cutoff takes in the whole corpus: every retriever finds all of it."""
     documents = result.dataset.documents or math.inf
 
-    def sensible(measure: str) -> bool:
+    def is_sensible(measure: str) -> bool:
         name, _, cutoff = measure.rpartition("@")
         return not cutoff.isdecimal() or int(cutoff) < documents or name in WHOLE_RANKING or measure == result.primary
 
-    return sensible
+    return [measure for measure in measures if is_sensible(measure)]
 
 
 def _corrected(made: Comparison) -> dict[str, list[Versus]]:

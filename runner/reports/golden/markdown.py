@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from runner.reports.golden.comparison import TIE, winner
-from runner.reports.golden.measures import SHORT, flat, label, measures_table, title, whole
+from runner.reports.golden.measures import SHORT, families, flat, label, measures_table, title, whole
 from runner.reports.golden.queries import query_by_query, query_markdown
 from runner.reports.rendering.markdown import escaped, lined
 from runner.reports.rendering.numbers import DASH, counted, missing, p_value, percent, score
@@ -25,7 +25,8 @@ def golden_markdown(report: Json) -> str:
 
 
 def _single(report: Json) -> Iterator[str]:
-    cutoff = _middle(report["config"]["top_k_values"])
+    shown = {at for values in families(report["summary"]).values() for at in values}
+    cutoff = _middle([k for k in report["config"]["top_k_values"] if f"@{k}" in shown])
     name = report["config"]["search_type"]
     yield "# Retrieval Evaluation Report"
     yield _head(report, f"**Search Type**: {escaped(name)}", *_own_gold({name: report}))

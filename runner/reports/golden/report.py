@@ -19,7 +19,7 @@ from runner.metrics.measures import WHOLE_RANKING
 from runner.reports.comparison.comparability import ReportError, depth
 from runner.reports.comparison.labels import labels
 from runner.reports.evaluation.tables import outcomes
-from runner.reports.golden.comparison import comparison, retrieval_times
+from runner.reports.golden.comparison import comparison, retrieval_times, select_sensible
 from runner.reports.golden.markdown import golden_markdown
 from runner.result import Found, Result
 
@@ -122,11 +122,12 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     each = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
     words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
     sure = _confidence(result.found)
+    measures = select_sensible(result, result.measures)
     return {
-        "summary": _means(result.measures, result.means.get)
+        "summary": _means(measures, result.means.get)
         | {"edge_cases": _edge_cases(result), "statuses": outcomes(result), "errors": _errors(result)},
         "by_query_type": {
-            kind: {"count": int(means["queries"]), **_means(result.measures, means.get)}
+            kind: {"count": int(means["queries"]), **_means(measures, means.get)}
             for kind, means in result.by_type.items()
         },
         "query_results": [
@@ -169,7 +170,7 @@ def _query(result: Result, found: Found, i: int, words: Mapping[int, str], liste
         "expected_relevance": relevance,
         "retrieved_items": ids[:listed],
         "retrieved_scores": scores[:listed],
-        "metrics": _by_measure(result.measures, value, _VALUES) if counts else {},
+        "metrics": _by_measure(select_sensible(result, result.measures), value, _VALUES) if counts else {},
         "first_relevant_rank": next(gold, None),
         "status": q.statuses[i],
         **({"error": q.errors[i]} if q.errors[i] else {}),

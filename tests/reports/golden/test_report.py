@@ -208,6 +208,17 @@ def test_the_markdown_says_what_the_json_says() -> None:
         assert golden_markdown(report) == files["eval_20260102_030405_report.md"]
 
 
+def test_cutoffs_that_take_in_the_whole_corpus_are_not_shown() -> None:
+    found = result()
+    small = configured(replace(found, dataset=replace(found.dataset, documents=55)))
+    report = golden_report([small], AT)
+    assert list(report["summary"]["recall"]) == ["@1", "@10"]
+    assert all("@100" not in means["recall"] for means in report["by_query_type"].values())
+    assert "@100" not in report["query_results"][0]["metrics"]["recall"]
+    assert "@100" not in golden_markdown(report)
+    assert report["config"]["top_k_values"] == [1, 10, 100]  # who reads the report back measures them all
+
+
 def test_the_time_of_a_report_is_told_in_utc() -> None:
     east = AT.astimezone(timezone(timedelta(hours=9)))
     assert golden_report([configured(result())], east) == golden_report([configured(result())], AT)
