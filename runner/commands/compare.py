@@ -36,7 +36,7 @@ def main(cfg: DictConfig) -> int:
     """Compare, show, write the reports; return 1 when a rule of the gate is violated, 3 when this program fails."""
     from runner.config.objects import ConfigError
     from runner.config.values import without_secrets
-    from runner.metrics.measures import MeasureError
+    from runner.metrics.errors import MeasureError
     from runner.result import ResultError
 
     try:
@@ -79,7 +79,8 @@ def _compared(cfg: DictConfig) -> int:
 
 def _primary(wanted: CompareSettings) -> str | None:
     from runner.config.objects import ConfigError
-    from runner.metrics.measures import MeasureError, parse
+    from runner.metrics.errors import MeasureError
+    from runner.metrics.measures import parse
 
     try:
         return None if wanted.primary is None else str(parse(wanted.primary))
@@ -131,6 +132,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettin
     console.show_table(tables.measures_table(comparison, few), "Measures")
     for i, label in enumerate(comparison.labels[1:], 1):
         console.show_table(tables.differences_table(comparison, i, few), f"{label} less {comparison.labels[0]}")
+    console.show_table(tables.no_result_table(comparison), "Queries without gold")
     console.show_table(tables.types_table(comparison, [comparison.primary]), "By query type")
     console.show_table(tables.agreement_table(comparison), "Agreement")
     console.show_table(tables.times_table(comparison), "Time")

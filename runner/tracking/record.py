@@ -182,13 +182,18 @@ def metrics_of(result: Result) -> list[Point]:
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
-    """Yield the rates of each type of query whose right answer is nothing."""
+    """Yield the rates of each type that has queries without gold, and what answerable queries of all types lost."""
+    if not result.abstention["no_result"]:
+        return
+    everything = result.abstention["thresholds"][0]
+    costs = (("recall_lost", "recall_lost"), ("answerable_rejected", "left_with_nothing"))
     for kind in sorted(set(result.queries.types) - {""}):
         ended = [s for t, s in zip(result.queries.types, result.queries.statuses, strict=True) if t == kind]
         right, wrong = ended.count("true_negative"), ended.count("false_positive")
         if right + wrong:
             yield kind, "tn_rate", right / (right + wrong)
             yield kind, "fp_rate", wrong / (right + wrong)
+            yield from ((kind, name, everything[key]) for name, key in costs if everything[key] is not None)
 
 
 def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float, int]]:

@@ -23,7 +23,8 @@ from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
 from runner.reports.comparison.comparability import GRADE, OTHERS, TN_RATE, per_query
 from runner.reports.comparison.compare import Comparison, Floats, Statistics, mean, tested
-from runner.reports.rendering.numbers import counted, number, p_value, score4
+from runner.reports.rendering.numbers import counted, number, p_value, percent, score, score4
+from runner.result import Result
 
 PRIMARY = "primary"
 """What the results' own primary measure is called in a rule."""
@@ -72,7 +73,8 @@ class Check:
 
     `before` is the baseline's value (NaN for a floor), `after` the system's, `limit` what is allowed: the least value,
     the largest drop, the most errors. `p` is the corrected p-value of a drop that is larger than allowed. The queries
-    are `too_few` where such a drop could not have been sure, whatever became of them.
+    are `too_few` where such a drop could not have been sure, whatever became of them. `cost` is what a TN rate cost
+    the answerable queries, in words.
     """
 
     system: str
@@ -85,6 +87,7 @@ class Check:
     p: float = math.nan
     violated: bool = False
     too_few: bool = False
+    cost: str = ""
 
     @property
     def drop(self) -> float:
@@ -100,10 +103,12 @@ class Check:
         if math.isnan(self.after):
             return f"{what} can't be measured: no query counts"
         if self.rule == "floor":
-            return f"{what} is {score4(self.after)}, {'below' if self.violated else 'at least'} {self.limit:g}"
-        fell = f"{what} fell by {score4(self.drop)}, from {score4(self.before)} to {score4(self.after)}"
+            return (
+                f"{what} is {score4(self.after)}{self.cost}, {'below' if self.violated else 'at least'} {self.limit:g}"
+            )
+        fell = f"{what} fell by {score4(self.drop)}, from {score4(self.before)} to {score4(self.after)}{self.cost}"
         if not self.drop > self.limit:
-            return f"{fell}: {self.limit:g} is allowed" if self.drop > 0 else f"{what} did not fall"
+            return f"{fell}: {self.limit:g} is allowed" if self.drop > 0 else f"{what} did not fall{self.cost}"
         sure = "" if math.isnan(self.p) else f" (p {'' if self.p < 0.001 else '= '}{p_value(self.p)})"
         unsure = ", with too few queries to tell" if self.too_few else ", which may be noise"
         return f"{fell}: more than {self.limit:g}{sure}" + ("" if self.violated else unsure)
@@ -135,7 +140,8 @@ def _floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
     result, label = comparison.results[system], comparison.labels[system]
     for kind, measure, limit in _rules(gate.floors, gate.floors_by_type, "floors", comparison):
         value = mean(_of_type(per_query(result, measure), kind, comparison))
-        yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit)
+        cost = describe_cost(result) if measure == TN_RATE else ""
+        yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit, cost=cost)
 
 
 def _drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
@@ -148,7 +154,8 @@ def _drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
     for kind, measure, limit in _rules(gate.drops, gate.drops_by_type, "drops", comparison):
         scores = np.array([_of_type(per_query(result, measure), kind, comparison) for result in results])
         scores[:, np.isnan(scores).any(axis=0)] = np.nan
-        check = Check(label, "drop", measure, kind, mean(scores[0]), mean(scores[1]), limit)
+        cost = describe_cost(results[1]) if measure == TN_RATE else ""
+        check = Check(label, "drop", measure, kind, mean(scores[0]), mean(scores[1]), limit, cost=cost)
         families.setdefault(bool(kind), []).append((check, paired(scores[1], scores[0])))
     return [each for family in families.values() for each in _judged(family, gate.alpha, comparison)]
 
@@ -183,6 +190,13 @@ def _least(rows: Rows, i: int, statistics: Statistics) -> float:
     p_values = rows.uncorrected.copy()
     p_values[i] = min(p_values[i], 2.0 ** (1 - n) if by_signs else float(n < 2))
     return float(correct(p_values, statistics.correction)[i])
+
+
+def describe_cost(result: Result) -> str:
+    """Return what a result's TN rate cost its answerable queries, in brackets."""
+    everything = result.abstention["thresholds"][0]
+    lost, rejected = score(everything["recall_lost"]), percent(everything["left_with_nothing"])
+    return f" (recall lost {lost}, answerable queries rejected {rejected})"
 
 
 def _of_type(values: Floats, kind: str, comparison: Comparison) -> Floats:

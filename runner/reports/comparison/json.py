@@ -40,6 +40,10 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
             measure: {"winner": comparison.winner(measure), "systems": _by_label(comparison, row)}
             for measure, row in comparison.table.items()
         },
+        "no_result": {
+            label: list(result.abstention["thresholds"] if result.abstention.get("no_result") else ())
+            for label, result in zip(comparison.labels, comparison.results, strict=True)
+        },
         "agreement": {
             label: {"queries": found.queries, **found.coefficients}
             for i, label in enumerate(comparison.labels)

@@ -28,6 +28,7 @@ def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), qu
     for i, label in enumerate(comparison.labels[1:], 1):
         title = "Differences" if len(comparison.labels) == 2 else f"Differences: {escaped(label)}"
         parts += [f"## {title}", markdown_table(tables.differences_table(comparison, i, few))]
+    parts += section("Queries without gold", tables.no_result_table(comparison))
     parts += section("By query type", tables.types_table(comparison))
     parts += section("Agreement", tables.agreement_table(comparison))
     parts += section("Time", tables.times_table(comparison))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from runner.reports.comparison.compare import (
 )
 from runner.reports.comparison.gate import Check
 from runner.reports.comparison.significance import in_words
-from runner.reports.evaluation.tables import recall_at_most
+from runner.reports.evaluation.tables import abstention_table, recall_at_most
 from runner.reports.rendering import numbers
 from runner.reports.rendering.numbers import gist, milliseconds, number, p_value, percent, score, score4, signed
 from runner.reports.rendering.tables import Column, Table
@@ -128,6 +129,16 @@ def measures_table(comparison: Comparison, measures: Sequence[str] | None = None
         for m in (comparison.table if measures is None else measures)
     ]
     return Table(columns, rows)
+
+
+def no_result_table(comparison: Comparison) -> Table:
+    """Return how the queries without gold went in each system, by score threshold, with what that cost the others."""
+    parts = [abstention_table(result) for result in comparison.results]
+    columns = list(parts[0].columns)
+    if len({result.abstention.get("k") for result in comparison.results}) > 1:
+        columns = [replace(c, title="recall") if c.title.startswith("R@") else c for c in columns]
+    rows = [[label, *row] for label, part in zip(comparison.labels, parts, strict=True) for row in part.rows]
+    return Table([Column("system"), *columns], rows)
 
 
 def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | None = None) -> Table:

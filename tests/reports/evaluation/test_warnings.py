@@ -16,7 +16,7 @@ from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.tables import leaderboard_table, notices
 from runner.result import Result, load, save
 from runner.tracking.record import metrics_of
-from tests.reports.factory import result
+from tests.reports.factory import TYPES, result
 
 WARNING = "5 queries have more gold than results"
 
@@ -59,3 +59,6 @@ def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture
     logged = {name for name, *_ in metrics_of(found)}
     for place in ("", "threshold_0.5/"):
         assert {f"{place}tn_rate", f"{place}answerable_rejected"} <= logged
+    rates = {name.removesuffix("tn_rate") for name in logged if name.endswith("/tn_rate")}
+    assert {f"by_type/{kind}/" for kind in TYPES} < rates
+    assert {f"{place}{cost}" for place in rates for cost in ("recall_lost", "answerable_rejected")} <= logged
