@@ -150,7 +150,7 @@ def test_the_documented_place_of_the_contract_exists() -> None:
     assert hasattr(contract, found[1])
 
 
-FORMAT = chapters(page("docs/datasets.md"))["A format of your own"]
+FORMAT = chapters(page("docs/datasets.md"))["A custom format"]
 
 
 @pytest.fixture
