@@ -21,8 +21,9 @@ from runner.reports.comparison.comparability import NotComparable
 from runner.reports.comparison.compare import Comparison, Statistics, compare
 from runner.reports.comparison.gate import Gate, checked
 from runner.reports.comparison.tables import differences_table, statistics_told
+from runner.reports.evaluation.tables import intervals_of
 from runner.reports.sweep.leaderboard import leaderboard
-from runner.reports.sweep.tables import board_heading, verdict
+from runner.reports.sweep.tables import board_heading, leaderboard_table, verdict
 from runner.result import DatasetSummary, Result, load, save
 from runner.sweep.selection import compare_with_default
 from tests.reports.factory import result, with_variants
@@ -118,6 +119,14 @@ def test_reports_count_clusters_where_tests_go_by_them() -> None:
     board = leaderboard(variants(pair), "nDCG@10")
     assert f" in {board.clusters} clusters" in board_heading(board)
     assert "by cluster" in verdict(board)
+
+
+def test_a_sample_of_few_clusters_is_marked_as_small_however_many_queries_there_are() -> None:
+    few, enough = variants(systems(10)), variants(systems(30))
+    assert few[0].dataset.queries == 50
+    for results, is_marked in ((few, True), (enough, False)):
+        titles = [intervals_of(results[0]), leaderboard_table(leaderboard(results, "nDCG@10")).columns[3].title]
+        assert ["small sample" in title for title in titles] == [is_marked, is_marked], titles
 
 
 def test_the_winner_is_tested_against_the_default_by_cluster() -> None:

@@ -1,8 +1,9 @@
 """How often a sweep of equal systems reports a difference to its best, and how many true differences it finds.
 
-Systems are made equal in two ways: each query's scores are dealt to the systems at random ("dealt"), or each system's
-scores are shifted to the same mean ("shifted"), which keeps how systems differ in spread and correlation. Queries are
-then drawn with replacement. Power is measured on the scores as they are.
+Systems are made equal in three ways: each query's scores are dealt to the systems at random ("dealt"); or each system's
+scores are shifted to the same mean ("shifted"), which keeps how systems differ in spread and correlation; or, of two
+systems, only the scores that differ are shifted ("ties kept"), so that equal scores stay equal. Queries are then drawn
+with replacement. Power is measured on the scores as they are.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations.scores import populations
 from runner.analysis.corrections import holm
-from runner.analysis.maxt import all_pairs
+from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import paired, t_test
 
 Floats = NDArray[np.float64]
 
 ALPHA, PERMUTATIONS = 0.05, 999
 AS_THEY_ARE = "as they are"
-KINDS = ("dealt", "shifted", AS_THEY_ARE)
+TIES_KEPT = "ties kept"
+KINDS = ("dealt", "shifted", TIES_KEPT, AS_THEY_ARE)
 SYSTEMS, QUERIES = (2, 10, 30, 100), (50, 300)
 
 
@@ -45,7 +47,7 @@ def holm_of_pairs(scores: Floats, best: int) -> Floats:
 
 def max_t(scores: Floats, best: int) -> Floats:
     """Return the p-values of the step-down max-T test of all pairs."""
-    return all_pairs(scores, PERMUTATIONS).p_values[best]
+    return run_max_t(scores, PERMUTATIONS).p_values[best]
 
 
 PROCEDURES = {"Holm, the best alone": against_the_best, "Holm, all pairs": holm_of_pairs, "max-T": max_t}
@@ -56,6 +58,9 @@ def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generat
     scores = population[rng.permutation(len(population))[:m]]
     if kind == "shifted":
         scores = scores - scores.mean(axis=1, keepdims=True)
+    if kind == TIES_KEPT:
+        differ = scores[0] != scores[1]
+        scores[:, differ] -= scores[:, differ].mean(axis=1, keepdims=True)
     scores = scores[:, rng.integers(0, scores.shape[1], n)]
     return rng.permuted(scores, axis=0) if kind == "dealt" else scores
 
@@ -73,7 +78,7 @@ def main() -> None:
     print("|---|---|" + "--:|" * (3 + len(PROCEDURES)))
     for name, population in populations().items():
         for kind, m, n in product(options.kinds, options.systems, QUERIES):
-            if not options.scores or name in options.scores:
+            if (not options.scores or name in options.scores) and (kind != TIES_KEPT or m == 2):
                 trials = options.power_trials if kind == AS_THEY_ARE else options.trials
                 cells = " | ".join(f"{share:.3f}" for share in shares(population, m, n, kind, trials))
                 print(f"| {name} | {kind} | {m} | {n} | {trials} | {cells} |", flush=True)

@@ -19,6 +19,7 @@ from runner.analysis.corrections import correct, level_of_each, randomised_tukey
 from runner.analysis.effects import hedges_g
 from runner.analysis.inversion import test_intervals
 from runner.analysis.letters import letters
+from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import Floats, moments, p_values, paired
 
 if TYPE_CHECKING:
@@ -135,10 +136,8 @@ def compare_pairs(
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
     level, m = 1 - confidence, len(scores)
     if correction == "maxt":
-        from runner.analysis import maxt
-
-        made = maxt.all_pairs(scores, permutations, seed, level=level, clusters=clusters)
-        return Pairs(made.p_values, alpha, order, lambda rows: maxt.intervals(rows, made, clusters))
+        max_t = run_max_t(scores, permutations, seed, level=level, clusters=clusters)
+        return Pairs(max_t.p_values, alpha, order, max_t.intervals)
     if correction == "tukey":
         tukey = randomised_tukey(scores, permutations, seed, level=level, clusters=clusters)
         return Pairs(tukey.p_values, alpha, order, tukey.intervals)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.analysis.clusters import Clusters
+from runner.analysis.significance import cluster_means
+
 Floats = NDArray[np.float64]
 
 FEWEST = 5
@@ -30,9 +33,10 @@ class Correlation:
     p_value: float
 
 
-def spearman(x: Floats, y: Floats, confidence: float = 0.95) -> Correlation | str:
+def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> Correlation | str:
     """Return Spearman's correlation of the pairs that have both values, or why there is none.
 
+    With clusters, the means of each cluster's pairs are one pair.
     The interval is Fisher's with the variance of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value that
     of Student's t with n - 2 degrees of freedom.
     """
@@ -40,6 +44,8 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95) -> Correlation | st
 
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
+    if clusters is not None:  # rounded, so that equal means are ties
+        x, y = np.round(cluster_means(np.stack([x, y]), clusters[both]), 12)
     n = len(x)
     if n < FEWEST:
         return f"insufficient_paired_data (n={n}, need >= {FEWEST})"

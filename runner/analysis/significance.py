@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SMALL_SAMPLE = 30
-"""With fewer queries, the interval of a mean may hold the true mean less often than it claims."""
+"""With fewer queries (or clusters), the interval of a mean may hold the true mean less often than it claims."""
 
 
 def paired(scores: Floats, others: Floats) -> Floats:

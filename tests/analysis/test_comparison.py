@@ -9,7 +9,7 @@ from runner.analysis.comparison import Comparison, compare, compare_pairs, compa
 from runner.analysis.corrections import benjamini_hochberg, holm, randomised_tukey
 from runner.analysis.effects import hedges_g
 from runner.analysis.inversion import test_intervals as intervals_of_test
-from runner.analysis.maxt import all_pairs
+from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import p_values, paired, t_test
 from runner.metrics.settings import Correction, Test
 from tests.analysis.examples import Floats, unequal
@@ -36,7 +36,7 @@ def test_systems_are_compared_to_the_best(scores: Floats) -> None:
     assert table.significant.tolist() == [True, True, False, True, False]
     assert (table.wins + table.ties + table.losses == 60).all()
     assert (table.differences[best], table.p_values[best]) == (0, 1)
-    np.testing.assert_array_equal(table.p_values, all_pairs(scores).p_values[best])
+    np.testing.assert_array_equal(table.p_values, run_max_t(scores).p_values[best])
 
 
 def test_wins_and_losses_skip_queries_that_do_not_count() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.analysis.corrections import holm
-from runner.analysis.maxt import all_pairs, intervals
+from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import paired, permutation_test
 from tests.analysis.examples import Floats, unequal
 
@@ -41,14 +41,14 @@ def test_p_values_are_those_of_the_definition(seed: int, systems: int, queries: 
     scores = rng.random((systems, queries)) + rng.normal(0, 0.3, (systems, 1))
     if some_missing:
         scores[rng.integers(systems), rng.integers(queries)] = np.nan
-    found = all_pairs(scores).p_values
+    found = run_max_t(scores).p_values
     for (i, j), expected in written_out(scores).items():
         assert found[i, j] == found[j, i] == pytest.approx(expected, abs=1e-12)
 
 
 def test_two_systems_have_the_p_value_of_the_permutation_test() -> None:
     scores = unequal()[[2, 4]]
-    assert all_pairs(scores, 500, seed=3).p_values[0, 1] == permutation_test(paired(scores[:1], scores[1]), 500, 3)[0]
+    assert run_max_t(scores, 500, seed=3).p_values[0, 1] == permutation_test(paired(scores[:1], scores[1]), 500, 3)[0]
 
 
 def test_equal_systems_seldom_differ_from_the_best_of_them() -> None:
@@ -58,7 +58,7 @@ def test_equal_systems_seldom_differ_from_the_best_of_them() -> None:
     reported = 0
     for scores in np.clip(easy + rng.normal(0, 0.2, (300, 20, 40)), 0, 1):
         best = int(np.argmax(scores.mean(axis=1)))
-        reported += bool((all_pairs(scores, 199).p_values[best] < 0.05).any())
+        reported += bool((run_max_t(scores, 199).p_values[best] < 0.05).any())
     assert reported / 300 < 0.08
 
 
@@ -73,7 +73,7 @@ def test_similar_systems_do_not_differ_because_rare_differences_were_not_drawn()
         rare = np.where(rng.random((15, 50)) < 0.02, 0.49, -0.01)
         scores = rng.random(50) + np.where(odd, rare, 0) + rng.normal(0, 0.1, (5, 50))[np.arange(15) % 5]
         best = int(np.argmax(scores.mean(axis=1)))
-        reported += bool((all_pairs(scores, 199).p_values[best] < 0.05).any())
+        reported += bool((run_max_t(scores, 199).p_values[best] < 0.05).any())
     assert reported / 100 < 0.1
 
 
@@ -83,7 +83,7 @@ def test_it_finds_what_holm_finds() -> None:
     scores = rng.random(60) + np.linspace(0, 0.2, 15)[:, None] + rng.normal(0, 0.12, (15, 60))
     first, second = np.triu_indices(15, 1)
     single = permutation_test(paired(scores[first], scores[second]), 5000)
-    found = all_pairs(scores, 5000).p_values[first, second]
+    found = run_max_t(scores, 5000).p_values[first, second]
     assert (found >= single - 0.01).all()
     assert (found[holm(single) < 0.05] < 0.05).all()
     assert np.count_nonzero(found < 0.05) > np.count_nonzero(holm(single) < 0.05)
@@ -91,9 +91,9 @@ def test_it_finds_what_holm_finds() -> None:
 
 def test_the_critical_value_parts_what_differs_from_what_does_not() -> None:
     scores = unequal()
-    found = all_pairs(scores, 500, level=0.1)
+    found = run_max_t(scores, 500, level=0.1)
     first, second = np.triu_indices(5, 1)
-    bounds = intervals(paired(scores[first], scores[second]), found)
+    bounds = found.intervals(paired(scores[first], scores[second]))
     excludes = (bounds[:, 0] > 0) | (bounds[:, 1] < 0)
     np.testing.assert_array_equal(excludes, found.p_values[first, second] < 0.1)
     assert excludes.any()
@@ -104,5 +104,5 @@ def test_many_pairs_get_fewer_permutations_and_stay_a_test(monkeypatch: pytest.M
     monkeypatch.setattr("runner.analysis.maxt._MOST_STATISTICS", 10)
     monkeypatch.setattr("runner.analysis.maxt._FEWEST_PERMUTATIONS", 50)
     scores = np.vstack([np.ones((1, 60)), np.zeros((9, 60))])
-    assert all_pairs(scores, 1000).p_values[0, 1] == pytest.approx(1 / 51)
-    assert all_pairs(scores, 20).p_values[0, 1] == pytest.approx(1 / 21)
+    assert run_max_t(scores, 1000).p_values[0, 1] == pytest.approx(1 / 51)
+    assert run_max_t(scores, 20).p_values[0, 1] == pytest.approx(1 / 21)

@@ -56,8 +56,9 @@ def heading(result: Result) -> str:
 
 def intervals_of(result: Result) -> str:
     """Return the title of a result's intervals: the confidence of its config, and whether the sample is small."""
-    queries = int(np.count_nonzero(~np.isnan(result.of(result.primary))))
-    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)), queries)
+    counted, clusters = ~np.isnan(result.of(result.primary)), result.queries.cluster_numbers
+    units = np.count_nonzero(counted) if clusters is None else len(np.unique(clusters[counted]))
+    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)), int(units))
 
 
 def measures_table(result: Result) -> Table:

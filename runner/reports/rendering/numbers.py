@@ -53,9 +53,12 @@ def interval(bounds: tuple[float, float] | None) -> str:
     return DASH if bounds is None or missing(bounds[0]) else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
 
 
-def interval_title(confidence: float, queries: int | None = None) -> str:
-    """Return the title of an interval, which of a mean of few `queries` says that the sample is small."""
-    small = queries is not None and 0 < queries < SMALL_SAMPLE
+def interval_title(confidence: float, units: int | None = None) -> str:
+    """Return the title of an interval, which says that the sample is small if the mean is over few `units`.
+
+    A unit is a query, or a cluster of queries.
+    """
+    small = units is not None and 0 < units < SMALL_SAMPLE
     return f"{confidence * 100:g}% interval{', small sample' if small else ''}"
 
 

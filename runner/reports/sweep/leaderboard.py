@@ -118,6 +118,11 @@ class Leaderboard:
         return replace(self, rows=[replace(row, run=runs[row.position]) for row in self.rows])
 
     @property
+    def units(self) -> int:
+        """Return how many clusters, or queries without clusters, are behind the mean of the primary measure."""
+        return self.queries if self.clusters is None else self.clusters
+
+    @property
     def logged(self) -> bool:
         """Tell whether the run of any combination is known."""
         return any(row.run for row in self.rows)

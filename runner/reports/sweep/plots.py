@@ -43,7 +43,7 @@ def intervals(board: Leaderboard, top: int = 25) -> str:
             axes.plot([row.low, row.high], [i, i], color=color, linewidth=1.6, solid_capstyle="round", gid=_tip(row))
             axes.plot([row.mean], [i], "o", color=color, markersize=5, gid=_tip(row))
         named_rows(axes, [f"{row.rank}. {numbers.gist(row.label, 30)}" for row in rows])
-        axes.set_xlabel(f"{board.primary} with its {numbers.interval_title(board.confidence, board.queries)}")
+        axes.set_xlabel(f"{board.primary} with its {numbers.interval_title(board.confidence, board.units)}")
 
     return drawn("intervals", draw, 0.8 + 0.23 * len(rows), _tips(board, rows))
 

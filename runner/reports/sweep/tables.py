@@ -144,7 +144,7 @@ def leaderboard_table(board: Leaderboard) -> Table:
         Column("combination", least=28),
         Column(board.primary, score4, numeric=True),
         *run,
-        Column(interval_title(board.confidence, board.queries), interval, numeric=True, spare=4),
+        Column(interval_title(board.confidence, board.units), interval, numeric=True, spare=4),
         Column("to best", signed, numeric=True, spare=2),
         Column("p", p_value, numeric=True, spare=3),
         Column("differs", lambda value: "yes" if value else "", spare=3),

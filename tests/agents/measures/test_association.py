@@ -62,6 +62,21 @@ def test_the_settings_say_how_wide_an_interval_is_and_how_p_values_are_corrected
     assert (other["confidence"], other["correction"]) == (0.5, "none")
 
 
+def test_trials_of_one_task_count_once_with_their_means() -> None:
+    rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
+    once = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
+    again = [done(f"t{i}", *files, config_name=c, reward=rewards[i]) for c in "abc" for i, files in enumerate(FOUND)]
+    found, expected = associations(again, USUAL), associations(once, USUAL)
+    assert found["n_joined"] == expected["n_joined"] == 6
+    for one, other in zip(found["correlations"], expected["correlations"], strict=True):
+        assert one.pop("interval", None) == pytest.approx(other.pop("interval", None))
+        assert one == pytest.approx(other)
+    mixed = [*once, done("t0", "a.py", "b.py", reward=0.0)]  # t0 has a recall of 0.75 and a reward of 0.25 on average
+    recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
+    of_means = stats.spearmanr([0.75, *recall[1:]], [0.25, *rewards[1:]])
+    assert row(associations(mixed, USUAL), "file_recall", "reward")["spearman_r"] == pytest.approx(of_means.statistic)
+
+
 def test_four_tasks_are_too_few_to_say_anything() -> None:
     found = associations([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
     assert not found["computable"]
