@@ -140,7 +140,7 @@ class World:
     def _open(self) -> float:
         """Return the seconds in which a process without memory opens the postings."""
         start = time.perf_counter()
-        postings.postings_of(self.corpus, BM25().analyzer, disk.DiskStore(self.cache))
+        postings.load_postings(self.corpus, BM25().analyzer, disk.DiskStore(self.cache))
         return time.perf_counter() - start
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.asking import Call, account, call, check_prompt, filled, lines_of, numbered
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.chat import Chat
-from retrievers.search import Work, planned, rankings_key
-from retrievers.stages import Account, Base, Stage, concluded, found_by, told
+from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, list_hits, report_progress
+from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, split_lines, summarise_calls
+from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store
-from retrievers.threads import side_by_side
-from retrievers.unknown import align, name_of, renumber, tie_order
+from retrievers.threads import map_threads
+from retrievers.unknown import align, renumber, resolve_id, tie_order
 
 ENOUGH = "ENOUGH"
 """The reply that ends a search."""
@@ -68,12 +68,12 @@ class Agentic:
 
     def index(self, corpus: Corpus, store: Store) -> AgenticSearcher:
         """Return a searcher; the base is indexed when it is first needed."""
-        return AgenticSearcher(self, Stage.of(self.base, corpus, store))
+        return AgenticSearcher(self, CachedBase.of(self.base, corpus, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search, which needs what the base finds for the queries as they are."""
-        base = planned(self.base, corpus, queries, self.depth, store)
-        return Work("search", rankings_key(self, corpus, queries, k), (base,))
+        base = plan_rankings(self.base, corpus, queries, self.depth, store)
+        return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ class _Trail:
     def answered(self, asked: Call) -> str | None:
         """Take the model's answer; return the query that it wants, if it is not the end."""
         self.calls.append(asked)
-        wanted = next(iter(lines_of(asked.text)), "")
+        wanted = next(iter(split_lines(asked.text)), "")
         if asked.failed:
             self.ended = "failed"
         elif wanted.startswith(ENOUGH) or wanted.strip(".! ").upper() == ENOUGH:
@@ -104,7 +104,7 @@ class _Trail:
             self.ended = "repeated"
         return None if self.ended else wanted
 
-    def account(self, name: Callable[[int], str]) -> Account:
+    def summarise(self, name: Callable[[int], str]) -> QueryLog:
         """Return the steps as plain values, with the documents found by their ids, which `name` returns."""
         steps: list[dict[str, object]] = [
             {"query": query, "found": [name(document) for document in documents]}
@@ -112,7 +112,7 @@ class _Trail:
         ]
         for step, asked in zip(steps, self.calls, strict=False):  # after the last search none may have been asked
             step |= asked.note
-        return account(self.calls, steps=steps, ended=self.ended)
+        return summarise_calls(self.calls, steps=steps, ended=self.ended)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class AgenticSearcher:
     """A search in steps, each made for all queries that go on. A query takes as long as its searches and calls."""
 
     settings: Agentic
-    stage: Stage
+    stage: CachedBase
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best of what the steps of each query found; blank queries have none but the first."""
@@ -129,7 +129,7 @@ class AgenticSearcher:
         found = [self._step(trails, list(queries), store, ())]
         for _ in range(how.max_calls):
             going = [trail for trail in trails if not trail.ended]
-            asked = told(side_by_side(self._ask, going, how.threads), "asked about", len(going))
+            asked = report_progress(map_threads(self._ask, going, how.threads), "asked about", len(going))
             wanted = {trail: trail.answered(each) for trail, each in zip(going, asked, strict=True)}
             if not any(wanted.values()):
                 break
@@ -141,8 +141,8 @@ class AgenticSearcher:
         for later in found[1:]:
             later.documents[failed] = NOTHING
         corpus, unknown = self.stage.corpus, found[-1].unknown_ids
-        accounts = [trail.account(lambda position: name_of(corpus, unknown, position)) for trail in trails]
-        return concluded(self._merged(found, k), found, accounts)
+        accounts = [trail.summarise(lambda position: resolve_id(corpus, unknown, position)) for trail in trails]
+        return complete_rankings(self._merged(found, k), found, accounts)
 
     def _step(
         self, trails: Sequence[_Trail], queries: Sequence[str | None], store: Store, unknown_ids: Sequence[str]
@@ -153,7 +153,7 @@ class AgenticSearcher:
         """
         found = self.stage.search(queries, self.settings.depth, store)
         found = renumber(found, unknown_ids, len(self.stage.corpus))
-        best = found_by(found.documents[:, : self.settings.shown])
+        best = list_hits(found.documents[:, : self.settings.shown])
         for row, (trail, query) in enumerate(zip(trails, queries, strict=True)):
             if query is not None:
                 trail.searched(query, best[row])
@@ -164,10 +164,10 @@ class AgenticSearcher:
     def _ask(self, trail: _Trail) -> Call:
         how, searches = self.settings, []
         for query, documents in zip(trail.tried, trail.found, strict=True):
-            best = numbered(self.stage.contents(documents), how.max_words)
+            best = number_passages(self.stage.contents(documents), how.max_words)
             searches.append(f"Query: {query}\n{best or '(nothing was found)'}")
-        question = filled(how.prompt, query=trail.query, searches="\n\n".join(searches))
-        return call(how.llm, question, how.system, "agent")
+        question = fill_prompt(how.prompt, query=trail.query, searches="\n\n".join(searches))
+        return ask_llm(how.llm, question, how.system, "agent")
 
     def _merged(self, found: Sequence[Rankings], k: int) -> Rankings:
         first, *others = found

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.store import NoStore, Store, fingerprint_of
+from retrievers.store import NoStore, Store, fingerprint_texts
 
 NOTHING = -1
 """The document position that means "no document here"."""
@@ -71,7 +71,9 @@ class Corpus:
         titles = self.titles or [""] * len(self)
         columns = zip(self.ids, titles, self.texts, strict=True)
         rows = (f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns)
-        return fingerprint_of(chain(["corpus"], rows))  # one at a time: together they take as much memory as the corpus
+        return fingerprint_texts(
+            chain(["corpus"], rows)
+        )  # one at a time: together they take as much memory as the corpus
 
     @cached_property
     def key_parts(self) -> dict[str, object]:
@@ -151,16 +153,16 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     )
 
 
-def no_rankings(n: int, k: int) -> Rankings:
+def create_empty_rankings(n: int, k: int) -> Rankings:
     """Return the rankings of n queries that found nothing."""
     return Rankings(np.full((n, k), NOTHING, dtype=np.int32), np.full((n, k), -np.inf, dtype=np.float32))
 
 
-def rankings_of(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArray[np.int32], k: int) -> Rankings:
+def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArray[np.int32], k: int) -> Rankings:
     """Make rankings of one (document position, score) list a query."""
     rows = [list(row) for row in hits]
     width = max((len(row) for row in rows), default=0)
-    found = no_rankings(len(rows), width)
+    found = create_empty_rankings(len(rows), width)
     for i, row in enumerate(rows):
         for j, (document, score) in enumerate(row):
             found.documents[i, j], found.scores[i, j] = document, score

@@ -21,10 +21,10 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings
-from retrievers.postings import Postings, postings_key, postings_of
-from retrievers.search import Work, rankings_key
+from retrievers.postings import Postings, build_postings_key, load_postings
+from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store, fingerprint
-from retrievers.threads import available, side_by_side
+from retrievers.threads import count_threads, map_threads
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ class BM25:
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
         """Count the corpus's terms, unless the store has them, and return a searcher."""
-        postings = postings_of(corpus, self.analyzer, store)
+        postings = load_postings(corpus, self.analyzer, store)
         searcher = BM25Searcher(self, postings, corpus)
         compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # each is compiled apart
         store.share(compiled, lambda: searcher.search([""], 1))
@@ -72,8 +72,8 @@ class BM25:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search, which needs the corpus's terms counted."""
-        needs = (Work("count terms", postings_key(corpus, self.analyzer)),)
-        return Work("search", rankings_key(self, corpus, queries, k), needs)
+        needs = (Work("count terms", build_postings_key(corpus, self.analyzer)),)
+        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +96,9 @@ class BM25Searcher:
             used, numbers = np.unique(terms[bounds[0] : bounds[-1]], return_inverse=True)
             _search(used, numbers, bounds - bounds[0], *columns, documents[part], scores[part])
 
-        n_parts = max(min(available(), len(queries) // _FEWEST), 1)
+        n_parts = max(min(count_threads(), len(queries) // _FEWEST), 1)
         bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))
-        list(side_by_side(fill, (slice(*pair) for pair in pairwise(bounds)), n_parts))
+        list(map_threads(fill, (slice(*pair) for pair in pairwise(bounds)), n_parts))
         return Rankings(documents, scores)
 
     def _terms_of(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

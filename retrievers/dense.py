@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, no_rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings, rank
 from retrievers.code import code_of
 from retrievers.encoders.base import Encoder, PlannedEncoder, Vectors
-from retrievers.search import TIMED_QUERIES, Work, rankings_key
+from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 
 BATCH = 1024
@@ -74,7 +74,7 @@ class Dense:
         needs = list(encoder.plan(corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
         if self.index_type != "flat":
             needs.append(Work("index", self._index_key("vector index", corpus)))
-        return Work("search", rankings_key(self, corpus, queries, k), tuple(needs))
+        return Work("search", build_rankings_key(self, corpus, queries, k), tuple(needs))
 
     def _ready_index(self, corpus: Corpus, points: Points, store: Store) -> faiss.Index | None:
         """Return FAISS's index of points, or None where every point is looked at."""
@@ -169,7 +169,7 @@ class DenseSearcher:
         other documents for a query when more are asked at once.
         """
         vectors, embedding_seconds = self.embed(queries, store)
-        found, seconds = no_rankings(len(queries), k), embedding_seconds.copy()
+        found, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
         asked = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
         alone = len(asked) if self.index is not None else min(TIMED_QUERIES, len(asked))

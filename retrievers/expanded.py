@@ -13,13 +13,13 @@ from typing import Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.asking import Call, account, call, check_prompt, filled, lines_of, without_label
 from retrievers.base import Corpus, Rankings
 from retrievers.chat import Chat
-from retrievers.search import Work, planned, rankings_key
-from retrievers.stages import Account, Base, Stage, concluded, told
+from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, report_progress
+from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, split_lines, strip_label, summarise_calls
+from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store
-from retrievers.threads import side_by_side
+from retrievers.threads import map_threads
 from retrievers.unknown import align
 
 SYSTEM = "You help a search engine to find what its users are after."
@@ -67,19 +67,19 @@ class Expanded:
 
     def index(self, corpus: Corpus, store: Store) -> ExpandedSearcher:
         """Return a searcher; the base is indexed when it is first needed."""
-        return ExpandedSearcher(self, Stage.of(self.base, corpus, store))
+        return ExpandedSearcher(self, CachedBase.of(self.base, corpus, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search, which needs what the base finds for the queries as they are."""
-        base = planned(self.base, corpus, queries, self.depth, store)
-        return Work("search", rankings_key(self, corpus, queries, k), (base,))
+        base = plan_rankings(self.base, corpus, queries, self.depth, store)
+        return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
     def expand(self, query: str) -> tuple[list[str], Call | None]:
         """Return what else to search for, and the call that says so; there is none about a blank query."""
         if not query.strip():
             return [], None
         prompt = self.multi_query_prompt if self.method == "multi_query" else self.hyde_prompt
-        asked = call(self.llm, filled(prompt, query=query, n=self.n), self.system, "expand")
+        asked = ask_llm(self.llm, fill_prompt(prompt, query=query, n=self.n), self.system, "expand")
         parse = variants if self.method == "multi_query" else passages
         return parse(asked.text, query, self.n), asked
 
@@ -89,29 +89,29 @@ class ExpandedSearcher:
     """A search for queries and what they are expanded to. A query takes as long as all its searches and the call."""
 
     settings: Expanded
-    stage: Stage
+    stage: CachedBase
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query by the sum of their reciprocal ranks."""
         how = self.settings
         found = [self.stage.search(queries, how.depth, store)]
-        expanded = list(told(side_by_side(how.expand, queries, how.threads), "expanded", len(queries)))
+        expanded = list(report_progress(map_threads(how.expand, queries, how.threads), "expanded", len(queries)))
         # The first variant of every query, then the second: so each search is a batch, whose first queries are timed.
         for place in range(max((len(texts) for texts, _ in expanded), default=0)):
             asked = [texts[place] if place < len(texts) else None for texts, _ in expanded]
             found.append(self.stage.search(asked, how.depth, store))
         found = align(found, len(self.stage.corpus))
         fused = self.stage.fuse(found, how.rrf_k, k)
-        return concluded(fused, found, [_account(texts, asked) for texts, asked in expanded])
+        return complete_rankings(fused, found, [_account(texts, asked) for texts, asked in expanded])
 
 
-def _account(texts: Sequence[str], asked: Call | None) -> Account:
-    return account([asked], queries=texts, llm=asked.note) if asked else Account()
+def _account(texts: Sequence[str], asked: Call | None) -> QueryLog:
+    return summarise_calls([asked], queries=texts, llm=asked.note) if asked else QueryLog()
 
 
 def variants(reply: str, query: str, n: int) -> list[str]:
     """Return the first n queries in a reply, a line each, that are not the query or one another."""
-    distinct = {line.casefold(): line for line in reversed(lines_of(reply))}
+    distinct = {line.casefold(): line for line in reversed(split_lines(reply))}
     distinct.pop(query.strip().casefold(), None)
     return list(reversed(distinct.values()))[:n]
 
@@ -119,5 +119,5 @@ def variants(reply: str, query: str, n: int) -> list[str]:
 def passages(reply: str, query: str, n: int) -> list[str]:
     """Return the first n passages in a reply, with empty lines between; a single one is all of it."""
     parts = re.split(r"\n\s*\n", reply) if n > 1 else [reply]
-    texts = (without_label(part) for part in parts)
+    texts = (strip_label(part) for part in parts)
     return [text for text in texts if re.search(r"\w", text) and not text.endswith(":")][:n]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, no_rankings
-from retrievers.search import Work, planned, rankings_key, searched, searcher_of
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings
+from retrievers.search import Work, build_rankings_key, open_searcher, plan_rankings, search_cached
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
 
@@ -92,8 +92,8 @@ class Hybrid:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the fusion, which needs the rankings of its parts."""
         depth = self.depth or k
-        needs = tuple(planned(part, corpus, queries, depth, store) for part in self.searched_parts().values())
-        return Work("fuse", rankings_key(self, corpus, queries, k), needs)
+        needs = tuple(plan_rankings(part, corpus, queries, depth, store) for part in self.searched_parts().values())
+        return Work("fuse", build_rankings_key(self, corpus, queries, k), needs)
 
     def searched_parts(self) -> dict[str, Retriever]:
         """Return the parts that weigh anything."""
@@ -127,13 +127,13 @@ class HybridSearcher:
         known = [s for s in seconds if s is not None]
         total = (np.sum(known, axis=0) + own).astype(np.float32) if len(known) == len(seconds) else None
         said = {f"{name}.{figure}": value for name, r in found.items() for figure, value in r.diagnostics.items()}
-        return _with_what_was_said(replace(fused, seconds=total, diagnostics=said), found)
+        return _attach_details(replace(fused, seconds=total, diagnostics=said), found)
 
     def _search(self, part: Retriever, queries: Sequence[str], depth: int, store: Store) -> Rankings:
         """Search a part; where its rankings are not to be kept, its searcher still is."""
         if isinstance(store, NoStore):
-            return searcher_of(part, self.corpus, self.store).search(queries, depth)
-        return searched(part, self.corpus, queries, depth, store)
+            return open_searcher(part, self.corpus, self.store).search(queries, depth)
+        return search_cached(part, self.corpus, queries, depth, store)
 
     def _candidates(self, found: Sequence[Rankings], store: Store) -> Candidates:
         """Lay out the candidates, unless the store has the layout of just these."""
@@ -212,12 +212,12 @@ def _best(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
     keys |= np.arange(width)
     keys.sort(axis=1)
     best = (keys[:, :k] & 0xFFFFFFFF) + np.arange(n)[:, None] * width
-    ranked = no_rankings(n, k)
+    ranked = create_empty_rankings(n, k)
     ranked.documents[:, :width], ranked.scores[:, :width] = documents.take(best), scores.take(best)
     return ranked
 
 
-def _with_what_was_said(fused: Rankings, found: Mapping[str, Rankings]) -> Rankings:
+def _attach_details(fused: Rankings, found: Mapping[str, Rankings]) -> Rankings:
     """Return rankings with what the parts said, in which the queries that failed in a part found nothing."""
     notes: dict[int, dict[str, object]] = {}
     for name, rankings in found.items():

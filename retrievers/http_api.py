@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, no_rankings
+from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings
 from retrievers.connection import SHOWN, Connection, ServiceError, read_secret, resolve_port
 from retrievers.store import NoStore, Store
-from retrievers.threads import side_by_side
+from retrievers.threads import map_threads
 
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
 """The default request."""
@@ -211,8 +211,8 @@ class HttpSearcher:
         Items that the corpus lacks keep their rank, as unknown hits. Repeated items are left out. The diagnostics count
         both, and the queries whose scores rise.
         """
-        rankings, seconds = no_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
-        replies = list(side_by_side(lambda query: self._search_one(query, k), queries, self.settings.concurrency))
+        rankings, seconds = create_empty_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
+        replies = list(map_threads(lambda query: self._search_one(query, k), queries, self.settings.concurrency))
         unknown: dict[str, int] = {}
         for row, reply in enumerate(replies):
             rankings.documents[row, : len(reply.ids)] = [self._find_position(name, unknown) for name in reply.ids]

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.store import Arrays, Key, Store
-from retrievers.threads import available, side_by_side
-from retrievers.words import Numbered, numbered
+from retrievers.term_ids import TermIds, iter_term_ids
+from retrievers.threads import count_threads, map_threads
 
 Column = NDArray[Any]
 
@@ -66,25 +66,25 @@ class Postings:
         return np.array([t for row in terms for t in row], dtype=np.int32), starts
 
 
-def postings_key(corpus: Corpus, analyzer: Analyzer) -> Key:
+def build_postings_key(corpus: Corpus, analyzer: Analyzer) -> Key:
     """Return the key under which the postings of a corpus are kept."""
     return Key.of("postings", _MADE_BY, **corpus.key_parts, analyzer=analyzer)
 
 
-def postings_of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
+def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
     """Return the postings of a corpus, counted once for each corpus and analyzer."""
 
     def count_terms() -> Arrays:
         compiled = Key.of("live code", _MADE_BY)  # compiling is no part of the time that counting takes
-        store.share(compiled, lambda: _checked(_count(Corpus(["id"], ["word"]), analyzer), 1))
+        store.share(compiled, lambda: _check(_count(Corpus(["id"], ["word"]), analyzer), 1))
         return _count(corpus, analyzer)
 
     def load() -> Postings:
         try:
-            return _checked(store.arrays(postings_key(corpus, analyzer), count_terms), len(corpus))
+            return _check(store.arrays(build_postings_key(corpus, analyzer), count_terms), len(corpus))
         except _OutOfBounds as error:
             log.warning("stored postings are not used, and terms are counted again: %s", error)
-            return _checked(count_terms(), len(corpus))
+            return _check(count_terms(), len(corpus))
 
     return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
 
@@ -93,7 +93,7 @@ class _OutOfBounds(ValueError):
     """Postings refer to entries or documents that do not exist."""
 
 
-def _checked(columns: Arrays, n_documents: int) -> Postings:
+def _check(columns: Arrays, n_documents: int) -> Postings:
     """Return stored columns as postings. Raises `_OutOfBounds`: compiled code would read and write anywhere."""
     try:
         text = columns["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
@@ -112,29 +112,29 @@ def _checked(columns: Arrays, n_documents: int) -> Postings:
 
 _COLUMNS = ("offsets", "documents", "counts", "lengths")
 
-_MADE_BY = ("retrievers.postings", "retrievers.words", "retrievers.analyzer")
+_MADE_BY = ("retrievers.postings", "retrievers.term_ids", "retrievers.analyzer")
 
 _MOST_PARTS = 4
 """How many parts of a corpus are counted side by side; each has numbers of its own for every term."""
 
-_Part = Sequence[tuple[int, Numbered]]
+_Part = Sequence[tuple[int, TermIds]]
 """Chunks of a corpus, and the position of each one's first document."""
 
 
 def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
-    parts = _parts(list(numbered(corpus.contents(), analyzer, vocabulary.__getitem__)))
+    parts = _split_parts(list(iter_term_ids(corpus.contents(), analyzer, vocabulary.__getitem__)))
     # A term never holds white space, so lines keep the vocabulary.
     n_terms, lines = len(vocabulary), "\n".join(vocabulary).encode("utf-8", "surrogatepass")
     del vocabulary
-    tallies = list(side_by_side(partial(_tally, n_terms), parts))
+    tallies = list(map_threads(partial(_tally, n_terms), parts))
     frequencies = np.array([frequencies for frequencies, _ in tallies])
     offsets = np.zeros(n_terms + 1, dtype=np.int64)
     np.cumsum(frequencies.sum(axis=0), out=offsets[1:])
     free = offsets[:-1] + np.cumsum(frequencies, axis=0) - frequencies  # each part's first entry of each term
     documents = np.empty(offsets[-1], dtype=np.int32)
     counts = np.empty(offsets[-1], dtype=np.min_scalar_type(max(1, *(largest for _, largest in tallies))))
-    list(side_by_side(partial(_fill, documents, counts), zip(parts, free, strict=True)))
+    list(map_threads(partial(_fill, documents, counts), zip(parts, free, strict=True)))
     kept: dict[str, Column] = {
         "vocabulary": np.frombuffer(lines, dtype=np.uint8),
         "offsets": offsets,
@@ -147,10 +147,10 @@ def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
     return kept
 
 
-def _parts(chunks: Sequence[Numbered]) -> list[_Part]:
+def _split_parts(chunks: Sequence[TermIds]) -> list[_Part]:
     firsts = accumulate((len(chunk.lengths) for chunk in chunks), initial=0)
     placed = list(zip(firsts, chunks, strict=False))
-    n_parts = max(1, min(available(), _MOST_PARTS, len(chunks)))
+    n_parts = max(1, min(count_threads(), _MOST_PARTS, len(chunks)))
     return [placed[n * len(placed) // n_parts : (n + 1) * len(placed) // n_parts] for n in range(n_parts)]
 
 

@@ -19,8 +19,8 @@ from pydantic.dataclasses import dataclass as settings
 from rank_bm25 import BM25L, BM25Okapi, BM25Plus
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Rankings, no_rankings, rank
-from retrievers.search import Work, rankings_key
+from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
+from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 
 
@@ -56,7 +56,7 @@ class RankBM25:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search, which needs the corpus's terms."""
         needs = (Work("count terms", self._tokens_key(corpus)),)
-        return Work("search", rankings_key(self, corpus, queries, k), needs)
+        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def _tokens_key(self, corpus: Corpus) -> Key:
         made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
@@ -93,7 +93,7 @@ class RankBM25Searcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly; one query is asked after the other."""
-        found = no_rankings(len(queries), k)
+        found = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, query in enumerate(queries):
             start = time.perf_counter()

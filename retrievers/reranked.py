@@ -16,11 +16,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, rank
+from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
 from retrievers.rerankers.base import Rerank, Reranker
-from retrievers.search import Work, planned, rankings_key
-from retrievers.stages import Base, Stage, concluded, found_by
+from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store
-from retrievers.unknown import hold_places
+from retrievers.unknown import keep_ranks
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ class Reranked:
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the base is indexed, and a model opened, when it is first needed."""
-        stage = Stage.of(self.base, corpus, store)
+        stage = CachedBase.of(self.base, corpus, store)
         return RerankedSearcher(self, stage, self.reranker.ready(stage.store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the reranking, which needs the rankings of the base."""
-        base = planned(self.base, corpus, queries, self.depth, store)
-        return Work("rerank", rankings_key(self, corpus, queries, k), (base,))
+        base = plan_rankings(self.base, corpus, queries, self.depth, store)
+        return Work("rerank", build_rankings_key(self, corpus, queries, k), (base,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class RerankedSearcher:
     """A reranking of what a first stage finds. A query takes as long as both do for it."""
 
     settings: Reranked
-    stage: Stage
+    stage: CachedBase
     rerank: Rerank
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
@@ -61,16 +61,16 @@ class RerankedSearcher:
         first = self.stage.search(queries, self.settings.depth, store)
         corpus = self.stage.corpus
         readable = first.documents if not first.unknown_ids else _front(first.documents, len(corpus))
-        candidates = [self.stage.contents(documents) for documents in found_by(readable)]
+        candidates = [self.stage.contents(documents) for documents in list_hits(readable)]
         judged = self.rerank(queries, candidates, store)
         scores = np.full(first.scores.shape, -np.inf, dtype=np.float32)
         for row, each in zip(scores, judged, strict=True):
             row[: len(each.scores)] = each.scores
         accounts = [each.account for each in judged]
         if not first.unknown_ids:
-            return concluded(rank(readable, scores, corpus.tie_order, k), [first], accounts)
-        ranked = hold_places(first, rank(readable, scores, corpus.tie_order, max(first.depth, k)), len(corpus))
-        done = concluded(ranked.cut(k), [first], accounts)
+            return complete_rankings(rank(readable, scores, corpus.tie_order, k), [first], accounts)
+        ranked = keep_ranks(first, rank(readable, scores, corpus.tie_order, max(first.depth, k)), len(corpus))
+        done = complete_rankings(ranked.cut(k), [first], accounts)
         kept = float(np.count_nonzero(first.documents >= len(corpus)))
         log.warning("%s hits have no text in the corpus: they keep their rank and are not reranked", f"{kept:,.0f}")
         return replace(done, diagnostics={**done.diagnostics, "hits_without_text": kept})

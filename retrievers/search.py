@@ -42,7 +42,7 @@ class Planned(Protocol):
     """A retriever that can say what work a search is without doing any."""
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the work that `searched` is; what is worth sharing between plans goes through the store."""
+        """Return the work that `search_cached` is; what is worth sharing between plans goes through the store."""
         ...
 
 
@@ -57,7 +57,7 @@ def is_live(settings: object) -> bool:
     return isinstance(settings, (list, tuple)) and any(map(is_live, settings))
 
 
-def search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
+def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
     """Return how many hits to request of each query: a service may have more documents than the corpus."""
     return depth if is_live(retriever) else min(depth, len(corpus))
 
@@ -71,40 +71,40 @@ class Diagnosable(Protocol):
         ...
 
 
-def planned(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-    """Return the work that `searched` is. Of a retriever that cannot say more, it is a search that needs nothing."""
+def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+    """Return the work of `search_cached`; without a method `plan`, it is a search that needs nothing else."""
     if isinstance(retriever, Planned):
         return retriever.plan(corpus, queries, k, store)
-    return Work("search", rankings_key(retriever, corpus, queries, k))
+    return Work("search", build_rankings_key(retriever, corpus, queries, k))
 
 
-def rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
-    """Return the key under which `searched` keeps rankings."""
+def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
+    """Return the key under which `search_cached` keeps rankings."""
     asked = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **asked, retriever=repr(retriever))
 
 
-def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
+def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
     """Index a corpus and search it, unless the store has the rankings already.
 
     Rankings that do not say how long a query takes are completed by asking the first queries again, one at a time.
     """
-    key = rankings_key(retriever, corpus, queries, k)
+    key = build_rankings_key(retriever, corpus, queries, k)
 
     def beside(kind: str) -> Key:
         return Key.of(kind, code_of(retriever), **dict(key.parts))
 
     def work() -> Arrays:
-        searcher = searcher_of(retriever, corpus, store)
+        searcher = open_searcher(retriever, corpus, store)
         rankings = searcher.search(queries, k, store)
         if rankings.errors or not rankings.settled or is_live(retriever):
             raise _Unkept(rankings)
         seconds = rankings.seconds
         if seconds is None:
-            seconds = store.arrays(beside("latency"), lambda: _time_alone(searcher, queries, k))["seconds"]
+            seconds = store.arrays(beside("latency"), lambda: _measure_latency(searcher, queries, k))["seconds"]
         said = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
-            said |= _diagnosed(searcher, queries, k, store, beside("diagnostics"))
+            said |= _compute_diagnostics(searcher, queries, k, store, beside("diagnostics"))
         kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
         for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
             if value:
@@ -127,7 +127,9 @@ def searched(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: in
 _DIAGNOSTIC = "diagnostic."
 
 
-def _diagnosed(searcher: Diagnosable, queries: Sequence[str], k: int, store: Store, key: Key) -> dict[str, float]:
+def _compute_diagnostics(
+    searcher: Diagnosable, queries: Sequence[str], k: int, store: Store, key: Key
+) -> dict[str, float]:
     def ask() -> Arrays:
         said = [searcher.diagnostics(queries, depth, store) for depth in sorted({min(10, k), k})]
         return {name: np.array(value) for figures in said for name, value in figures.items()}
@@ -135,7 +137,7 @@ def _diagnosed(searcher: Diagnosable, queries: Sequence[str], k: int, store: Sto
     return {name: float(value) for name, value in store.arrays(key, ask).items()}
 
 
-def searcher_of(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
+def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, made once a store."""
     made_by = code_of(retriever)
     key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever))
@@ -149,7 +151,7 @@ class _Unkept(Exception):
         self.rankings = rankings
 
 
-def _time_alone(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
+def _measure_latency(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
     seconds = np.full(len(queries), np.nan, dtype=np.float32)
     for query in queries[:1]:
         searcher.search([query], k)  # what a first call prepares is no part of a query's time

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, no_rankings, rank
-from retrievers.search import Work, rankings_key
+from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings, rank
+from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 
 # What the unicode61 tokenizer takes for a word: letters, numbers, private use, and marks once a word has begun.
@@ -62,7 +62,7 @@ class SqliteFts:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search, which needs the database."""
         needs = (Work("index", self._key("fts5 database", corpus)),)
-        return Work("search", rankings_key(self, corpus, queries, k), needs)
+        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def _key(self, kind: str, corpus: Corpus) -> Key:
         """Return the key of what is made of the words of a corpus, which weights and matching do not change."""
@@ -85,7 +85,7 @@ class SqliteFtsSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly; one query is asked after the other."""
-        found = no_rankings(len(queries), k)
+        found = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, query in enumerate(queries):
             start = time.perf_counter()

@@ -36,10 +36,10 @@ class Key:
 
 def fingerprint(*texts: str) -> str:
     """Return a hash of texts in their order, as 32 hexadecimal digits."""
-    return fingerprint_of(texts)
+    return fingerprint_texts(texts)
 
 
-def fingerprint_of(texts: Iterable[str]) -> str:
+def fingerprint_texts(texts: Iterable[str]) -> str:
     """Return the same hash of texts that need not be there all at once."""
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:

@@ -17,14 +17,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def available() -> int:
+def count_threads() -> int:
     """Return how many threads may work side by side."""
     return int(config.NUMBA_NUM_THREADS)
 
 
-def side_by_side(work: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> Iterator[R]:
+def map_threads(work: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> Iterator[R]:
     """Yield what is made of each item, in the items' order; of these no more are taken than threads can soon have."""
-    threads = available() if threads is None else threads
+    threads = count_threads() if threads is None else threads
     if threads == 1:
         yield from map(work, items)
         return

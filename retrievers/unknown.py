@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Corpus, Rankings
 
 
-def name_of(corpus: Corpus, unknown_ids: Sequence[str], position: int) -> str:
+def resolve_id(corpus: Corpus, unknown_ids: Sequence[str], position: int) -> str:
     """Return the id of the document at a position in rankings."""
     return corpus.ids[position] if position < len(corpus) else unknown_ids[position - len(corpus)]
 
@@ -60,7 +60,7 @@ def align(rankings: Sequence[Rankings], n: int) -> list[Rankings]:
     return [renumber(each, union, n) for each in rankings]
 
 
-def hold_places(first: Rankings, ranked: Rankings, n: int) -> Rankings:
+def keep_ranks(first: Rankings, ranked: Rankings, n: int) -> Rankings:
     """Return `ranked`, an order of the known hits of `first`, with the unknown hits of `first` at their rank.
 
     Known hits share out the other ranks in their new order. An unknown hit scores as much as the hit above it, or at

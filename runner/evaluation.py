@@ -1,7 +1,7 @@
 """One evaluation, from a composed config to a Result: what `evaluate` runs once and a sweep many times.
 
 dataset -> retriever -> rankings -> scores, and grades where a language model is configured. The only step that touches
-the retriever is `searched`; everything after it is arithmetic, or the model's word. It knows neither Hydra nor MLflow.
+the retriever is `search_cached`; all after it is arithmetic, or the model's word. It knows neither Hydra nor MLflow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
-from retrievers.search import search_depth, searched
+from retrievers.search import resolve_search_depth, search_cached
 from retrievers.work import kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
@@ -198,8 +198,8 @@ class Bench:
         grader, asked = self._grader(experiment, dataset)
         with self.store.account() as costs:
             wanted = settings.depth + rows_to_exclude(dataset)
-            depth = search_depth(experiment.retriever, dataset.corpus, wanted)
-            rankings = searched(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
+            depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
+            rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         rankings = exclude_own(dataset, rankings, settings.depth)
         self.store.note_use(costs, _recorded_name(dataset, experiment.named_by), dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()

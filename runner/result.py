@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Rankings, no_rankings
+from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.clusters import Clusters, numbered
 from runner.analysis.grades import Grades, load_grades, save_grades
 
@@ -414,7 +414,7 @@ def _lists(column: Any) -> list[list[Any]]:  # noqa: ANN401 (pyarrow has no type
 def _found(table: Any, asked: QueryTable) -> Found:  # noqa: ANN401 (pyarrow has no types)
     errors = {i: error for i, error in enumerate(asked.errors) if error} or None
     if not table.num_rows:
-        nothing = no_rankings(len(asked.ids), 0)
+        nothing = create_empty_rankings(len(asked.ids), 0)
         return Found(replace(nothing, errors=errors), [], nothing.documents)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     position = {query: i for i, query in enumerate(asked.ids)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, Searcher, no_rankings
+from retrievers.base import Corpus, Rankings, Searcher, create_empty_rankings
 from retrievers.store import NoStore, Store
 
 
@@ -29,5 +29,5 @@ class BrokenSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         if self.when == "search":
             raise RuntimeError("the search is broken")
-        rankings = no_rankings(len(queries), k)
+        rankings = create_empty_rankings(len(queries), k)
         return Rankings(rankings.documents, rankings.scores, errors={0: "the first query is broken"})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.bm25 import BM25
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import Key
 from runner.__main__ import main
 from runner.commands.cache import CacheSettings, chosen
@@ -262,7 +262,7 @@ def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, m
 
     def search(store: DiskStore, k1: float) -> Any:
         with store.account() as costs:
-            found = searched(BM25(analyzer=Analyzer(), k1=k1), corpus, ["red"], 2, store).documents.tolist()
+            found = search_cached(BM25(analyzer=Analyzer(), k1=k1), corpus, ["red"], 2, store).documents.tolist()
         store.note_use(costs, "boats", "b" * 32, f"k1={k1}")
         return found
 

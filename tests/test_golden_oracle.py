@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
@@ -49,7 +49,7 @@ class Recorded:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         said = queries_of(Path(self.report), self.search_type)
         assert [query["query_text"] for query in said] == list(queries)
-        found, seconds, errors = no_rankings(len(queries), k), np.full(len(queries), np.nan, np.float32), {}
+        found, seconds, errors = create_empty_rankings(len(queries), k), np.full(len(queries), np.nan, np.float32), {}
         for i, query in enumerate(said):
             n = len(query["retrieved_items"])
             found.documents[i, :n] = [vars(self)["_position"][item] for item in query["retrieved_items"]]

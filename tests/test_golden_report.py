@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench, Experiment
@@ -117,7 +117,7 @@ class Shuffling:
         return self
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        found, documents = no_rankings(len(queries), k), vars(self)["_documents"]
+        found, documents = create_empty_rankings(len(queries), k), vars(self)["_documents"]
         for i, text in enumerate(queries):
             order = np.random.default_rng(list(text.encode())).permutation(documents)[:k]
             order = order[: len(order) // (1 if len(text) % 2 else 2)]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.base import NOTHING, no_rankings
+from retrievers.base import NOTHING, create_empty_rankings
 from runner.result import Found, ResultError, _token, load, save, write_trec
 from tests.reports.factory import result
 
@@ -168,7 +168,7 @@ def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> 
     whole = result("http", queries=3, no_result=0)
     failed = replace(
         whole,
-        found=Found(no_rankings(3, 5), [], np.full((3, 5), NOTHING, dtype=np.int32)),
+        found=Found(create_empty_rankings(3, 5), [], np.full((3, 5), NOTHING, dtype=np.int32)),
         queries=replace(whole.queries, errors=["no answer", "no answer", "no answer"]),
     )
     save(failed, tmp_path)

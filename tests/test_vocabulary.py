@@ -62,12 +62,10 @@ SHARED_NAMES: set[str] = {
     "Row",
     "Selection",
     "Source",
-    "Stage",
     "Trial",
     "Usage",
     "Use",
     "Verdict",
-    "_Model",
     "_Part",
     "_Task",
 }

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from retrievers.base import Corpus, Rankings, rankings_of
+from retrievers.base import Corpus, Rankings, build_rankings
 from retrievers.store import NoStore, Store
 
 
@@ -57,4 +57,4 @@ class UnrulySearcher:
         if does == "die" and len(list(folder.iterdir())) < self.settings.dies:
             (folder / str(time.monotonic_ns())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return rankings_of([[(self.settings.number, 1.0)]] * len(queries), self.corpus.tie_order, k)
+        return build_rankings([[(self.settings.number, 1.0)]] * len(queries), self.corpus.tie_order, k)

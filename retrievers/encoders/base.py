@@ -68,14 +68,16 @@ class PlannedEncoder(Protocol):
         ...
 
 
-def shards_of(texts: Iterable[str]) -> Iterator[Sequence[str]]:
+def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:
     """Yield texts in the shards in which they are embedded and kept."""
     documents = list(texts)
     for start in range(0, len(documents), SHARD):
         yield documents[start : start + SHARD]
 
 
-def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store) -> list[Vectors]:
+def embed_in_shards(
+    texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store
+) -> list[Vectors]:
     """Return the vectors of documents in shards, each kept under the key of its texts.
 
     A killed run resumes at its last shard, and equal shards are embedded once. The logger "retrievers" announces long
@@ -92,11 +94,11 @@ def in_shards(texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]
         fresh += len(part)
         return {"vectors": encode(part)}
 
-    for part in shards_of(documents):
+    for part in split_shards(documents):
         shards.append(store.arrays(key(part), partial(build, part))["vectors"])
         now, done = time.monotonic(), done + len(part)
         if fresh and done < len(documents) and now - told >= TOLD_EVERY:
-            told, left = now, _duration((now - began) / fresh * (len(documents) - done))
+            told, left = now, _format_duration((now - began) / fresh * (len(documents) - done))
             logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)
     return shards
 
@@ -108,11 +110,11 @@ def _announce(documents: Sequence[str], encode: Encode) -> None:
     start = time.monotonic()
     trial = documents[:: len(documents) // TRIAL][:TRIAL]
     encode(trial)
-    total = _duration((time.monotonic() - start) / len(trial) * len(documents))
+    total = _format_duration((time.monotonic() - start) / len(trial) * len(documents))
     logger.info("embedding %s documents, about %s", f"{len(documents):,}", total)
 
 
-def timed(texts: Sequence[str], encode: Encode) -> Arrays:
+def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:
     """Return the vectors of queries, each encoded alone, and the seconds that each took.
 
     The last digits of a vector depend on what is encoded with it, and by how many threads: alone and by one, a query
@@ -129,7 +131,7 @@ def timed(texts: Sequence[str], encode: Encode) -> Arrays:
     return {"vectors": vectors, "seconds": seconds}
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"

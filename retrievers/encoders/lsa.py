@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.code import modules_behind
-from retrievers.encoders.base import Embedded, Vectors, timed
-from retrievers.postings import Postings, postings_key, postings_of
+from retrievers.encoders.base import Embedded, Vectors, encode_alone
+from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 
@@ -42,19 +42,19 @@ class LSAEncoder:
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Factorise the corpus's term counts, unless the store has them factorised."""
-        postings = postings_of(corpus, self.analyzer, store)
+        postings = load_postings(corpus, self.analyzer, store)
         kept = store.arrays(self._key(corpus), lambda: _factorise(postings, self.dimensions, self.seed))
         encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
-            made = timed(texts, encode)
+            made = encode_alone(texts, encode)
             return made["vectors"], made["seconds"]
 
         return Embedded([kept["documents"]], queries)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the factorisation, and the counting of terms, which queries need as well."""
-        return Work("embed", self._key(corpus)), Work("count terms", postings_key(corpus, self.analyzer))
+        return Work("embed", self._key(corpus)), Work("count terms", build_postings_key(corpus, self.analyzer))
 
     def _key(self, corpus: Corpus) -> Key:
         return Key.of("lsa", modules_behind(__name__), **corpus.key_parts, encoder=self)

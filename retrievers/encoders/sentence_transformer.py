@@ -16,8 +16,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders.base import Embedded, Vectors, in_shards, shards_of, timed
-from retrievers.encoders.pretrained import Backend, identity_of, opened
+from retrievers.encoders.base import Embedded, Vectors, embed_in_shards, encode_alone, split_shards
+from retrievers.encoders.pretrained import Backend, identify_model, open_model
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 
@@ -53,7 +53,7 @@ class SentenceTransformerEncoder:
     def __repr__(self) -> str:
         """Return the settings, and what the model is known by, which changes with the files in its folder."""
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
-        return f"{type(self).__name__}({', '.join(shown)}, identity={identity_of(self.model, self.revision)!r})"
+        return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the corpus as vectors, encoding those shards that the store does not have."""
@@ -65,17 +65,17 @@ class SentenceTransformerEncoder:
             return _encode(self, model(), "document", texts)
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
-            kept = store.arrays(query_key(texts), lambda: timed(texts, partial(_encode, self, model(), "query")))
+            kept = store.arrays(query_key(texts), lambda: encode_alone(texts, partial(_encode, self, model(), "query")))
             return kept["vectors"], kept["seconds"]
 
-        return Embedded(in_shards(corpus.contents(), documents, document_key, store), queries)
+        return Embedded(embed_in_shards(corpus.contents(), documents, document_key, store), queries)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard and of the queries, none of which opens the model if all are stored."""
 
         def works() -> tuple[Work, ...]:
             document_key, query_key = self._key_of("document"), self._key_of("query")
-            keys = [*map(document_key, shards_of(corpus.contents())), query_key(queries)]
+            keys = [*map(document_key, split_shards(corpus.contents())), query_key(queries)]
             opening = (Work("open model", self._live_key()),)
             return tuple(Work("embed", key, opening) for key in keys)
 
@@ -84,13 +84,13 @@ class SentenceTransformerEncoder:
 
     def _live_key(self) -> Key:
         how = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
-        return Key.of("live model", _MADE_BY, model=identity_of(self.model, self.revision), **how)
+        return Key.of("live model", _MADE_BY, model=identify_model(self.model, self.revision), **how)
 
     def _key_of(self, role: Role) -> Callable[[Sequence[str]], Key]:
         """Return how texts in a role name their vectors, in which the other role's prompt has no part."""
         parts = {name: getattr(self, name) for name in ("max_length", "dimensions", "normalize", "backend")}
-        made_by = (*_MADE_BY, timed.__module__) if role == "query" else _MADE_BY
-        parts |= {"model": identity_of(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
+        made_by = (*_MADE_BY, encode_alone.__module__) if role == "query" else _MADE_BY
+        parts |= {"model": identify_model(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
 
         def key(texts: Sequence[str]) -> Key:
             size = {"rows": len(texts), "characters": sum(map(len, texts))}
@@ -103,7 +103,7 @@ def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:
     """Open the model, and encode a word, so that the first text takes no longer than others."""
     from sentence_transformers import SentenceTransformer
 
-    model = opened(SentenceTransformer, encoder.model, encoder.revision, encoder.device, encoder.backend)
+    model = open_model(SentenceTransformer, encoder.model, encoder.revision, encoder.device, encoder.backend)
     if encoder.max_length:
         config = getattr(getattr(model[0], "auto_model", None), "config", None)
         longest = getattr(config, "max_position_embeddings", None)

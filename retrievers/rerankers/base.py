@@ -12,19 +12,19 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.stages import Account
+from retrievers.multistage import QueryLog
 from retrievers.store import Store
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class CandidateScores:
     """The scores (float32) of a query's candidates, in their order, and what it took to find them."""
 
     scores: NDArray[np.float32]
-    account: Account = field(default_factory=Account)
+    account: QueryLog = field(default_factory=QueryLog)
 
 
-Rerank = Callable[[Sequence[str], Sequence[Sequence[str]], Store], list[Judged]]
+Rerank = Callable[[Sequence[str], Sequence[Sequence[str]], Store], list[CandidateScores]]
 """Queries, and for each its candidates' texts, best first; work worth sharing between searches goes through the store.
 
 Returns what is judged of each query."""

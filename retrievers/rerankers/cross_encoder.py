@@ -17,9 +17,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
-from retrievers.encoders.pretrained import Backend, identity_of, opened
-from retrievers.rerankers.base import Judged, Rerank
-from retrievers.stages import Account, told
+from retrievers.encoders.pretrained import Backend, identify_model, open_model
+from retrievers.multistage import QueryLog, report_progress
+from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Arrays, Key, Store, fingerprint
 
 Known = dict[tuple[str, str], tuple[float, float]]
@@ -47,14 +47,14 @@ class CrossEncoderReranker:
     def __repr__(self) -> str:
         """Return the settings, and what the model is known by, which changes with the files in its folder."""
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
-        return f"{type(self).__name__}({', '.join(shown)}, identity={identity_of(self.model, self.revision)!r})"
+        return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
 
     def ready(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model when the first pair is new."""
-        identity = identity_of(self.model, self.revision)
+        identity = identify_model(self.model, self.revision)
         parts = {"model": identity, "max_length": self.max_length, "backend": self.backend}
         live = Key.of("live model", _MADE_BY, device=self.device, **parts)
-        return _Scorer(self.batch_size, cache(lambda: store.share(live, partial(_Model, self))), parts)
+        return _Scorer(self.batch_size, cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self))), parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +62,27 @@ class _Scorer:
     """The function that scores. `parts` are what a score depends on, besides the two texts."""
 
     batch_size: int
-    model: Callable[[], _Model]
+    model: Callable[[], _LoadedCrossEncoder]
     parts: Mapping[str, object]
 
-    def __call__(self, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store) -> list[Judged]:
+    def __call__(
+        self, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
+    ) -> list[CandidateScores]:
         known: Known = store.share(Key.of("live pair scores", _MADE_BY, **self.parts), dict)
         pairs = zip(queries, candidates, strict=True)
         judged = (self._judged(query, texts, known, store) for query, texts in pairs)
-        return list(told(judged, "reranked", len(queries)))
+        return list(report_progress(judged, "reranked", len(queries)))
 
-    def _judged(self, query: str, texts: Sequence[str], known: Known, store: Store) -> Judged:
+    def _judged(self, query: str, texts: Sequence[str], known: Known, store: Store) -> CandidateScores:
         if not texts:
-            return Judged(np.zeros(0, dtype=np.float32))
+            return CandidateScores(np.zeros(0, dtype=np.float32))
         asked = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
         key = Key.of("pair scores", _MADE_BY, **asked, **size, **self.parts)
         kept = store.arrays(key, lambda: self._scored(query, texts, known))
         both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
         known.update(zip(((query, text) for text in texts), both, strict=True))
-        return Judged(kept["scores"], Account(float(kept["seconds"].sum())))
+        return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum())))
 
     def _scored(self, query: str, texts: Sequence[str], known: Known) -> Arrays:
         """Return the scores of a query's candidates and the seconds of each, which only the new ones cost now."""
@@ -90,14 +92,14 @@ class _Scorer:
         return {"scores": np.array(scores, dtype=np.float32), "seconds": np.array(seconds, dtype=np.float32)}
 
 
-class _Model:
+class _LoadedCrossEncoder:
     """An open model, which scores for one thread at a time: its tokenizer is not made for more."""
 
     def __init__(self, how: CrossEncoderReranker) -> None:
         """Open the model, and score a pair, so that the first query takes no longer than others."""
         from sentence_transformers import CrossEncoder
 
-        model = opened(CrossEncoder, how.model, how.revision, how.device, how.backend)
+        model = open_model(CrossEncoder, how.model, how.revision, how.device, how.backend)
         if model.num_labels != 1:
             raise RetrieverError(f"model={how.model}: gives {model.num_labels} scores a pair, and a reranker gives one")
         if how.max_length:

@@ -13,13 +13,13 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.asking import Call, account, call, check_prompt, filled, numbered
 from retrievers.base import RetrieverError
 from retrievers.chat import Chat
-from retrievers.rerankers.base import Judged, Rerank
-from retrievers.stages import told
+from retrievers.multistage import report_progress
+from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, summarise_calls
+from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
-from retrievers.threads import side_by_side
+from retrievers.threads import map_threads
 
 SYSTEM = "You order passages by how well they answer a query."
 
@@ -64,20 +64,20 @@ class ListwiseReranker:
 
 def _rerank(
     how: ListwiseReranker, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
-) -> list[Judged]:
-    judged = side_by_side(lambda both: _judge(how, *both), zip(queries, candidates, strict=True), how.threads)
-    return list(told(judged, "reranked", len(queries)))
+) -> list[CandidateScores]:
+    judged = map_threads(lambda both: _judge(how, *both), zip(queries, candidates, strict=True), how.threads)
+    return list(report_progress(judged, "reranked", len(queries)))
 
 
-def _judge(how: ListwiseReranker, query: str, texts: Sequence[str]) -> Judged:
+def _judge(how: ListwiseReranker, query: str, texts: Sequence[str]) -> CandidateScores:
     """Return the scores of a query's candidates; one alone needs no order."""
     order = list(range(len(texts)))
     calls: list[Call] = []
     slid = windows(len(texts), how.window, how.step)
     for start, end in slid:
-        shown = numbered([texts[place] for place in order[start:end]], how.max_words)
-        question = filled(how.prompt, query=query, passages=shown, n=end - start)
-        calls.append(call(how.llm, question, how.system, "rerank"))
+        shown = number_passages([texts[place] for place in order[start:end]], how.max_words)
+        question = fill_prompt(how.prompt, query=query, passages=shown, n=end - start)
+        calls.append(ask_llm(how.llm, question, how.system, "rerank"))
         if calls[-1].failed:
             order = list(range(len(texts)))
             break
@@ -85,7 +85,9 @@ def _judge(how: ListwiseReranker, query: str, texts: Sequence[str]) -> Judged:
     scores = np.zeros(len(texts), dtype=np.float32)
     scores[order] = 1 / np.arange(1, len(texts) + 1)
     steps = [{"ranks": [start + 1, end], **each.note} for (start, end), each in zip(slid, calls, strict=False)]
-    return Judged(scores, account(calls, calls=steps))  # after one that failed, no window was asked about
+    return CandidateScores(
+        scores, summarise_calls(calls, calls=steps)
+    )  # after one that failed, no window was asked about
 
 
 def windows(n: int, window: int, step: int) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings
-from retrievers.postings import Postings, postings_of
+from retrievers.postings import Postings, load_postings
 from retrievers.store import Store
 from runner.analysis.meaning import Meaning
 
@@ -107,7 +107,7 @@ class Lexicon:
     @cached_property
     def postings(self) -> Postings:
         """Return the term counts of the corpus."""
-        return postings_of(self.corpus, self.analyzer, self.store)
+        return load_postings(self.corpus, self.analyzer, self.store)
 
     def _idfs(self, terms: Sequence[str]) -> Floats:
         """Return ln(N / n) of each term (m) as a share of ln N, the largest."""

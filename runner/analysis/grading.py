@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from retrievers.chat import Chat
-from retrievers.stages import NO_TEXT
+from retrievers.multistage import NO_TEXT
 from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades

@@ -33,7 +33,7 @@ def main(cfg: DictConfig) -> int:
     """Load the dataset, search it, and write and show the findings."""
     from dataclasses import fields
 
-    from retrievers.search import search_depth, searched
+    from retrievers.search import resolve_search_depth, search_cached
     from runner.analysis.inspection import inspect
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path
@@ -62,8 +62,8 @@ def main(cfg: DictConfig) -> int:
         wanted_depth, rankings = wanted.inspection.depth + rows_to_exclude(dataset), {}
         for name, retriever in wanted.retrievers.items():
             working.note(f"searching with {name}")
-            depth = search_depth(retriever, dataset.corpus, wanted_depth)
-            found = searched(retriever, dataset.corpus, dataset.queries.texts, depth, store)
+            depth = resolve_search_depth(retriever, dataset.corpus, wanted_depth)
+            found = search_cached(retriever, dataset.corpus, dataset.queries.texts, depth, store)
             rankings[name] = exclude_own(dataset, found, wanted.inspection.depth)
             if found.errors:
                 first = next(iter(found.errors.values()))

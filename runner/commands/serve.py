@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.stages import Base
+from retrievers.multistage import Base
 from runner.serving.app import Limits
 
 
@@ -29,7 +29,7 @@ def main(cfg: DictConfig) -> int:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from retrievers.search import searcher_of
+    from retrievers.search import open_searcher
     from runner.config.objects import ConfigError
     from runner.config.values import settle, store_path
     from runner.evaluation import Bench, experiment_of
@@ -52,7 +52,7 @@ def main(cfg: DictConfig) -> int:
         with console.Working("serve"):
             dataset = Bench(store).dataset(experiment.source)
             retrievers = {experiment.retriever_name: experiment.retriever, **wanted.search_types}
-            searchers = {name: searcher_of(each, dataset.corpus, store) for name, each in retrievers.items()}
+            searchers = {name: open_searcher(each, dataset.corpus, store) for name, each in retrievers.items()}
             for searcher in searchers.values():
                 searcher.search(["word"], 1)  # what a first search prepares keeps nobody waiting
         named = f"{', '.join(searchers)} over {dataset.name} ({len(dataset.corpus):,} items)"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.words import numbered
+from retrievers.term_ids import iter_term_ids
 
 SIZE = 3
 """How many words a shingle has."""
@@ -151,7 +151,7 @@ def word_counts(texts: Iterable[str]) -> NDArray[np.int64]:
 
 def _counted(texts: Iterable[str], number: Callable[[str], int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the words of all texts, one text after the other, and how many each text has."""
-    chunks = [(chunk.terms, chunk.lengths) for chunk in numbered(texts, WORDS, number)]
+    chunks = [(chunk.terms, chunk.lengths) for chunk in iter_term_ids(texts, WORDS, number)]
     nothing = np.zeros(0, dtype=np.int64)
     return np.concatenate([nothing, *(c[0] for c in chunks)]), np.concatenate([nothing, *(c[1] for c in chunks)])
 

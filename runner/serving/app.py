@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 from starlette.responses import Response
 
 from retrievers.base import NOTHING, Corpus, Rankings, Searcher
-from retrievers.unknown import name_of
+from retrievers.unknown import resolve_id
 from runner.serving.edge import TOLD, Edge, refused, reply
 from runner.serving.patience import CONNECTIONS, REQUEST_S
 
@@ -207,7 +207,7 @@ def _results(rankings: Rankings, corpus: Corpus) -> list[dict[str, object]]:
     pairs = zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True)
     return [
         {
-            "item_id": name_of(corpus, rankings.unknown_ids, position),
+            "item_id": resolve_id(corpus, rankings.unknown_ids, position),
             "rank": rank,
             "score": score,
             "title": _title(corpus, position) if position < len(corpus) else "",

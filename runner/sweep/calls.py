@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from retrievers.agentic import Agentic
-from retrievers.asking import filled, numbered
 from retrievers.base import Corpus
 from retrievers.chat import Chat
 from retrievers.expanded import Expanded
+from retrievers.prompting import fill_prompt, number_passages
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker, windows
 from runner.analysis.grading import Grading
@@ -79,7 +79,7 @@ def _searching(settings: object, dataset: Dataset) -> Iterator[_Asking]:
 
 def _expanding(how: Expanded, dataset: Dataset) -> _Asking:
     prompt = how.multi_query_prompt if how.method == "multi_query" else how.hyde_prompt
-    tokens = sum(_most_tokens(how.system, filled(prompt, query=query, n=how.n)) for query in dataset.queries.texts)
+    tokens = sum(_most_tokens(how.system, fill_prompt(prompt, query=query, n=how.n)) for query in dataset.queries.texts)
     return _Asking(how.llm, "expand", len(dataset.queries), tokens)
 
 
@@ -89,7 +89,7 @@ def _searching_again(how: Agentic, dataset: Dataset) -> _Asking:
     reply = how.llm.max_tokens if isinstance(how.llm, LLM) else 0
     tokens, calls = 0, how.max_calls
     for query in dataset.queries.texts:
-        asked = _most_tokens(how.system, filled(how.prompt, query=query, searches=""))
+        asked = _most_tokens(how.system, fill_prompt(how.prompt, query=query, searches=""))
         first = _bytes(f"Query: {query}\n\n\n") + found
         later = _bytes("Query: \n\n\n") + reply + found
         shown = calls * first + calls * (calls - 1) // 2 * later  # the second call shows one more, the third two
@@ -103,7 +103,7 @@ def _ordering(how: ListwiseReranker, depth: int, dataset: Dataset) -> _Asking:
     for start, end in slid:
         shown = how.prompt.count("{passages}") * _longest(dataset.corpus, end - start, how.max_words)
         for query in dataset.queries.texts:
-            tokens += _most_tokens(how.system, filled(how.prompt, query=query, passages="", n=end - start)) + shown
+            tokens += _most_tokens(how.system, fill_prompt(how.prompt, query=query, passages="", n=end - start)) + shown
     return _Asking(how.llm, "rerank", len(dataset.queries) * len(slid), tokens)
 
 
@@ -118,7 +118,7 @@ def _bytes(text: str) -> int:
 
 def _longest(corpus: Corpus, n: int, words: int) -> int:
     """Return how many bytes n documents take at most, numbered as a prompt shows them, each cut at so many words."""
-    return sum(_sizes(corpus, words)[:n]) + _bytes(numbered([""] * n, 0))
+    return sum(_sizes(corpus, words)[:n]) + _bytes(number_passages([""] * n, 0))
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.search import Work, is_live, planned, search_depth
+from retrievers.search import Work, is_live, plan_rankings, resolve_search_depth
 from retrievers.store import MemoryStore
 from runner.config.objects import build
 from runner.datasets.base import Dataset
@@ -126,8 +126,8 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
     for combination, experiment in experiments.items():
         dataset = bench.dataset(experiment.source)
         wanted = experiment.metrics.depth + rows_to_exclude(dataset)
-        depth = search_depth(experiment.retriever, dataset.corpus, wanted)
-        works[combination] = planned(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
+        depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
+        works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
     return works
 
 

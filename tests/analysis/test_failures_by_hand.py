@@ -10,7 +10,7 @@ import pytest
 
 from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.failures import FailureClass, FailureSettings, Judged, Lexicon, failures
 from runner.datasets.base import Dataset, Source
@@ -46,7 +46,7 @@ def judged(collections: Path, needle: Path) -> dict[str, tuple[Judged, Lexicon, 
 
 
 def found_in(dataset: Dataset, store: MemoryStore) -> tuple[Judged, Lexicon, Sequence[str]]:
-    rankings = searched(BM25(), dataset.corpus, dataset.queries.texts, DEPTH, store)
+    rankings = search_cached(BM25(), dataset.corpus, dataset.queries.texts, DEPTH, store)
     judgments, n = dataset.judgments, len(dataset.queries)
     grades = Grader(judgments, n, len(dataset.corpus), None).grades(rankings)
     expected: list[list[str]] = [[] for _ in range(n)]

@@ -12,9 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Rankings, rankings_of
+from retrievers.base import Corpus, Rankings, build_rankings
 from retrievers.bm25 import BM25
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
@@ -75,7 +75,7 @@ def inspected(
     store, settings = MemoryStore(), InspectionSettings(**options)  # type: ignore[arg-type]  # its own settings
     if rankings is None:
         found = (BM25(), SqliteFts())
-        rankings = {type(r).__name__: searched(r, of.corpus, of.queries.texts, 20, store) for r in found}
+        rankings = {type(r).__name__: search_cached(r, of.corpus, of.queries.texts, 20, store) for r in found}
     return inspect(of, rankings, Analyzer(), store, others or {}, settings)
 
 
@@ -200,7 +200,7 @@ def test_few_queries_and_long_documents_are_told() -> None:
 def placed(*rows: Sequence[int]) -> Rankings:
     """Return rankings of the first queries; the others find nothing."""
     hits = [[(document, float(-place)) for place, document in enumerate(row)] for row in rows]
-    return rankings_of([*hits, *[[] for _ in range(N - len(rows))]], np.arange(2 * N + 9, dtype=np.int32), 4)
+    return build_rankings([*hits, *[[] for _ in range(N - len(rows))]], np.arange(2 * N + 9, dtype=np.int32), 4)
 
 
 def worded(rng: np.random.Generator) -> str:
@@ -250,7 +250,7 @@ def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> No
     asked = {f"y{i}": worded(rng) for i in range(20)}
     qrels = [(f"y{i}", f"x{i + shift}", grade) for i in range(20) for shift, grade in ((0, 1), (9, 0))]
     one = dataset(texts, asked, qrels).chunked(chunking)
-    rankings = searched(BM25(), one.corpus, one.queries.texts, 20, MemoryStore())
+    rankings = search_cached(BM25(), one.corpus, one.queries.texts, 20, MemoryStore())
     grader = Grader(one.judgments, len(one.queries), len(one.documents), one.document_of)
     means = grader.score(rankings, [parse("Success@5"), parse("Judged@5")]).means()
     found = inspected(one, {"bm25": rankings}, cutoff=5).found

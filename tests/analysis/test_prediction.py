@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from retrievers.base import NOTHING, Rankings, no_rankings
+from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.corrections import holm
 from runner.analysis.prediction import PREDICTORS, PredictionSettings, correlations, predict
 
@@ -61,7 +61,7 @@ def test_every_predictor_is_its_definition(queries: list[tuple[list[float], int]
 
 
 def test_a_query_that_found_nothing_has_no_prediction() -> None:
-    for rankings in (no_rankings(2, 3), no_rankings(2, 0)):
+    for rankings in (create_empty_rankings(2, 3), create_empty_rankings(2, 0)):
         assert all(np.isnan(values).all() for values in predict(rankings).values())
 
 

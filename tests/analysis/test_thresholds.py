@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from retrievers.base import NOTHING, Rankings, no_rankings
+from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.selection import folds
 from runner.analysis.thresholds import NONE, Answers, ThresholdSettings, Tuning, Untunable, tune
 from runner.metrics.abstention import abstention
@@ -153,4 +153,4 @@ def test_where_there_is_nothing_to_choose_it_says_why(
 def test_queries_that_raised_an_error_are_of_neither_kind() -> None:
     golds, ran = np.array([1, 1, 0, 0]), np.array([True, True, False, False])
     with pytest.raises(Untunable, match="every query has an answer"):
-        tune(no_rankings(4, 2), np.full((4, 2), -1, dtype=np.int32), golds, ran)
+        tune(create_empty_rankings(4, 2), np.full((4, 2), -1, dtype=np.int32), golds, ran)

@@ -12,7 +12,7 @@ import pytest
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.bm25 import BM25
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.beir import Beir
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ids_of(dataset: Dataset, k: int) -> list[list[str]]:
     depth = min(k + rows_to_exclude(dataset), len(dataset.corpus))
-    rankings = searched(BM25(), dataset.corpus, dataset.queries.texts, depth, MemoryStore())
+    rankings = search_cached(BM25(), dataset.corpus, dataset.queries.texts, depth, MemoryStore())
     kept = exclude_own(dataset, rankings, k)
     assert kept.documents.shape[1] <= k
     return [[dataset.corpus.ids[i] for i in row if i != NOTHING] for row in kept.documents.tolist()]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers.base import Rankings, no_rankings
+from retrievers.base import Rankings, create_empty_rankings
 from runner.metrics.abstention import abstention, auroc, statuses
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
@@ -81,7 +81,7 @@ def test_a_query_passes_by_its_first_gold_and_by_the_threshold(world: World) -> 
 
 def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> None:
     grader = Grader(judgments_of({0: {0: 1}}), 1, 3)
-    found = abstention(grader, no_rankings(1, 2), [0.5]).to_dict()
+    found = abstention(grader, create_empty_rankings(1, 2), [0.5]).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == {
         **{"no_result": 0, "answerable": 1, "errors": 0, "k": 10, "auroc": None},
         "thresholds": [
@@ -96,8 +96,8 @@ def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> Non
 
 def test_rankings_without_a_place_are_silence() -> None:
     grader = Grader(judgments_of({0: {0: 1}, 1: {0: 0}}), 2, 3)
-    assert statuses(grader, no_rankings(2, 0)) == ("fail", "true_negative")
-    assert abstention(grader, no_rankings(2, 0), [1.0]).auroc == 0.5
+    assert statuses(grader, create_empty_rankings(2, 0)) == ("fail", "true_negative")
+    assert abstention(grader, create_empty_rankings(2, 0), [1.0]).auroc == 0.5
 
 
 @given(worlds(), st.lists(st.sampled_from([-1.0, 0.5, 0.7, 1.0, 1.5, 8.0])))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers.base import Rankings, no_rankings
+from retrievers.base import Rankings, create_empty_rankings
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import Measure, expand, parse
 from runner.metrics.scores import Grader, Scores, score
@@ -230,12 +230,12 @@ def test_a_query_whose_search_raised_an_error_enters_no_mean() -> None:
 
 
 def test_without_a_counted_query_the_mean_is_nan() -> None:
-    scores = score(no_rankings(2, 5), judgments_of({0: {0: 0}}), 2, 3, [parse("AP"), parse("P@1")])
+    scores = score(create_empty_rankings(2, 5), judgments_of({0: {0: 0}}), 2, 3, [parse("AP"), parse("P@1")])
     assert np.isnan(list(scores.means().values())).all()
 
 
 def test_no_query_at_all_scores_nothing() -> None:
-    assert score(no_rankings(0, 5), judgments_of({}), 0, 3, TREC_EVAL).values.shape == (len(TREC_EVAL), 0)
+    assert score(create_empty_rankings(0, 5), judgments_of({}), 0, 3, TREC_EVAL).values.shape == (len(TREC_EVAL), 0)
 
 
 def test_grades_below_0_gain_nothing_and_are_not_gold() -> None:
@@ -257,7 +257,7 @@ def test_a_measure_that_was_not_measured_is_refused() -> None:
 def test_rankings_of_other_queries_or_of_another_corpus_are_refused() -> None:
     world = simple({0: {0: 1}}, [0])
     with pytest.raises(ValueError, match="rankings of 2 queries, but judgments of 1"):
-        world.grader.score(no_rankings(2, 3), [parse("AP")])
+        world.grader.score(create_empty_rankings(2, 3), [parse("AP")])
     with pytest.raises(ValueError, match="the rankings have document 20 of a corpus of 20"):
         world.grader.score(Rankings(world.rankings.documents + 20, world.rankings.scores), [parse("AP")])
 

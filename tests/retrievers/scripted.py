@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from retrievers.chat import ChatError, Reply
-from retrievers.rerankers.base import Judged, Rerank
+from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 
 FAILS = "(fails)"
@@ -55,6 +55,6 @@ class Overlap:
 
     def ready(self, store: Store) -> Rerank:
         return lambda queries, candidates, store: [
-            Judged(np.array([len(words(query) & words(text)) for text in texts], dtype=np.float32))
+            CandidateScores(np.array([len(words(query) & words(text)) for text in texts], dtype=np.float32))
             for query, texts in zip(queries, candidates, strict=True)
         ]

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from retrievers.agentic import Agentic
 from retrievers.base import Corpus, Rankings
 from retrievers.bm25 import BM25
-from retrievers.search import planned, searched
+from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
@@ -149,7 +149,7 @@ def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -
     store, failing = MemoryStore(), Said({"ships": [FAILS]})
     well = Said({"ships": ["ENOUGH"]})
     for llm, calls in ((failing, 2), (well, 1)):
-        twice = [searched(Agentic(BM25(), llm), harbour, ["ships"], 3, store) for _ in range(2)]
+        twice = [search_cached(Agentic(BM25(), llm), harbour, ["ships"], 3, store) for _ in range(2)]
         assert len(llm.log) == calls
         assert twice[0].notes.keys() == twice[1].notes.keys() == {0}
 
@@ -213,8 +213,8 @@ def test_an_agent_over_an_agent_tells_of_both(harbour: Corpus) -> None:
 
 def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
     store = MemoryStore()
-    work = planned(agentic({}, depth=7), harbour, ["ships"], 3, store)
-    assert work.needs == (planned(BM25(), harbour, ["ships"], 7, store),)
+    work = plan_rankings(agentic({}, depth=7), harbour, ["ships"], 3, store)
+    assert work.needs == (plan_rankings(BM25(), harbour, ["ships"], 7, store),)
 
 
 def test_settings_that_cannot_be_are_refused() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from retrievers.base import NOTHING, Corpus, RetrieverError, rank, rankings_of
+from retrievers.base import NOTHING, Corpus, RetrieverError, build_rankings, rank
 
 
 @given(
@@ -35,7 +35,7 @@ def test_the_tie_rule_is_score_down_then_place(scores: np.ndarray, k: int, rando
 
 def test_equal_scores_are_ordered_by_id_descending() -> None:
     corpus = Corpus(["b", "é", "a", "10", "9"], ["x"] * 5)
-    found = rankings_of([[(d, 1.0) for d in range(5)]], corpus.tie_order, 5)
+    found = build_rankings([[(d, 1.0) for d in range(5)]], corpus.tie_order, 5)
     assert [corpus.ids[d] for d in found.documents[0]] == sorted(corpus.ids, reverse=True)
 
 
@@ -48,7 +48,7 @@ def test_a_score_that_is_no_number_is_refused_and_nothing_has_none() -> None:
 
 
 def test_a_cut_keeps_the_first_places() -> None:
-    found = rankings_of([[(0, 2.0), (1, 1.0)]], Corpus(["a", "b"], ["", ""]).tie_order, 2).cut(1)
+    found = build_rankings([[(0, 2.0), (1, 1.0)]], Corpus(["a", "b"], ["", ""]).tie_order, 2).cut(1)
     assert found.depth == 1
     assert found.documents.tolist() == [[0]]
 

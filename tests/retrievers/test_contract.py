@@ -33,7 +33,7 @@ from retrievers.http_api import Http
 from retrievers.rank_bm25 import RankBM25
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker
-from retrievers.search import is_live, searched
+from retrievers.search import is_live, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 from tests.retrievers.scripted import Echo, Overlap
@@ -356,11 +356,11 @@ class Counting(MemoryStore):
 @each({name: retriever for name, retriever in ALL.items() if not is_live(retriever)})
 def test_a_store_makes_everything_once(retriever: Retriever, harbour: Corpus) -> None:
     store = Counting()
-    first = searched(retriever, harbour, ["ships", "fish"], 3, store)
+    first = search_cached(retriever, harbour, ["ships", "fish"], 3, store)
     before = dict(store.built)
     assert before
     again = Corpus(list(harbour.ids), list(harbour.texts), list(harbour.titles))
-    second = searched(copy.deepcopy(retriever), again, ["ships", "fish"], 3, store)
+    second = search_cached(copy.deepcopy(retriever), again, ["ships", "fish"], 3, store)
     assert store.built == before
     assert first.documents.tobytes() == second.documents.tobytes()
     assert second.seconds is not None
@@ -382,5 +382,5 @@ class Mapped(MemoryStore):
 def test_what_a_store_gives_may_be_read_only(retriever: Retriever, harbour: Corpus) -> None:
     store = Mapped()
     for queries in (["ships", "fish"], ["market"]):
-        first, second = (searched(retriever, harbour, queries, 3, s) for s in (store, MemoryStore()))
+        first, second = (search_cached(retriever, harbour, queries, 3, s) for s in (store, MemoryStore()))
         assert first.documents.tobytes() == second.documents.tobytes()

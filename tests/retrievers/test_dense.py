@@ -20,7 +20,7 @@ from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.fusion import Hybrid
-from retrievers.search import TIMED_QUERIES, searched
+from retrievers.search import TIMED_QUERIES, search_cached
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 
 
@@ -288,9 +288,9 @@ def test_the_recall_of_an_approximate_index_comes_with_the_rankings_of_a_hybrid_
     nearly = Dense(Numbers(), index_type="ivf", nlist=40, nprobe=1)
     store = MemoryStore()
     for _ in range(2):  # made, then found in the store
-        said = searched(nearly, corpus, queries, 50, store).diagnostics
+        said = search_cached(nearly, corpus, queries, 50, store).diagnostics
         assert said.keys() == {"index_recall_at_10", "index_recall_at_50"}
         assert 0 < said["index_recall_at_50"] < 1
     hybrid = Hybrid(parts={"nearly": nearly, "exact": Dense(Numbers())})
-    assert searched(hybrid, corpus, queries, 50, store).diagnostics == {f"nearly.{n}": v for n, v in said.items()}
-    assert searched(Dense(Numbers()), corpus, queries, 50, store).diagnostics == {}
+    assert search_cached(hybrid, corpus, queries, 50, store).diagnostics == {f"nearly.{n}": v for n, v in said.items()}
+    assert search_cached(Dense(Numbers()), corpus, queries, 50, store).diagnostics == {}

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders import base, pretrained
-from retrievers.encoders.base import Encoder, Vectors, in_shards, timed
+from retrievers.encoders.base import Encoder, Vectors, embed_in_shards, encode_alone
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.store import Arrays, Key, MemoryStore, NoStore
@@ -92,9 +92,9 @@ def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(base, "LONG", 600)
     with pytest.raises(KeyboardInterrupt):
-        in_shards(texts, encode, key_of, store)
+        embed_in_shards(texts, encode, key_of, store)
     encoded = 1000
-    shards = in_shards(texts, encode, key_of, store)
+    shards = embed_in_shards(texts, encode, key_of, store)
     assert encoded == 1000 + 600 - 256
     assert [len(shard) for shard in shards] == [256, 256, 88]
     assert np.concatenate(shards)[:, 0].tolist() == list(range(600))
@@ -103,7 +103,7 @@ def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyP
 def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "LONG", 700)
     encode = Lengths()
-    in_shards(["same"] * 700, encode, key_of, MemoryStore())
+    embed_in_shards(["same"] * 700, encode, key_of, MemoryStore())
     assert encode.sizes == [256, 188]
 
 
@@ -114,23 +114,23 @@ def test_progress_is_logged_while_shards_are_embedded(
     monkeypatch.setattr(base, "LONG", 600)
     store, texts = MemoryStore(), ["x" * n for n in range(600)]
     with caplog.at_level(logging.INFO, "retrievers"):
-        in_shards(texts, lengths_of, key_of, store)
-        in_shards(texts, lengths_of, key_of, store)
+        embed_in_shards(texts, lengths_of, key_of, store)
+        embed_in_shards(texts, lengths_of, key_of, store)
     assert caplog.messages == [f"embedded {n} of 600 documents, about 0 s left" for n in (256, 512)]
 
 
 def test_long_work_is_announced_with_an_estimate_before_the_first_shard(caplog: pytest.LogCaptureFixture) -> None:
     encode, store, texts = Lengths(), MemoryStore(), ["x" * n for n in range(300)]
     with caplog.at_level(logging.INFO, "retrievers"):
-        first = in_shards(texts, encode, key_of, store)
-        assert np.array_equal(np.concatenate(first), np.concatenate(in_shards(texts, encode, key_of, store)))
+        first = embed_in_shards(texts, encode, key_of, store)
+        assert np.array_equal(np.concatenate(first), np.concatenate(embed_in_shards(texts, encode, key_of, store)))
     assert caplog.messages == ["embedding 300 documents", "embedding 300 documents, about 0 s"]
     assert encode.sizes == [1, base.TRIAL, 256, 44]
 
 
 def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "retrievers"):
-        in_shards(["x"] * base.LONG, Lengths(), key_of, MemoryStore())
+        embed_in_shards(["x"] * base.LONG, Lengths(), key_of, MemoryStore())
     assert not caplog.messages
 
 
@@ -138,13 +138,13 @@ def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     ("seconds", "told"), [(0.2, "0 s"), (89, "89 s"), (170, "3 min"), (5300, "88 min"), (9000, "2 h")]
 )
 def test_a_duration_is_told_in_one_unit(seconds: float, told: str) -> None:
-    assert base._duration(seconds) == told
+    assert base._format_duration(seconds) == told
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
 def test_queries_are_encoded_alone_and_timed(n: int) -> None:
     encode = Lengths()
-    made = timed([str(i) for i in range(n)], encode)
+    made = encode_alone([str(i) for i in range(n)], encode)
     assert encode.sizes == [1] * n
     assert len(made["vectors"]) == n
     assert (made["seconds"] > 0).all()
@@ -254,7 +254,7 @@ def test_the_bundled_model_gives_the_mean_of_its_tokens(store: MemoryStore) -> N
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    folder = str(pretrained.folder_of("all-MiniLM-L6-v2"))
+    folder = str(pretrained.find_folder("all-MiniLM-L6-v2"))
     tokens = AutoTokenizer.from_pretrained(folder)(SENTENCES, padding=True, return_tensors="pt")
     with torch.no_grad():
         states = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state.numpy()
@@ -297,7 +297,7 @@ def test_a_model_whose_vectors_are_no_numbers_is_refused(tmp_path: Path) -> None
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(f"{pretrained.folder_of('all-MiniLM-L6-v2')}/tokenizer.json")
+    tokenizer = Tokenizer.from_file(f"{pretrained.find_folder('all-MiniLM-L6-v2')}/tokenizer.json")
     weights = np.full((tokenizer.get_vocab_size(), 4), np.nan, dtype=np.float32)
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)]).save(str(tmp_path))
     with pytest.raises(RetrieverError, match=f"model={tmp_path}: gives vectors with values that are no numbers"):
@@ -375,18 +375,20 @@ def test_a_model_is_known_by_the_content_of_its_folder(folder: Path, tmp_path: P
     (folder / ".git" / "HEAD").write_text("main")
     assert repr(SentenceTransformerEncoder(model=str(folder))) == before
     copied = str(shutil.copytree(folder, tmp_path / "copy"))
-    assert pretrained.identity_of(copied, None) == pretrained.identity_of(str(folder), None)
+    assert pretrained.identify_model(copied, None) == pretrained.identify_model(str(folder), None)
     (folder / "weights.safetensors").write_bytes(b"other weights")
     assert repr(SentenceTransformerEncoder(model=str(folder))) != before
 
 
 def test_a_model_on_the_hub_is_known_by_its_name_and_revision() -> None:
-    identities = {pretrained.identity_of(*model) for model in (("a/b", None), ("a/b", "v1"), ("a/c", None))}
+    identities = {pretrained.identify_model(*model) for model in (("a/b", None), ("a/b", "v1"), ("a/c", None))}
     assert len(identities) == 3
 
 
 def test_the_bundled_model_has_two_names() -> None:
-    assert pretrained.folder_of("all-MiniLM-L6-v2") == pretrained.folder_of("sentence-transformers/all-MiniLM-L6-v2")
+    assert pretrained.find_folder("all-MiniLM-L6-v2") == pretrained.find_folder(
+        "sentence-transformers/all-MiniLM-L6-v2"
+    )
 
 
 def test_other_weights_in_the_bundle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +403,7 @@ def test_a_bundle_without_weights_is_refused(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(pretrained, "BUNDLE", "empty_bundle")
     with pytest.raises(RetrieverError, match="no such file"):
-        pretrained.folder_of("all-MiniLM-L6-v2")
+        pretrained.find_folder("all-MiniLM-L6-v2")
 
 
 @pytest.mark.parametrize("model", ["/nowhere/model", "./nowhere", "~/nowhere/model"])

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.asking import filled
 from retrievers.base import NOTHING, Corpus
 from retrievers.bm25 import BM25
 from retrievers.chat import Reply
 from retrievers.expanded import Expanded, passages, variants
-from retrievers.search import planned, searched
-from retrievers.stages import reciprocal_ranks
+from retrievers.multistage import fuse_by_rank
+from retrievers.prompting import fill_prompt
+from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
@@ -77,7 +77,7 @@ def test_reciprocal_ranks_are_those_of_a_dictionary(found: list[list[int]], rrf_
             expected[document] = expected.get(document, 0.0) + 1 / (rrf_k + place)
     rounded = {document: float(np.float32(score)) for document, score in expected.items()}
     best = sorted(rounded, key=lambda document: (rounded[document], IDS.ids[document]), reverse=True)[:3]
-    rankings = reciprocal_ranks(tables, rrf_k, IDS.tie_order, 3)
+    rankings = fuse_by_rank(tables, rrf_k, IDS.tie_order, 3)
     assert rankings.documents[0].tolist() == best + [NOTHING] * (3 - len(best))
     assert rankings.scores[0, : len(best)].tolist() == [rounded[document] for document in best]
 
@@ -130,7 +130,7 @@ def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -
     for reply, calls in ((FAILS, 2), ("ferries", 1)):
         llm = Said({"ships": [reply]})
         for _ in range(2):
-            searched(Expanded(BM25(), llm), harbour, ["ships"], 3, store)
+            search_cached(Expanded(BM25(), llm), harbour, ["ships"], 3, store)
         assert len(llm.log) == calls
 
 
@@ -145,7 +145,7 @@ def test_the_query_is_put_into_the_prompt_as_it_is(harbour: Corpus) -> None:
     search(Expanded(BM25(), llm, n=2), harbour, ["{n} ships \\1 \ud800"], 3)
     assert llm.log[0].startswith("Write 2 queries")
     assert "Query: {n} ships \\1 ?\n" in llm.log[0]
-    assert filled("{a} {b} {c}", a="{b}", b=2) == "{b} 2 {c}"
+    assert fill_prompt("{a} {b} {c}", a="{b}", b=2) == "{b} 2 {c}"
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ def test_as_many_queries_are_asked_about_at_a_time_as_there_are_threads(harbour:
 
 def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
     store = MemoryStore()
-    work = planned(expanded({}, depth=7), harbour, ["ships"], 3, store)
-    assert work.needs == (planned(BM25(), harbour, ["ships"], 7, store),)
+    work = plan_rankings(expanded({}, depth=7), harbour, ["ships"], 3, store)
+    assert work.needs == (plan_rankings(BM25(), harbour, ["ships"], 7, store),)
 
 
 @pytest.mark.parametrize("name", ["multi_query_prompt", "hyde_prompt"])

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, rankings_of
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, build_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid, Normalization
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.test_contract import Counting
@@ -45,7 +45,7 @@ class Given:
         return CORPUS.tie_order
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        rankings = rankings_of([self.rows[int(query)] for query in queries], self.tie_order, k)
+        rankings = build_rankings([self.rows[int(query)] for query in queries], self.tie_order, k)
         errors = {i: f"no answer to {query}" for i, query in enumerate(queries) if int(query) in self.fails}
         seconds = np.full(len(queries), 0.5, dtype=np.float32) if self.timed else None
         return replace(rankings, seconds=seconds, errors=errors)
@@ -246,7 +246,7 @@ def test_a_sweep_over_weights_searches_each_part_once(harbour: Corpus) -> None:
     for alpha in (0.2, 0.5, 0.8):
         for normalization in ("minmax", "rank"):
             hybrid = Hybrid({"bm25": BM25(), "fts": SqliteFts()}, alpha=alpha, normalization=normalization)
-            searched(hybrid, harbour, queries, 5, store)
+            search_cached(hybrid, harbour, queries, 5, store)
     assert store.built["rankings"] == 6 + 2
     assert store.built["candidates"] == 1
     assert store.built["postings"] == store.built["fts5 database"] == 1
@@ -257,7 +257,7 @@ def test_stored_rankings_of_the_parts_are_enough(harbour: Corpus) -> None:
     store = Counting()
     parts: dict[str, Retriever] = {"bm25": BM25(), "fts": SqliteFts()}
     for part in parts.values():
-        searched(part, harbour, ["ships"], 5, store)
+        search_cached(part, harbour, ["ships"], 5, store)
     built = dict(store.built)
     searcher = Hybrid(parts).index(harbour, store)
     first = searcher.search(["ships"], 5, store)

@@ -27,7 +27,7 @@ from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.reranked import Reranked
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import CUT, Answer, Asked, FakeApi, fake_api, hits, in_turn
 from tests.retrievers.scripted import Overlap
@@ -449,7 +449,7 @@ def test_rankings_made_of_others_have_the_addresses_of_all_services() -> None:
     with fake_api(in_turn(ONE)) as one, fake_api(in_turn(ONE)) as two:
         parts = {name: Http(api.url, **FEW) for name, api in (("one", one), ("two", two))}
         for hybrid in (Hybrid(parts), Reranked(Hybrid(parts), Overlap())):
-            rankings = searched(hybrid, CORPUS, ["q"], 3, MemoryStore())
+            rankings = search_cached(hybrid, CORPUS, ["q"], 3, MemoryStore())
             assert rankings.addresses == {"one": one.url, "two": two.url}
 
 
@@ -598,7 +598,7 @@ def test_what_a_service_finds_is_asked_for_each_time_also_as_a_part_of_a_hybrid(
         for retriever in (http, Hybrid({"there": http, "here": BM25()})):
             before = len(api.searches)
             for _ in range(2):
-                assert searched(retriever, CORPUS, ["one"], 3, store).documents[0, 0] == 0
+                assert search_cached(retriever, CORPUS, ["one"], 3, store).documents[0, 0] == 0
             assert len(api.searches) == before + 2
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers import words
+from retrievers import term_ids
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.postings import Column, Postings, postings_of
+from retrievers.postings import Column, Postings, load_postings
 from retrievers.store import Arrays, Key, MemoryStore
 
 ANALYZER = Analyzer(identifiers=True, stemmer=None, stopwords=("the",))
@@ -29,7 +29,7 @@ def counted(postings: Postings) -> dict[str, dict[int, int]]:
 @given(st.lists(st.text("ab cdE_. the東京", max_size=30), min_size=1, max_size=8))
 def test_counts_are_those_of_a_counter(texts: list[str]) -> None:
     corpus = Corpus([str(i) for i in range(len(texts))], texts)
-    postings = postings_of(corpus, ANALYZER, MemoryStore())
+    postings = load_postings(corpus, ANALYZER, MemoryStore())
     expected: dict[str, dict[int, int]] = {}
     for document, text in enumerate(texts):
         for term, count in Counter(ANALYZER.tokens(text)).items():
@@ -39,19 +39,19 @@ def test_counts_are_those_of_a_counter(texts: list[str]) -> None:
 
 
 def test_documents_ascend_for_each_term(harbour: Corpus) -> None:
-    for documents in counted(postings_of(harbour, ANALYZER, MemoryStore())).values():
+    for documents in counted(load_postings(harbour, ANALYZER, MemoryStore())).values():
         assert list(documents) == sorted(documents)
 
 
 def test_many_repeats_fit_the_counts() -> None:
-    postings = postings_of(Corpus(["a", "b"], ["x " * 70000, "x"]), ANALYZER, MemoryStore())
+    postings = load_postings(Corpus(["a", "b"], ["x " * 70000, "x"]), ANALYZER, MemoryStore())
     assert counted(postings) == {"x": {0: 70000, 1: 1}}
 
 
 def test_they_are_counted_once_for_each_corpus_and_analyzer(harbour: Corpus) -> None:
     store = MemoryStore()
-    assert postings_of(harbour, ANALYZER, store) is postings_of(harbour, ANALYZER, store)
-    assert postings_of(harbour, Analyzer(), store) is not postings_of(harbour, ANALYZER, store)
+    assert load_postings(harbour, ANALYZER, store) is load_postings(harbour, ANALYZER, store)
+    assert load_postings(harbour, Analyzer(), store) is not load_postings(harbour, ANALYZER, store)
 
 
 def test_the_number_of_threads_and_the_size_of_chunks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,8 +61,8 @@ def test_the_number_of_threads_and_the_size_of_chunks_change_no_byte(monkeypatch
     made = set()
     for threads, size in [(1, 1 << 20), (1, 1000), (2, 1000), (3, 5000), (16, 1)]:
         monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
-        monkeypatch.setattr(words, "CHUNK_CHARACTERS", size)
-        postings = postings_of(corpus, ANALYZER, MemoryStore())
+        monkeypatch.setattr(term_ids, "CHUNK_CHARACTERS", size)
+        postings = load_postings(corpus, ANALYZER, MemoryStore())
         columns = (postings.offsets, postings.documents, postings.counts, postings.lengths)
         made.add((*postings.vocabulary, *(column.tobytes() for column in columns)))
         assert postings.counts.dtype == np.uint16
@@ -71,7 +71,7 @@ def test_the_number_of_threads_and_the_size_of_chunks_change_no_byte(monkeypatch
 
 def test_a_corpus_without_documents_or_terms_has_none() -> None:
     for texts in ([], ["", " - "]):
-        postings = postings_of(Corpus([str(i) for i in range(len(texts))], texts), ANALYZER, MemoryStore())
+        postings = load_postings(Corpus([str(i) for i in range(len(texts))], texts), ANALYZER, MemoryStore())
         assert counted(postings) == {}
         assert postings.lengths.tolist() == [0] * len(texts)
 
@@ -119,8 +119,8 @@ def with_value(position: int, value: int) -> Callable[[Column], Column]:
 def test_stored_postings_out_of_bounds_never_reach_compiled_code(
     harbour: Corpus, name: str, change: Callable[[Column], Column], caplog: pytest.LogCaptureFixture
 ) -> None:
-    intact = postings_of(harbour, ANALYZER, MemoryStore())
-    postings = postings_of(harbour, ANALYZER, Stored(name, change))
+    intact = load_postings(harbour, ANALYZER, MemoryStore())
+    postings = load_postings(harbour, ANALYZER, Stored(name, change))
     assert counted(postings) == counted(intact)
     assert postings.lengths.tolist() == intact.lengths.tolist()
     (line,) = caplog.messages

@@ -22,12 +22,12 @@ from pydantic import ValidationError
 from retrievers.base import Corpus, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.chat import ChatError, Reply
-from retrievers.encoders.pretrained import folder_of
+from retrievers.encoders.pretrained import find_folder
 from retrievers.reranked import Reranked
 from retrievers.rerankers import cross_encoder
 from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.listwise import ListwiseReranker, permutation, windows
-from retrievers.search import planned, searched
+from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import FAILS, Overlap, Said
 from tests.retrievers.test_contract import ids_of, search
@@ -57,7 +57,7 @@ def saved(folder: Path, labels: int = 1, weight: float | None = None) -> str:
 
     disable_progress_bar()
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(str(folder_of("all-MiniLM-L6-v2")))
+    tokenizer = AutoTokenizer.from_pretrained(str(find_folder("all-MiniLM-L6-v2")))
     tokenizer.model_max_length = 64
     tokenizer.save_pretrained(str(folder))
     config = BertConfig(
@@ -80,13 +80,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Return the pairs that a model scores from now on, without those that it is opened with."""
     pairs: list[tuple[str, str]] = []
-    score = cross_encoder._Model.score
+    score = cross_encoder._LoadedCrossEncoder.score
 
     def noted(self: Any, query: str, texts: Sequence[str], batch_size: int) -> Any:
         pairs.extend((query, text) for text in texts if query != "word")
         return score(self, query, texts, batch_size)
 
-    monkeypatch.setattr(cross_encoder._Model, "score", noted)
+    monkeypatch.setattr(cross_encoder._LoadedCrossEncoder, "score", noted)
     return pairs
 
 
@@ -105,7 +105,7 @@ def test_scores_are_the_logits_of_query_and_document(model: str, harbour: Corpus
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    rankings = searched(Reranked(BM25(), CrossEncoderReranker(model)), harbour, QUERIES, 6, MemoryStore())
+    rankings = search_cached(Reranked(BM25(), CrossEncoderReranker(model)), harbour, QUERIES, 6, MemoryStore())
     tokenizer, oracle = (cls.from_pretrained(model) for cls in (AutoTokenizer, AutoModelForSequenceClassification))
     contents = dict(zip(harbour.ids, harbour.contents(), strict=True))
     found = ids_of(rankings, harbour)
@@ -125,9 +125,9 @@ def test_a_pair_is_scored_once_for_all_depths_and_bases(
     store, reranker = MemoryStore(), CrossEncoderReranker(model)
     for depth in (2, 3, 1):
         for base in (BM25(), BM25(k1=3.0, b=0.0)):
-            searched(Reranked(base, reranker, depth), harbour, QUERIES, 6, store)
+            search_cached(Reranked(base, reranker, depth), harbour, QUERIES, 6, store)
     assert len(scored) == len(set(scored)) == 3 + 2
-    searched(Reranked(BM25(), CrossEncoderReranker(model, max_length=12)), harbour, QUERIES[:1], 6, store)
+    search_cached(Reranked(BM25(), CrossEncoderReranker(model, max_length=12)), harbour, QUERIES[:1], 6, store)
     assert len(scored) == 5 + 3
 
 
@@ -295,7 +295,7 @@ def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -
     for reply, calls in ((FAILS, 2), ("[2] > [1]", 1)):
         llm = Said({"ferries": [reply]})
         for _ in range(2):
-            searched(listwise(llm), harbour, ["ferries"], 3, store)
+            search_cached(listwise(llm), harbour, ["ferries"], 3, store)
         assert len(llm.log) == calls
 
 
@@ -320,8 +320,8 @@ def test_settings_that_cannot_be_are_refused(make: Callable[[], object], said: s
 
 def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
     store = MemoryStore()
-    work = planned(Reranked(BM25(), Overlap(), depth=7), harbour, ["ships"], 3, store)
-    assert work.needs == (planned(BM25(), harbour, ["ships"], 7, store),)
+    work = plan_rankings(Reranked(BM25(), Overlap(), depth=7), harbour, ["ships"], 3, store)
+    assert work.needs == (plan_rankings(BM25(), harbour, ["ships"], 7, store),)
 
 
 def test_a_reranking_of_a_reranking_is_a_reranking(harbour: Corpus) -> None:

@@ -9,21 +9,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
-from retrievers.search import is_live, searched
+from retrievers.search import is_live, search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 
 
 def test_rankings_are_made_once_and_say_how_long_a_query_takes(harbour: Corpus) -> None:
     store = MemoryStore()
-    first = searched(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
-    again = searched(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
+    first = search_cached(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
+    again = search_cached(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
     assert again.documents is first.documents
     assert first.seconds is not None
     assert (first.seconds > 0).all()
-    assert searched(BM25(), harbour, ["lighthouse"], 3, NoStore()).documents.tolist() == first.documents[:1].tolist()
+    assert (
+        search_cached(BM25(), harbour, ["lighthouse"], 3, NoStore()).documents.tolist() == first.documents[:1].tolist()
+    )
 
 
 def test_a_brief_query_that_took_long_is_timed_again(harbour: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +38,7 @@ def test_a_brief_query_that_took_long_is_timed_again(harbour: Corpus, monkeypatc
             if len(queries) == 1:
                 now += takes.get(queries[0], [0.001])[calls[queries[0]]]
                 calls[queries[0]] += queries[0] in takes
-            return no_rankings(len(queries), k)
+            return create_empty_rankings(len(queries), k)
 
     @dataclass(frozen=True)
     class Retriever:
@@ -45,7 +47,7 @@ def test_a_brief_query_that_took_long_is_timed_again(harbour: Corpus, monkeypatc
 
     monkeypatch.setattr("retrievers.search.time.perf_counter", lambda: now)
     queries = ["warm", "disturbed", "long", "hard", "a", "b", "c"]
-    seconds = searched(Retriever(), harbour, queries, 2, NoStore()).seconds
+    seconds = search_cached(Retriever(), harbour, queries, 2, NoStore()).seconds
     assert seconds is not None
     assert seconds.tolist() == pytest.approx([0.001, 0.002, 0.01, 0.2, 0.001, 0.001, 0.001])
 
@@ -64,13 +66,15 @@ class Noting:
     def search(self, queries: Sequence[str], k: int, store: Store | None = None) -> Rankings:
         self.asked.append(len(queries))
         seconds = np.full(len(queries), 0.1, dtype=np.float32)
-        return replace(no_rankings(len(queries), k), seconds=seconds, notes={1: '{"steps": 2}'}, settled=self.settled)
+        return replace(
+            create_empty_rankings(len(queries), k), seconds=seconds, notes={1: '{"steps": 2}'}, settled=self.settled
+        )
 
 
 def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
     retriever, store = Noting(), MemoryStore()
     for _ in range(2):
-        assert searched(retriever, harbour, ["a", "b"], 2, store).notes == {1: '{"steps": 2}'}
+        assert search_cached(retriever, harbour, ["a", "b"], 2, store).notes == {1: '{"steps": 2}'}
     assert retriever.asked == [2]
 
 
@@ -78,7 +82,7 @@ def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
 def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever: Noting) -> None:
     store = MemoryStore()
     for asked in (retriever, retriever, Hybrid({"one": retriever, "other": BM25()})):
-        found = searched(asked, harbour, ["a", "b"], 2, store)
+        found = search_cached(asked, harbour, ["a", "b"], 2, store)
         assert found.settled == retriever.settled
     assert found.notes == {1: '{"one": {"steps": 2}}'}
     assert retriever.asked == [2, 2, 2]

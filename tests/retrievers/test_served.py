@@ -12,7 +12,7 @@ from retrievers.dense import Dense
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.datasets.golden_json import GoldenJson
 from tests.serving.process import serving
@@ -36,8 +36,10 @@ def test_http_finds_what_the_same_retriever_finds_here_to_the_last_bit(real_gold
     store = MemoryStore()
     with serving([*there, "dataset=golden_json", *settings], tmp_path) as running:
         for name, retriever in here.items():
-            ours = searched(retriever, corpus, queries, k, store)
-            theirs = searched(Http(running.url, search_type=name, expected_items="corpus"), corpus, queries, k, store)
+            ours = search_cached(retriever, corpus, queries, k, store)
+            theirs = search_cached(
+                Http(running.url, search_type=name, expected_items="corpus"), corpus, queries, k, store
+            )
             assert theirs.errors is None
             assert (len(queries), len(corpus)) == (50, 55)
             assert np.array_equal(theirs.documents, ours.documents)

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.agentic import Agentic
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, no_rankings
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, create_empty_rankings
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
+from retrievers.multistage import NO_TEXT
 from retrievers.reranked import Reranked
-from retrievers.search import searched
-from retrievers.stages import NO_TEXT
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
-from retrievers.unknown import align, name_of, tie_order
+from retrievers.unknown import align, resolve_id, tie_order
 from tests.retrievers.scripted import Echo, Overlap, Said
 
 CORPUS = Corpus(["b", "d", "f"], ["boat", "deer boat", "fox boat house"])
@@ -39,7 +39,7 @@ class FixedSearcher:
     corpus: Corpus
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        rankings, ids = no_rankings(len(queries), k), list(self.corpus.ids)
+        rankings, ids = create_empty_rankings(len(queries), k), list(self.corpus.ids)
         for row, query in enumerate(queries):
             for place, name in enumerate(self.settings.hits.get(query, [])[:k]):
                 if name not in ids:
@@ -50,18 +50,18 @@ class FixedSearcher:
 
 def ids_of(rankings: Rankings) -> list[list[str]]:
     rows = [row[row != NOTHING].tolist() for row in rankings.documents]
-    return [[name_of(CORPUS, rankings.unknown_ids, position) for position in row] for row in rows]
+    return [[resolve_id(CORPUS, rankings.unknown_ids, position) for position in row] for row in rows]
 
 
 def search(retriever: Retriever, *queries: str, k: int = 5) -> Rankings:
-    rankings = searched(retriever, CORPUS, queries, k, MemoryStore())
+    rankings = search_cached(retriever, CORPUS, queries, k, MemoryStore())
     assert (rankings.scores[:, 1:] <= rankings.scores[:, :-1]).all()
     return rankings
 
 
 def test_rankings_are_kept_with_their_unknown_hits() -> None:
     store, retriever = MemoryStore(), Fixed({"q": ["x", "b", "y"]})
-    first, again = (searched(retriever, CORPUS, ["q"], 5, store) for _ in range(2))
+    first, again = (search_cached(retriever, CORPUS, ["q"], 5, store) for _ in range(2))
     assert ids_of(first) == ids_of(again) == [["x", "b", "y"]]
 
 
@@ -88,7 +88,7 @@ def test_a_hybrid_adds_up_what_its_parts_say_of_an_unknown_hit(method: str) -> N
     parts = {"one": Fixed({"q": ["b", "x", "y"]}), "two": Fixed({"q": ["y", "x", "f"]})}
     whole = Corpus(["b", "d", "f", "x", "y"], [""] * 5)
     hybrid = Hybrid(parts, method=method)  # type: ignore[arg-type]  # a parameter of the test
-    with_all = searched(hybrid, whole, ["q"], 5, MemoryStore())
+    with_all = search_cached(hybrid, whole, ["q"], 5, MemoryStore())
     rankings = search(hybrid, "q")
     assert ids_of(rankings) == [[whole.ids[position] for position in with_all.documents[0] if position != NOTHING]]
     assert rankings.scores.tolist() == with_all.scores.tolist()

@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, Rankings, no_rankings
+from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import Arrays, Key, NoStore, Store
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
@@ -488,7 +488,7 @@ class Slow:
         with self.searches.open("a") as file:
             file.write("searched\n")
         time.sleep(WORTH_KEEPING_S * 4)
-        found = no_rankings(len(queries), k)
+        found = create_empty_rankings(len(queries), k)
         found.documents[:, 0], found.scores[:, 0] = 0, 1.0
         return replace(found, seconds=np.zeros(len(queries), dtype=np.float32))
 
@@ -497,7 +497,7 @@ def search_hybrid(folder: Path, begin: Any, searches: Path, alpha: float) -> Non
     corpus = Corpus(["a", "b"], ["red boat", "blue boat"])
     begin.wait()
     hybrid = Hybrid(parts={"slow": Slow(searches), "lexical": BM25(analyzer=Analyzer())}, alpha=alpha)
-    assert searched(hybrid, corpus, ["red"], 2, DiskStore(folder)).documents[0, 0] == 0
+    assert search_cached(hybrid, corpus, ["red"], 2, DiskStore(folder)).documents[0, 0] == 0
 
 
 def test_a_part_that_hybrids_of_several_processes_share_is_searched_once(tmp_path: Path) -> None:

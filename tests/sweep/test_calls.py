@@ -19,7 +19,7 @@ from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.grading import Grading
 from runner.datasets.base import Queries
@@ -114,7 +114,7 @@ def test_before_any_call_a_search_has_an_upper_bound_that_no_search_exceeds(llm:
     assert bound.cost == pytest.approx((bound.tokens_in + 2 * 100 * bound.calls) / 1e6)
     for reply in ("", "boat house " * 9, "ENOUGH", "[2] > [1]"):
         listener = Listener(repeat(reply))
-        searched(searches(listener)[purpose], DATASET.corpus, DATASET.queries.texts, 4, MemoryStore())
+        search_cached(searches(listener)[purpose], DATASET.corpus, DATASET.queries.texts, 4, MemoryStore())
         assert len(listener.heard) <= bound.calls
         assert sum(listener.heard) <= bound.tokens_in
 
@@ -129,7 +129,7 @@ def test_the_bound_of_an_agent_is_met_where_all_that_it_may_show_is_shown(llm: O
     replies = iter([f"{'boat ' * 19} {i:04}" for i in range(3)])
     assert bound.tokens_in is not None
     listener = Listener(replies)
-    searched(replace(how, llm=listener), corpus, queries.texts, 2, MemoryStore())
+    search_cached(replace(how, llm=listener), corpus, queries.texts, 2, MemoryStore())
     assert sum(listener.heard) == pytest.approx(bound.tokens_in, rel=0.02)
 
 

@@ -28,7 +28,7 @@ from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
-from retrievers.search import Work, is_live, planned, searched
+from retrievers.search import Work, is_live, plan_rankings, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from runner.__main__ import main
@@ -109,8 +109,11 @@ def long(corpus: Corpus) -> Corpus:
 def test_what_is_planned_is_what_a_search_asks_of_an_empty_store(retriever: Retriever, harbour: Corpus) -> None:
     for corpus in (harbour, long(harbour)):
         store, queries = Recording(), ["ships", "the market", "ferries"]
-        plan = {work.key.digest: work.key.kind for work in works(planned(retriever, corpus, queries, 5, MemoryStore()))}
-        searched(retriever, corpus, queries, 5, store)
+        plan = {
+            work.key.digest: work.key.kind
+            for work in works(plan_rankings(retriever, corpus, queries, 5, MemoryStore()))
+        }
+        search_cached(retriever, corpus, queries, 5, store)
         asked = {digest: key.kind for digest, key in store.asked.items() if key.kind not in MEASURED}
         kept = {digest: kind for digest, kind in plan.items() if kind not in IN_MEMORY}
         if isinstance(retriever, (Agentic, Expanded)):  # what a model asks for besides shows only when it is asked
@@ -121,7 +124,7 @@ def test_what_is_planned_is_what_a_search_asks_of_an_empty_store(retriever: Retr
 
 @pytest.mark.usefixtures("model")
 def test_a_model_is_opened_for_what_is_not_embedded_yet(harbour: Corpus) -> None:
-    plan = planned(MINILM, harbour, ["ships"], 5, MemoryStore())
+    plan = plan_rankings(MINILM, harbour, ["ships"], 5, MemoryStore())
     names = {name: [w for w in works(plan) if w.name == name] for name in ("search", "index", "embed", "open model")}
     assert {name: len({w.key.digest for w in found}) for name, found in names.items()} == {
         "search": 1,
@@ -150,12 +153,12 @@ def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
             return super().share(key, noted)
 
     monkeypatch.setattr(sentence_transformer, "_open", lambda encoder: opened.append(under_way[-1]))
-    searched(MINILM, harbour, ["ships"], 5, Nesting())
+    search_cached(MINILM, harbour, ["ships"], 5, Nesting())
     assert opened == ["live model"]
 
 
 def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
-    plan = planned(Broken("never"), harbour, ["ships"], 5, MemoryStore())
+    plan = plan_rankings(Broken("never"), harbour, ["ships"], 5, MemoryStore())
     assert (plan.name, plan.needs) == ("search", ())
 
 
@@ -185,7 +188,7 @@ def test_once_evaluated_all_that_is_kept_is_there(
     assert all(stage.there == 0 and stage.to_do == stage.distinct for stage in before.stages)
     Bench(DiskStore(tmp_path)).evaluate(experiment(retriever))
     after = plan_for(Bench(DiskStore(tmp_path)), retriever)
-    in_memory = {w.name for w in works(planned(retriever, Small().load().corpus, [], 4, MemoryStore()))}
+    in_memory = {w.name for w in works(plan_rankings(retriever, Small().load().corpus, [], 4, MemoryStore()))}
     for stage in after.stages:
         if stage.name == "score and log" or is_live(retriever):
             assert stage.to_do == 1

@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from retrievers.base import Rankings, no_rankings
+from retrievers.base import Rankings, create_empty_rankings
 from runner.datasets.base import Judgments
 from runner.metrics.measures import Measure
 from runner.metrics.scores import Grader, Scores
@@ -44,7 +44,7 @@ def ranked(
     files = sorted({*chain.from_iterable(found), *chain.from_iterable(gold)})
     position = {name: place for place, name in enumerate(files)}
     deepest = max(map(len, found), default=0) if depth is None else depth
-    rankings = replace(no_rankings(len(found), deepest), errors=errors or None)
+    rankings = replace(create_empty_rankings(len(found), deepest), errors=errors or None)
     for task, names in enumerate(found):
         n = min(len(names), deepest)
         rankings.documents[task, :n] = [position[name] for name in names[:n]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import Store
 from runner.generation.mining.base import Case, Held, Material, Mining, Query
 from runner.generation.mining.checks import GOLD, checked
@@ -24,7 +24,7 @@ def mined(mining: Mining, material: Material, store: Store, journal: Journal) ->
         cases = with_primary(cases, targets, llm, journal)
     queries = [_resolved(case, targets, mining.bare_golds) for case in cases]
     texts = [query.case.query for query in queries]
-    rankings = searched(mining.retriever, targets.corpus, texts, min(mining.depth, len(targets)), store)
+    rankings = search_cached(mining.retriever, targets.corpus, texts, min(mining.depth, len(targets)), store)
     queries = checked(with_negatives(queries, rankings, targets, mining), targets, mining)
     if isinstance(llm, NoLLM):
         return queries

@@ -14,7 +14,7 @@ import numpy as np
 import regex
 
 from retrievers.analyzer import Analyzer
-from retrievers.store import fingerprint_of
+from retrievers.store import fingerprint_texts
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.language import ENGLISH
@@ -101,7 +101,7 @@ def lexicon_identity(path: str) -> str:
         return path
     place = _place(path)
     files = sorted(place.glob("*.*")) if place.is_dir() else [place]
-    return fingerprint_of(hashlib.blake2b(file.read_bytes()).hexdigest() for file in files)
+    return fingerprint_texts(hashlib.blake2b(file.read_bytes()).hexdigest() for file in files)
 
 
 def _place(path: str) -> Path:

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from retrievers.encoders.base import Encoder
-from retrievers.store import Store, fingerprint_of
+from retrievers.store import Store, fingerprint_texts
 from runner.config.objects import ConfigError
 from runner.datasets.chunk_files import ChunkTable, check_chunks, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.chunking import DOCUMENT, Chunking
@@ -140,7 +140,7 @@ def fingerprint_of_chunks(chunks: Chunks) -> str:
     """Return a hash of all that is known of chunks, in their order."""
     titles = chunks.titles or [""] * len(chunks)
     columns = zip(chunks.doc_ids, chunks.chunk_ids, titles, chunks.texts, chunks.vectors, strict=True)
-    return fingerprint_of(text for *texts, vector in columns for text in (*texts, vector.tobytes().hex()))
+    return fingerprint_texts(text for *texts, vector in columns for text in (*texts, vector.tobytes().hex()))
 
 
 def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from retrievers.base import Corpus
 from retrievers.bm25 import BM25
-from retrievers.search import searched
+from retrievers.search import search_cached
 from retrievers.store import Store
 from runner.datasets.chunk_files import corpus_id
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks
@@ -122,7 +122,7 @@ def _ranks(chunks: Chunks, accepted: Sequence[Made], store: Store) -> list[float
     if not accepted:
         return []
     corpus = Corpus(list(map(corpus_id, chunks.doc_ids, chunks.chunk_ids)), chunks.texts, chunks.titles)
-    found = searched(BM25(), corpus, [made.draft.query for made in accepted], DEPTH, store).documents
+    found = search_cached(BM25(), corpus, [made.draft.query for made in accepted], DEPTH, store).documents
     ranks = []
     for row, made in zip(found, accepted, strict=True):
         hits = np.flatnonzero(np.isin(row, made.wanted.bundle.goldens))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.postings import Postings, postings_of
+from retrievers.postings import Postings, load_postings
 from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Chunks
 
@@ -58,7 +58,7 @@ class Terms:
 def terms_of(chunks: Chunks, analyzer: Analyzer) -> Terms:
     """Return the terms of chunks, title and text, counted once for the same chunks."""
     ids = [str(position) for position in range(len(chunks))]
-    postings = postings_of(Corpus(ids, chunks.texts, chunks.titles), analyzer, MemoryStore())
+    postings = load_postings(Corpus(ids, chunks.texts, chunks.titles), analyzer, MemoryStore())
     return Terms(analyzer, postings, _idf(len(chunks), postings.frequencies.astype(np.float64)))
 
 

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
-from retrievers.threads import side_by_side
+from retrievers.threads import map_threads
 
 Column = NDArray[Any]
 
@@ -29,25 +29,27 @@ CHUNK_CHARACTERS = 8 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered:
+class TermIds:
     """Documents as numbers (int32): how many terms each has, and the terms, one document after the other."""
 
     lengths: NDArray[np.int32]
     terms: NDArray[np.int32]
 
 
-def numbered(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str], int]) -> Iterator[Numbered]:
+def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str], int]) -> Iterator[TermIds]:
     """Yield the terms of documents, in chunks; `number` is asked for terms in the order in which they first appear."""
     analyse = analyzer.once()
-    known, terms, begins = _no_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer to share
-    for cut in side_by_side(partial(_cut, analyzer), _chunks(contents)):
+    known, terms, begins = _create_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer to share
+    for cut in map_threads(partial(_cut, analyzer), _split_chunks(contents)):
         seen = known
-        places, _, known = _numbers(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
+        places, _, known = _number_pieces(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
         for piece in known.texts(seen.n):
             terms.extend(map(number, analyse(piece)))
             begins.append(len(terms))
-        chunk = _replaced(cut.numbers, cut.lengths, places, np.frombuffer(begins, np.int64), np.frombuffer(terms, "i"))
-        yield Numbered(*chunk)
+        chunk = _replace_pieces(
+            cut.numbers, cut.lengths, places, np.frombuffer(begins, np.int64), np.frombuffer(terms, "i")
+        )
+        yield TermIds(*chunk)
 
 
 class _Pieces(NamedTuple):
@@ -67,13 +69,13 @@ class _Pieces(NamedTuple):
         return lines.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
 
-def _no_pieces() -> _Pieces:
+def _create_pieces() -> _Pieces:
     room = 1 << 14
     columns = np.empty(8 * room, dtype=np.uint8), np.zeros(room + 1, dtype=np.int64)
     return _Pieces(0, *columns, np.full(2 * room, -1, dtype=np.int64))
 
 
-def _chunks(contents: Iterable[str]) -> Iterator[list[str]]:
+def _split_chunks(contents: Iterable[str]) -> Iterator[list[str]]:
     chunk: list[str] = []
     size = 0
     for content in contents:
@@ -114,14 +116,16 @@ def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
         as_bytes = analyzer.folds_ascii_alike  # below, all at once
         chunk = [text if as_bytes and text.isascii() else analyzer.lower(text) for text in chunk]
     text = bytearray([_DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
-    return _Cut(*_numbers(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, _no_pieces()))
+    return _Cut(
+        *_number_pieces(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, _create_pieces())
+    )
 
 
 _FNV_PRIME = 0x100000001B3
 
 
 @njit(cache=True, nogil=True)
-def _numbers(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Column, _Pieces]:
+def _number_pieces(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Column, _Pieces]:
     """Return the number of each piece of a text, how many each document has, and all pieces, the new ones too.
 
     The hash is 31 bits of FNV-1a by Fowler, Noll and Vo.
@@ -153,7 +157,7 @@ def _numbers(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Colu
             numbers[n_numbers] = slots[slot] & 0xFFFFFFFF
             begin, n_numbers = -1, n_numbers + 1
             if 2 * n == len(slots):
-                slots, starts = _spread(slots), _doubled(starts)
+                slots, starts = _spread(slots), _double(starts)
         if kind == _END:
             lengths[n_documents] = n_numbers - n_before
             n_documents, n_before = n_documents + 1, n_numbers
@@ -179,7 +183,7 @@ def _slot(hashed: int, slots: Column, lines: Column, starts: Column, text: Colum
 @njit(cache=True, nogil=True)
 def _with_line(lines: Column, start: int, text: Column, begin: int, end: int) -> Column:
     while start + end - begin >= len(lines):
-        lines = _doubled(lines)
+        lines = _double(lines)
     for i in range(end - begin):
         lines[start + i] = text[begin + i]
     lines[start + end - begin] = _LINE_END
@@ -187,7 +191,7 @@ def _with_line(lines: Column, start: int, text: Column, begin: int, end: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _doubled(column: Column) -> Column:
+def _double(column: Column) -> Column:
     larger = np.empty(2 * len(column), dtype=column.dtype)
     for i in range(len(column)):
         larger[i] = column[i]
@@ -207,7 +211,9 @@ def _spread(slots: Column) -> Column:
 
 
 @njit(cache=True, nogil=True)
-def _replaced(numbers: Column, lengths: Column, places: Column, begins: Column, terms: Column) -> tuple[Column, Column]:
+def _replace_pieces(
+    numbers: Column, lengths: Column, places: Column, begins: Column, terms: Column
+) -> tuple[Column, Column]:
     """Return how many terms each document has, and the terms, in the place of numbers of pieces.
 
     The number n stands for the terms from `begins[places[n]]` to the next.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from retrievers.base import RetrieverError
 from retrievers.chat import Chat, ChatError, Reply
-from retrievers.stages import Account
+from retrievers.multistage import QueryLog
 
 _LABEL = re.compile(
     r"^(?:[-*•>#]+\s+|\(?\d{1,2}[.):]\s+|(?:(?:search|new) )?(?:query|search|passage)(?: \d+)?:\s*)+", re.IGNORECASE
@@ -46,7 +46,7 @@ class Call:
         return {**said, **spent, **cached, "seconds": round(self.seconds, 6)}
 
 
-def call(llm: Chat, question: str, system: str, purpose: str) -> Call:
+def ask_llm(llm: Chat, question: str, system: str, purpose: str) -> Call:
     """Ask a language model; that it fails is an outcome, too."""
     start = time.perf_counter()
     outcome: Reply | ChatError
@@ -57,7 +57,7 @@ def call(llm: Chat, question: str, system: str, purpose: str) -> Call:
     return Call(outcome, time.perf_counter() - start)
 
 
-def account(calls: Sequence[Call], /, **note: object) -> Account:
+def summarise_calls(calls: Sequence[Call], /, **note: object) -> QueryLog:
     """Return what calls took, under a note of what they were for; it is not settled where one failed."""
     failures = sum(each.failed for each in calls)
     figures = {
@@ -67,7 +67,7 @@ def account(calls: Sequence[Call], /, **note: object) -> Account:
         "llm_tokens_out": sum(each.outcome.tokens_out for each in calls),
         "llm_cost": sum(each.outcome.cost for each in calls),
     }
-    return Account(sum(each.seconds for each in calls), note, figures, not failures)
+    return QueryLog(sum(each.seconds for each in calls), note, figures, not failures)
 
 
 def check_prompt(name: str, prompt: str, *places: str) -> None:
@@ -77,21 +77,21 @@ def check_prompt(name: str, prompt: str, *places: str) -> None:
             raise RetrieverError(f"{name} has no {{{place}}}, which is where the {place} of a search is put in")
 
 
-def filled(prompt: str, **values: object) -> str:
+def fill_prompt(prompt: str, **values: object) -> str:
     """Return a prompt with each {place} filled in; what is put in is not filled in again."""
     return re.sub(r"\{(\w+)\}", lambda place: str(values.get(place[1], place[0])), prompt)
 
 
-def numbered(passages: Sequence[str], max_words: int) -> str:
+def number_passages(passages: Sequence[str], max_words: int) -> str:
     """Return passages under their numbers, from [1], each cut at so many words."""
     return "\n".join(f"[{n}] {' '.join(text.split()[:max_words])}" for n, text in enumerate(passages, start=1))
 
 
-def lines_of(reply: str) -> list[str]:
+def split_lines(reply: str) -> list[str]:
     """Return the lines of a reply without bullets, numbers, labels and quotes; one that ends in a colon is none."""
-    return [line for each in reply.splitlines() if (line := without_label(each)) and not line.endswith(":")]
+    return [line for each in reply.splitlines() if (line := strip_label(each)) and not line.endswith(":")]
 
 
-def without_label(text: str) -> str:
+def strip_label(text: str) -> str:
     """Return a text without the bullet, number or label before it and the quotes around it."""
     return _LABEL.sub("", text.strip(_AROUND)).strip(_AROUND)

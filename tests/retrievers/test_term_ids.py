@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers import words
+from retrievers import term_ids
 from retrievers.analyzer import Analyzer
-from retrievers.words import numbered
+from retrievers.term_ids import iter_term_ids
 
 ANALYZERS = (
     Analyzer(),
@@ -33,7 +33,7 @@ texts = st.one_of(st.text(TRICKY, max_size=12), st.text(max_size=12), st.sampled
 def terms_of(contents: Sequence[str], analyzer: Analyzer) -> tuple[list[list[str]], list[str]]:
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     documents = []
-    for chunk in numbered(contents, analyzer, numbers.__getitem__):
+    for chunk in iter_term_ids(contents, analyzer, numbers.__getitem__):
         assert chunk.lengths.dtype == chunk.terms.dtype == np.int32
         documents += np.split(chunk.terms, np.cumsum(chunk.lengths)[:-1])
     vocabulary = list(numbers)
@@ -53,7 +53,7 @@ def test_the_terms_are_those_of_the_analyzer_in_their_order(analyzer: Analyzer, 
 def test_the_size_of_chunks_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     contents = ["Ferries, ships", "", "the ferry's café", "東京 ferries", "x" * 50, "ships"]
     expected = terms_of(contents, Analyzer())
-    monkeypatch.setattr(words, "CHUNK_CHARACTERS", size)
+    monkeypatch.setattr(term_ids, "CHUNK_CHARACTERS", size)
     assert terms_of(contents, Analyzer()) == expected
 
 

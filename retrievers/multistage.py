@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, no_rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings, rank
 from retrievers.fusion import lay_out
-from retrievers.search import searched, searcher_of
+from retrievers.search import open_searcher, search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.unknown import tie_order
 
@@ -33,18 +33,18 @@ TOLD_EVERY = 5.0
 logger = logging.getLogger("retrievers")
 
 
-def _no_text(retriever: Retriever) -> Retriever:
+def _check_retriever(retriever: Retriever) -> Retriever:
     if isinstance(retriever, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
         raise RetrieverError(f"{retriever!r} is not a retriever")
     return retriever
 
 
-Base = Annotated[Retriever, AfterValidator(_no_text)]
+Base = Annotated[Retriever, AfterValidator(_check_retriever)]
 """The retriever that another works on, as a field of its settings."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class CachedBase:
     """A retriever over a corpus, searched by another, in whose index-time store its searcher lives."""
 
     retriever: Retriever
@@ -52,7 +52,7 @@ class Stage:
     store: Store
 
     @classmethod
-    def of(cls, retriever: Retriever, corpus: Corpus, store: Store) -> Stage:
+    def of(cls, retriever: Retriever, corpus: Corpus, store: Store) -> CachedBase:
         """Return the stage of a retriever that is indexed when it is first searched."""
         return cls(retriever, corpus, MemoryStore() if isinstance(store, NoStore) else store)
 
@@ -64,10 +64,10 @@ class Stage:
         asked = [position for position, query in enumerate(queries) if query is not None]
         texts = [query for query in queries if query is not None]
         if isinstance(store, NoStore):
-            found = searcher_of(self.retriever, self.corpus, self.store).search(texts, depth)
+            found = open_searcher(self.retriever, self.corpus, self.store).search(texts, depth)
         else:
-            found = searched(self.retriever, self.corpus, texts, depth, store)
-        rows, seconds = no_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
+            found = search_cached(self.retriever, self.corpus, texts, depth, store)
+        rows, seconds = create_empty_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
         rows.documents[asked], rows.scores[asked] = found.documents, found.scores
         seconds[asked] = np.nan if found.seconds is None else found.seconds
         return replace(
@@ -89,17 +89,15 @@ class Stage:
     def fuse(self, searches: Sequence[Rankings], rrf_k: float, k: int) -> Rankings:
         """Fuse aligned searches by reciprocal ranks, and keep the best k of each query."""
         order = tie_order(self.corpus, searches[0].unknown_ids)
-        return reciprocal_ranks([each.documents for each in searches], rrf_k, order, k)
+        return fuse_by_rank([each.documents for each in searches], rrf_k, order, k)
 
 
-def found_by(documents: NDArray[np.int32]) -> list[list[int]]:
+def list_hits(documents: NDArray[np.int32]) -> list[list[int]]:
     """Return the positions of the documents that each query found (n x k), best first."""
     return [row[row != NOTHING].tolist() for row in documents]
 
 
-def reciprocal_ranks(
-    found: Sequence[NDArray[np.int32]], rrf_k: float, tie_order: NDArray[np.int32], k: int
-) -> Rankings:
+def fuse_by_rank(found: Sequence[NDArray[np.int32]], rrf_k: float, tie_order: NDArray[np.int32], k: int) -> Rankings:
     """Fuse what several searches found (each n x depth): the sum of 1 / (rrf_k + rank).
 
     Reciprocal rank fusion of Cormack, Clarke and Buettcher 2009.
@@ -112,7 +110,7 @@ def reciprocal_ranks(
 
 
 @dataclass(frozen=True)
-class Account:
+class QueryLog:
     """What was done for a query besides searching: the seconds that it took, a note (plain values), figures to add up.
 
     It is not `settled` where something failed that may go well another time.
@@ -124,7 +122,7 @@ class Account:
     settled: bool = True
 
 
-def concluded(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[Account]) -> Rankings:
+def complete_rankings(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[QueryLog]) -> Rankings:
     """Return rankings with what is to be said of the searches that they are made of, and of each query's account.
 
     A query for which one of the searches failed finds nothing. Positions mean the same documents in all searches.
@@ -153,7 +151,7 @@ def concluded(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[A
     )
 
 
-def told(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+def report_progress(items: Iterable[T], what: str, total: int) -> Iterator[T]:
     """Yield items, and say every few seconds, on the logger "retrievers", how many of them there were."""
     last = time.monotonic()
     for done, item in enumerate(items, start=1):
