@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-all check bench clean
+.PHONY: help setup run ui test test-all check docs bench clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+docs: setup  ## Write docs/measures.md from the measures
+	$(PYTHON) -m runner.metrics.page docs/measures.md
 
 bench: setup  ## Measure speed and memory against a peer, side by side
 	$(PYTHON) -m benchmarks

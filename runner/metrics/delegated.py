@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,18 @@ def suggest_for_grades(text: str, largest: int) -> str:
     return ""
 
 
+def list_delegated() -> Iterator[tuple[str, str, str]]:
+    """Yield (an example, the title, why it cannot be computed here or "") of each measure of ir_measures, by name."""
+    import ir_measures
+
+    registered = reversed(ir_measures.measures.registry.values())  # of several by one name, the first has no parameters
+    for _, measure in sorted({measure.NAME: measure for measure in registered}.items(), key=lambda item: item[0]):
+        required = [name for name, spec in measure.SUPPORTED_PARAMS.items() if spec.required]
+        complete = _complete(measure, required)
+        example = repr(_complete(complete, _find_unmet(complete)))
+        yield example, measure.PRETTY_NAME, describe_obstacle(example)
+
+
 def compute(measures: Sequence[str], qrels: Qrels, runs: Runs) -> Iterator[tuple[int, str, float]]:
     """Yield (position of the measure, query, value)."""
     import ir_measures
@@ -117,25 +129,38 @@ def _describe_parameters(measure: ir_measures.Measure) -> str:
 
 def _describe_form(measure: ir_measures.Measure) -> str:
     """Return which parameter keeps the available providers of a measure from supporting it; "" if none has it."""
-    import ir_measures
     from ir_measures.providers.base import NOT_PROVIDED, Choices
 
-    obstacles: list[tuple[int, int, str]] = []
-    for provider in ir_measures.DefaultPipeline.providers:
-        for supported in provider.SUPPORTED_MEASURES if provider.is_available() else ():
-            if supported.NAME != measure.NAME:
-                continue
-            failing: dict[str, Any] = {n: s for n, s in supported.params.items() if not s.validate(measure[n])}
-            missing = [name for name in failing if measure[name] is NOT_PROVIDED]
-            name, spec = next(iter(failing.items()))
-            refused = isinstance(spec, Choices) and spec.choices == (NOT_PROVIDED,)
-            text = f"it takes no {name}" if refused else f"{name}={measure[name]!r} is not supported"
-            obstacles.append((len(failing), -len(missing), _describe_missing(measure, missing) or text))
-    return min(obstacles)[2] if obstacles else ""
+    unmet = _find_unmet(measure)
+    if not unmet:
+        return ""
+    missing = [name for name in unmet if measure[name] is NOT_PROVIDED]
+    name, spec = next(iter(unmet.items()))
+    refused = isinstance(spec, Choices) and spec.choices == (NOT_PROVIDED,)
+    text = f"it takes no {name}" if refused else f"{name}={measure[name]!r} is not supported"
+    return _describe_missing(measure, missing) or text
+
+
+def _find_unmet(measure: ir_measures.Measure) -> dict[str, Any]:
+    """Return the parameters, with their specifications, of which the closest available provider wants other values."""
+    import ir_measures
+    from ir_measures.providers.base import NOT_PROVIDED
+
+    unmet: list[dict[str, Any]] = [
+        {name: spec for name, spec in supported.params.items() if not spec.validate(measure[name])}
+        for provider in ir_measures.DefaultPipeline.providers
+        if provider.is_available()
+        for supported in provider.SUPPORTED_MEASURES
+        if supported.NAME == measure.NAME
+    ]
+    return min(unmet, key=lambda of: (len(of), -sum(measure[n] is NOT_PROVIDED for n in of)), default={})
 
 
 def _describe_missing(measure: ir_measures.Measure, missing: Sequence[str]) -> str:
-    if not missing:
-        return ""
-    example = measure(**{name: _EXAMPLES.get(name, 1) for name in missing})
-    return f"it needs {' and '.join(missing)}: write {example!r}, for example"
+    return f"it needs {' and '.join(missing)}: write {_complete(measure, missing)!r}, for example" if missing else ""
+
+
+def _complete(measure: ir_measures.Measure, missing: Iterable[str]) -> ir_measures.Measure:
+    """Return a measure with an example of each missing parameter."""
+    complete: ir_measures.Measure = measure(**{name: _EXAMPLES.get(name, 1) for name in missing})
+    return complete

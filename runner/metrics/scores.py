@@ -6,7 +6,7 @@ nothing of thresholds, of significance, or of where the rankings are from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,9 +17,9 @@ from retrievers.base import NOTHING, Rankings
 from runner.datasets.base import Judgments
 from runner.metrics.delegated import compute
 from runner.metrics.errors import MeasureError
+from runner.metrics.formulas import FORMULAS
+from runner.metrics.graded import Floats, Graded, start_positions
 from runner.metrics.measures import Measure, parse
-
-Floats = NDArray[np.float64]
 
 REPEATED = -2
 """The grade of a judged document that stands further up already: it is neither found once more, nor irrelevant."""
@@ -113,7 +113,7 @@ class Grader:
         values = np.empty((len(measures), self.n_queries))
         for row, measure in zip(values, measures, strict=True):
             if measure.built_in:
-                row[:] = _FORMULAS[measure.name](graded, self.golds, measure.cutoff or rankings.depth)
+                row[:] = FORMULAS[measure.name].compute(graded, self.golds, measure.cutoff or rankings.depth)
         others = [position for position, measure in enumerate(measures) if not measure.built_in]
         if others:
             values[others] = self._by_ir_measures(rankings, [measures[position] for position in others])
@@ -173,7 +173,7 @@ class Grader:
         gold = self.judgments.grades > 0
         queries, grades = self.judgments.queries[gold].astype(np.int64), self.judgments.grades[gold]
         order = np.lexsort((-grades, queries))
-        return Graded(self, queries, np.arange(len(order)) - _starts(queries) + 1, grades[order], self.golds)
+        return Graded(self, queries, np.arange(len(order)) - start_positions(queries) + 1, grades[order], self.golds)
 
     def ideal_dcg(self, k: int) -> Floats:
         """Return the best possible discounted cumulative gain of the first k documents (queries)."""
@@ -227,112 +227,9 @@ class Grader:
         return values
 
 
-@dataclass(frozen=True, eq=False)
-class Graded:
-    """The judged documents that were found, in columns, by query, then rank (from 1); and what measures share.
-
-    `returned` (queries) is how many documents each query found, judged or not.
-    """
-
-    grader: Grader
-    queries: NDArray[np.int64]
-    ranks: NDArray[np.int64]
-    grades: NDArray[np.int32]
-    returned: NDArray[np.int64]
-
-    @cached_property
-    def gold(self) -> Graded:
-        """Return the gold documents alone."""
-        return self.select(self.grades > 0)
-
-    def select(self, documents: NDArray[np.bool_]) -> Graded:
-        """Return some of the documents alone."""
-        columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
-        return Graded(self.grader, *columns, self.returned)
-
-    def first_ranks(self, k: int) -> Graded:
-        """Return the documents in the first k alone."""
-        return self if self.ranks.max(initial=0) <= k else self.select(self.ranks <= k)
-
-    def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many are in the first k (queries); k may differ between the documents."""
-        return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
-
-    def total(self, values: Floats, k: int) -> Floats:
-        """Return the sum, rank by rank, of a value of each document in the first k (queries)."""
-        within = self.ranks <= k
-        return _sums(self.queries[within], values[within], self.grader.n_queries)
-
-    def dcg(self, k: int) -> Floats:
-        """Return the discounted cumulative gain of the first k (queries): grade / log2(rank + 1)."""
-        return self.gold.total(self.gold._gains, k)
-
-    def precisions(self, k: int) -> Floats:
-        """Return the sum of the precisions at the gold documents in the first k (queries)."""
-        return self.gold.total(self.gold._precisions, k)
-
-    @cached_property
-    def first(self) -> Floats:
-        """Return the rank of the first gold document (queries), infinity where there is none."""
-        first = np.full(self.grader.n_queries, np.inf)
-        first[self.gold.queries[::-1]] = self.gold.ranks[::-1]
-        return first
-
-    @cached_property
-    def preferred(self) -> Floats:
-        """Return the sum, over the gold documents found, of the share of non-relevant ones not above them (queries).
-
-        As in trec_eval, no more non-relevant documents count than the query has golds (Buckley & Voorhees 2004).
-        """
-        judgments, golds = self.grader.judgments, self.grader.golds
-        bad = np.bincount(judgments.queries[judgments.grades == 0], minlength=len(golds))
-        before = np.cumsum(self.grades == 0) - (self.grades == 0)
-        above = before - before[_starts(self.queries)]
-        shares = np.minimum(above, golds[self.queries]) / np.maximum(np.minimum(bad, golds), 1)[self.queries]
-        return _sums(self.queries, (1 - shares) * (self.grades > 0), len(golds))
-
-    @cached_property
-    def _gains(self) -> Floats:
-        return self.grades / np.log2(self.ranks + 1)
-
-    @cached_property
-    def _precisions(self) -> Floats:
-        return (np.arange(len(self.ranks)) - _starts(self.queries) + 1) / self.ranks
-
-
 def _named_once(row: Sequence[int]) -> Iterator[str]:
     """Yield the names of documents by place: "" for nothing, and one that nobody judged for what is named already."""
     seen: set[int] = set()
     for place, document in enumerate(row):
         yield "" if document == NOTHING else f"{document}#{place}" if document in seen else str(document)
         seen.add(document)
-
-
-def _starts(queries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the first document of each document's query is, in a column sorted by query."""
-    return np.searchsorted(queries, queries)
-
-
-def _sums(queries: NDArray[np.int64], values: Floats, n_queries: int) -> Floats:
-    """Return the sum of the values of each query, added in their order."""
-    sums = np.bincount(queries, weights=values, minlength=n_queries)
-    return sums.astype(np.float64, copy=False)  # without any value it has integers
-
-
-def _share(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
-    """Return parts / wholes, 0 where the whole is 0."""
-    return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
-
-
-_FORMULAS: dict[str, Callable[[Graded, NDArray[np.int64], int], Floats]] = {
-    "nDCG": lambda graded, golds, k: _share(graded.dcg(k), graded.grader.ideal_dcg(k)),
-    "P": lambda graded, golds, k: graded.gold.count(k) / k,
-    "R": lambda graded, golds, k: _share(graded.gold.count(k), golds),
-    "F1": lambda graded, golds, k: 2 * graded.gold.count(k) / (k + golds),  # 2PR / (P + R), without the 0 / 0
-    "AP": lambda graded, golds, k: _share(graded.precisions(k), golds),
-    "RR": lambda graded, golds, k: np.where(graded.first <= k, 1 / graded.first, 0),
-    "Success": lambda graded, golds, k: (graded.first <= k).astype(np.float64),
-    "Judged": lambda graded, golds, k: _share(graded.count(k), np.minimum(graded.returned, k)),
-    "Rprec": lambda graded, golds, k: _share(graded.gold.count(np.minimum(golds, k)[graded.gold.queries]), golds),
-    "Bpref": lambda graded, golds, k: _share(graded.first_ranks(k).preferred, golds),
-}

@@ -11,7 +11,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.metrics.measures import Measure, expand, labelled, parse
+from runner.metrics.formulas import FORMULAS
+from runner.metrics.measures import Measure, add_depth, expand, parse
 
 Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
 """A paired test of the differences between two systems, query by query."""
@@ -30,7 +31,7 @@ class MetricSettings:
     and `thresholds` are kept ascending, each once. Raises if a measure is unknown or looks below `depth`.
     """
 
-    measures: tuple[str, ...] = ("nDCG", "P", "R", "RR", "AP", "Success", "F1", "Judged", "Rprec", "Bpref")
+    measures: tuple[str, ...] = tuple(FORMULAS)
     k_values: tuple[Annotated[int, Field(ge=1)], ...] = (1, 3, 5, 10, 100)
     primary: str = "nDCG@10"
     depth: int = Field(default=100, ge=1)
@@ -61,10 +62,10 @@ class MetricSettings:
     @cached_property
     def expanded(self) -> tuple[Measure, ...]:
         """Return the measures with their cutoffs; the primary one is the last where the others do not have it."""
-        wanted = (labelled(measure, self.depth) for measure in expand(self.measures, self.k_values))
+        wanted = (add_depth(measure, self.depth) for measure in expand(self.measures, self.k_values))
         return tuple(dict.fromkeys((*wanted, self.primary_measure)))
 
     @cached_property
     def primary_measure(self) -> Measure:
         """Return the measure that ranks systems, with the depth in its name as in `expanded`."""
-        return labelled(parse(self.primary), self.depth)
+        return add_depth(parse(self.primary), self.depth)

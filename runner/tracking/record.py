@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from runner.metrics.formulas import find_formula
 from runner.result import Result, save, write_trec
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
@@ -30,7 +31,6 @@ Point = tuple[str, float, int]
 """A metric: its name, its value, its step."""
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
-_NAMES = {"P": "precision", "R": "recall", "RR": "mrr", "AP": "map"}
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 def metric_name(measure: str) -> str:
     """Return MLflow's name of a measure, which may not hold "@": nDCG@10 is ndcg_at_10, RR is mrr."""
     name, _, cutoff = measure.partition("@")
-    name = _NAMES.get(name, _slug(name))
+    formula = find_formula(name)
+    name = _slug(name) if formula is None else formula.mlflow
     return f"{name}_at_{cutoff}" if cutoff else name
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from runner.metrics import delegated
 from runner.metrics.errors import MeasureError
-from runner.metrics.measures import check_grades, labelled, parse
+from runner.metrics.measures import add_depth, check_grades, parse
 from tests.metrics.worlds import World, by_ir_measures, rankings_of
 
 SUBTOPICS = "needs judgments of subtopics"
@@ -94,8 +94,8 @@ def test_a_measure_of_a_missing_package_names_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_depth_is_a_cutoff_only_where_the_measure_takes_one() -> None:
-    assert str(labelled(parse("RBP(rel=1)"), 100)) == "RBP(rel=1)"
-    assert str(labelled(parse("Accuracy"), 100)) == "Accuracy@100"
+    assert str(add_depth(parse("RBP(rel=1)"), 100)) == "RBP(rel=1)"
+    assert str(add_depth(parse("Accuracy"), 100)) == "Accuracy@100"
 
 
 @pytest.mark.parametrize("written", ["nDCG(dcg='exp-log2')@5", "BPM(max_rel=4)@5"])

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.metrics.errors import MeasureError
-from runner.metrics.measures import BUILT_IN, Measure, check_grades, expand, parse
+from runner.metrics.formulas import FORMULAS
+from runner.metrics.measures import Measure, check_grades, expand, parse
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_what_is_not_built_in_is_a_measure_of_ir_measures(written: str, cutoff: 
     assert parse(str(measure)) == measure
 
 
-@given(st.sampled_from(sorted(BUILT_IN)), st.integers(1, 10**6))
+@given(st.sampled_from(sorted(FORMULAS)), st.integers(1, 10**6))
 def test_every_cutoff_survives_printing_and_parsing(name: str, cutoff: int) -> None:
     assert parse(str(Measure(name, cutoff))) == Measure(name, cutoff)
 
@@ -80,7 +81,7 @@ def test_every_cutoff_survives_printing_and_parsing(name: str, cutoff: int) -> N
         ("nDGC@10", "unknown measure 'nDGC@10': did you mean nDCG@10?"),
         ("Succes@1", "unknown measure 'Succes@1': did you mean Success@1?"),
         ("judge@5", "unknown measure 'judge@5': did you mean Judged@5?"),
-        ("xyzzy", "unknown measure 'xyzzy': there are AP, Bpref, F1, .* and those of ir_measures"),
+        ("xyzzy", "unknown measure 'xyzzy': choose from AP, Bpref, F1, .* and those of ir_measures"),
         ("P", "the measure 'P' has no cutoff: write P@10"),
         ("nDCG@0", "the measure 'nDCG@0' has the cutoff 0: the first rank is 1"),
         ("ERR@0", "the measure 'ERR@0' has the cutoff 0"),
@@ -104,7 +105,7 @@ def test_names_without_a_cutoff_get_every_k_in_their_order() -> None:
     ]
 
 
-@given(st.lists(st.sampled_from(sorted(BUILT_IN))), st.lists(st.integers(1, 20)))
+@given(st.lists(st.sampled_from(sorted(FORMULAS))), st.lists(st.integers(1, 20)))
 def test_no_measure_is_expanded_twice(names: list[str], k_values: list[int]) -> None:
     expanded = expand(names, k_values)
     assert len(expanded) == len(set(expanded))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
+from runner.metrics.formulas import find_formula
 from runner.result import QueryTable, Result, ResultError
 
 TN_RATE = "tn_rate"
@@ -23,9 +24,6 @@ GRADE = "grade"
 
 OTHERS = (TN_RATE, GRADE)
 """The measures that are not of a ranking."""
-
-NO_MERIT = ("Judged@",)
-"""How those measures begin that say nothing of how good a ranking is."""
 
 
 class ReportError(ValueError):
@@ -158,7 +156,7 @@ def shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -
     for result in results:
         result.of(primary)
     depths = [depth(result) for result in results]
-    shared = [m for m in results[0].measures if all(m in r.measures for r in results) and not m.startswith(NO_MERIT)]
+    shared = [m for m in results[0].measures if all(m in r.measures for r in results) and _is_merit(m)]
     if len(set(depths)) > 1:
         whole = [m for m in shared if "@" not in m]
         if primary in whole:
@@ -171,6 +169,12 @@ def shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -
         shared = [m for m in shared if m not in whole]
     others = [m for m in OTHERS if not any(np.isnan(per_query(result, m)).all() for result in results)]
     return [primary, *(m for m in shared if m != primary), *others]
+
+
+def _is_merit(measure: str) -> bool:
+    """Return whether a higher value of a measure is better."""
+    formula = find_formula(measure)
+    return formula is None or formula.better == "higher"
 
 
 def depth(result: Result) -> int:

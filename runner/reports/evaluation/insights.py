@@ -14,7 +14,7 @@ import numpy as np
 from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Judged, Lexicon, failures
 from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
 from runner.analysis.thresholds import Outcome, ThresholdSettings, Tuning, Untunable, tune
-from runner.metrics.measures import WHOLE_RANKING
+from runner.metrics.formulas import is_of_whole_ranking
 from runner.reports.rendering.numbers import gist, number, p_value, percent, score
 from runner.reports.rendering.tables import Column, Table
 from runner.result import Result
@@ -239,7 +239,7 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
 def _cutoff(primary: str) -> int:
     """Return the cutoff of a measure, or that of the failure classes for one that has none."""
     name, _, cutoff = primary.rpartition("@")
-    whole = name in WHOLE_RANKING  # its cutoff is the depth of the search
+    whole = is_of_whole_ranking(name)  # its cutoff is the depth of the search
     return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 and not whole else FailureSettings().cutoff
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from retrievers.work import kind_of
-from runner.metrics.measures import ONE_CUTOFF
+from runner.metrics.formulas import find_formula
 from runner.reports.rendering.numbers import (
     duration,
     gist,
@@ -82,7 +82,8 @@ def by_cutoff(measures: Iterable[str]) -> dict[str, dict[int, str]]:
     families: dict[str, dict[int, str]] = {}
     for measure in measures:
         name, at, cutoff = measure.rpartition("@")
-        if at and cutoff.isdecimal() and name not in ONE_CUTOFF:
+        formula = find_formula(name)
+        if at and cutoff.isdecimal() and (formula is None or formula.cutoff != "depth"):
             families.setdefault(name, {})[int(cutoff)] = measure
     return families
 

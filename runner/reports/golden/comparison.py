@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from runner.analysis.corrections import correct
-from runner.metrics.measures import WHOLE_RANKING
+from runner.metrics.formulas import is_of_whole_ranking
 from runner.reports.comparison.agreement import agreement
 from runner.reports.comparison.comparability import OTHERS
 from runner.reports.comparison.compare import NO_DIFFERENCE, Comparison, Statistics, Versus, compare, times
@@ -70,7 +70,8 @@ def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
 
     def is_sensible(measure: str) -> bool:
         name, _, cutoff = measure.rpartition("@")
-        return not cutoff.isdecimal() or int(cutoff) < documents or name in WHOLE_RANKING or measure == result.primary
+        deep = not cutoff.isdecimal() or is_of_whole_ranking(name)
+        return deep or int(cutoff) < documents or measure == result.primary
 
     return [measure for measure in measures if is_sensible(measure)]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runner.metrics.measures import WHOLE_RANKING
+from runner.metrics.formulas import is_of_whole_ranking
 from runner.reports.comparison.comparability import ReportError, depth
 from runner.reports.comparison.labels import labels
 from runner.reports.evaluation.tables import outcomes
@@ -107,7 +107,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
 def _cutoffs(measures: Sequence[str]) -> list[int]:
     """Return the cutoffs of measures; that of a measure of the whole ranking is the depth of the search."""
     split = [_split(measure) for measure in measures]
-    return sorted({k for name, k in split if name not in WHOLE_RANKING} - {0})
+    return sorted({k for name, k in split if not is_of_whole_ranking(name)} - {0})
 
 
 def _listed(results: Sequence[Result]) -> int:

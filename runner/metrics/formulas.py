@@ -1,0 +1,167 @@
+"""The measures computed here: each one's formula, reference, cutoff, direction and name in MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.metrics.graded import Floats, Graded
+
+Cutoff = Literal["required", "optional", "depth"]
+"""Whether a measure is written with a cutoff; `depth` is one that only says how deep the ranking was."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A measure computed here.
+
+    `formula` and `reference` are Markdown for the documentation, `mlflow` is its name in MLflow without the cutoff,
+    `aliases` are other ways to write it, in lower case. A `whole_ranking` measure is meant for the whole ranking; its
+    cutoff, if any, is the depth of the search. `better` says how to read it: a share of judged documents is no merit.
+    `compute` takes the judged documents found, the number of gold documents per query, and the cutoff; it returns one
+    value per query.
+    """
+
+    name: str
+    title: str
+    formula: str
+    reference: str
+    mlflow: str
+    cutoff: Cutoff
+    compute: Callable[[Graded, NDArray[np.int64], int], Floats]
+    aliases: tuple[str, ...] = ()
+    whole_ranking: bool = False
+    better: Literal["higher", "neither"] = "higher"
+
+
+def find_formula(measure: str) -> Formula | None:
+    """Return the formula of a measure, given its name with or without a cutoff; None if it is not computed here."""
+    return FORMULAS.get(measure.partition("@")[0])
+
+
+def is_of_whole_ranking(measure: str) -> bool:
+    """Return whether a measure is meant for the whole ranking, given its name with or without a cutoff."""
+    formula = find_formula(measure)
+    return formula is not None and formula.whole_ranking
+
+
+def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
+    """Return parts / wholes, 0 where the whole is 0."""
+    return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
+
+
+def _index(formulas: Iterable[Formula]) -> dict[str, Formula]:
+    return {formula.name: formula for formula in formulas}
+
+
+FORMULAS = _index(
+    (
+        Formula(
+            name="nDCG",
+            title="Normalised discounted cumulative gain",
+            formula="DCG / the largest possible DCG, where DCG is the sum of grade / log2(rank + 1) over the first k",
+            reference="Järvelin and Kekäläinen 2002, doi:10.1145/582415.582418",
+            mlflow="ndcg",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide(graded.dcg(k), graded.grader.ideal_dcg(k)),
+        ),
+        Formula(
+            name="P",
+            title="Precision",
+            formula="gold documents among the first k / k",
+            reference="van Rijsbergen 1979, *Information Retrieval*",
+            mlflow="precision",
+            cutoff="required",
+            compute=lambda graded, golds, k: graded.gold.count(k) / k,
+            aliases=("precision",),
+        ),
+        Formula(
+            name="R",
+            title="Recall",
+            formula="gold documents among the first k / gold documents",
+            reference="van Rijsbergen 1979, *Information Retrieval*",
+            mlflow="recall",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide(graded.gold.count(k), golds),
+            aliases=("recall",),
+        ),
+        Formula(
+            name="RR",
+            title="Reciprocal rank",
+            formula="1 / rank of the first gold document, 0 if there is none (among the first k)",
+            reference="Voorhees 1999, *The TREC-8 Question Answering Track Report*",
+            mlflow="mrr",
+            cutoff="optional",
+            compute=lambda graded, golds, k: np.where(graded.first <= k, 1 / graded.first, 0),
+            aliases=("mrr",),
+        ),
+        Formula(
+            name="AP",
+            title="Average precision",
+            formula="sum of the precision at the rank of each gold document found (among the first k) / gold documents",
+            reference="Buckley and Voorhees 2000, doi:10.1145/345508.345543",
+            mlflow="map",
+            cutoff="optional",
+            compute=lambda graded, golds, k: _divide(graded.precisions(k), golds),
+            aliases=("map",),
+            whole_ranking=True,
+        ),
+        Formula(
+            name="Success",
+            title="Success, or hit rate",
+            formula="1 if there is a gold document among the first k, else 0",
+            reference="Craswell and Hawking 2004, *Overview of the TREC-2004 Web Track*",
+            mlflow="success",
+            cutoff="required",
+            compute=lambda graded, golds, k: (graded.first <= k).astype(np.float64),
+        ),
+        Formula(
+            name="F1",
+            title="Harmonic mean of precision and recall",
+            formula="2 x gold documents among the first k / (k + gold documents)",
+            reference="van Rijsbergen 1979, *Information Retrieval*",
+            mlflow="f1",
+            cutoff="required",
+            # 2PR / (P + R), without the 0 / 0
+            compute=lambda graded, golds, k: 2 * graded.gold.count(k) / (k + golds),
+        ),
+        Formula(
+            name="Judged",
+            title="Share of judged documents",
+            formula="judged documents among the first k / documents found among the first k",
+            reference="Thakur et al. 2021, arXiv:2104.08663 (as the hole rate, 1 - Judged)",
+            mlflow="judged",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide(graded.count(k), np.minimum(graded.returned, k)),
+            better="neither",
+        ),
+        Formula(
+            name="Rprec",
+            title="R-precision",
+            formula="gold documents among the first R / R, for a query with R gold documents",
+            reference="Buckley and Voorhees 2000, doi:10.1145/345508.345543",
+            mlflow="rprec",
+            cutoff="depth",
+            compute=lambda graded, golds, k: _divide(
+                graded.gold.count(np.minimum(golds, k)[graded.gold.queries]), golds
+            ),
+            whole_ranking=True,
+        ),
+        Formula(
+            name="Bpref",
+            title="Binary preference",
+            formula="mean over the R gold documents of 1 - min(judged non-relevant documents above it, R) / min(R, "
+            "judged non-relevant documents), 0 for one that is not found",
+            reference="Buckley and Voorhees 2004, doi:10.1145/1008992.1009000",
+            mlflow="bpref",
+            cutoff="depth",
+            compute=lambda graded, golds, k: _divide(graded.first_ranks(k).preferred, golds),
+            whole_ranking=True,
+        ),
+    )
+)
+"""The measures computed here, by name, in the order of reports."""

@@ -1,0 +1,99 @@
+"""The judged documents that rankings found, in columns, and the quantities that several measures share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from runner.metrics.scores import Grader
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """The judged documents that were found, in columns, by query, then rank (from 1); and what measures share.
+
+    `returned` (queries) is how many documents each query found, judged or not.
+    """
+
+    grader: Grader
+    queries: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    grades: NDArray[np.int32]
+    returned: NDArray[np.int64]
+
+    @cached_property
+    def gold(self) -> Graded:
+        """Return the gold documents alone."""
+        return self.select(self.grades > 0)
+
+    def select(self, documents: NDArray[np.bool_]) -> Graded:
+        """Return some of the documents alone."""
+        columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
+        return Graded(self.grader, *columns, self.returned)
+
+    def first_ranks(self, k: int) -> Graded:
+        """Return the documents in the first k alone."""
+        return self if self.ranks.max(initial=0) <= k else self.select(self.ranks <= k)
+
+    def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many are in the first k (queries); k may differ between the documents."""
+        return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
+
+    def total(self, values: Floats, k: int) -> Floats:
+        """Return the sum, rank by rank, of a value of each document in the first k (queries)."""
+        within = self.ranks <= k
+        return _sum_by_query(self.queries[within], values[within], self.grader.n_queries)
+
+    def dcg(self, k: int) -> Floats:
+        """Return the discounted cumulative gain of the first k (queries): grade / log2(rank + 1)."""
+        return self.gold.total(self.gold._gains, k)
+
+    def precisions(self, k: int) -> Floats:
+        """Return the sum of the precisions at the gold documents in the first k (queries)."""
+        return self.gold.total(self.gold._precisions, k)
+
+    @cached_property
+    def first(self) -> Floats:
+        """Return the rank of the first gold document (queries), infinity where there is none."""
+        first = np.full(self.grader.n_queries, np.inf)
+        first[self.gold.queries[::-1]] = self.gold.ranks[::-1]
+        return first
+
+    @cached_property
+    def preferred(self) -> Floats:
+        """Return the sum, over the gold documents found, of the share of non-relevant ones not above them (queries).
+
+        As in trec_eval, no more non-relevant documents count than the query has golds (Buckley & Voorhees 2004).
+        """
+        judgments, golds = self.grader.judgments, self.grader.golds
+        bad = np.bincount(judgments.queries[judgments.grades == 0], minlength=len(golds))
+        before = np.cumsum(self.grades == 0) - (self.grades == 0)
+        above = before - before[start_positions(self.queries)]
+        shares = np.minimum(above, golds[self.queries]) / np.maximum(np.minimum(bad, golds), 1)[self.queries]
+        return _sum_by_query(self.queries, (1 - shares) * (self.grades > 0), len(golds))
+
+    @cached_property
+    def _gains(self) -> Floats:
+        return self.grades / np.log2(self.ranks + 1)
+
+    @cached_property
+    def _precisions(self) -> Floats:
+        return (np.arange(len(self.ranks)) - start_positions(self.queries) + 1) / self.ranks
+
+
+def start_positions(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the first document of each document's query is, in a column sorted by query."""
+    return np.searchsorted(queries, queries)
+
+
+def _sum_by_query(queries: NDArray[np.int64], values: Floats, n_queries: int) -> Floats:
+    """Return the sum of the values of each query, added in their order."""
+    sums = np.bincount(queries, weights=values, minlength=n_queries)
+    return sums.astype(np.float64, copy=False)  # without any value it has integers

@@ -1,0 +1,80 @@
+"""The documentation page of the measures, generated from their values.
+
+`python -m runner.metrics.page docs/measures.md` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from runner.metrics.delegated import list_delegated
+from runner.metrics.formulas import FORMULAS, Formula
+from runner.metrics.measures import WHOLE_FROM
+
+_WRITTEN = {"required": "`{0}@k`", "optional": "`{0}`, `{0}@k`", "depth": "`{0}`"}
+
+_INTRODUCTION = f"""\
+# Measures
+
+<!-- Generated from runner/metrics/formulas.py: `make docs` -->
+
+Measures are written as in ir_measures, in any case: `metrics.measures=[nDCG,P@5,RR]`. Without a cutoff, a name stands
+for every cutoff of `metrics.k_values`. `metrics.primary` ranks systems.
+
+Every measure is computed for each query first; a mean is over the queries that have gold. A query that found nothing
+scores 0. A query without gold, or whose search failed, enters no mean. A gold document is one with a grade above 0.
+Equal scores are ordered by document id, descending, as in trec_eval.
+
+A measure of the whole ranking carries the depth of the search as its cutoff, `AP@100`, where `metrics.depth` is below
+{WHOLE_FROM:,}: see [the depth of the search](insight.md#depth-of-the-search)."""
+
+_DELEGATED = """\
+## Measures of ir_measures
+
+Any other measure of ir_measures is written with its parameters; in a shell, in quotes:
+`'metrics.measures=[nDCG,"RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with underscores. `rel` is
+the lowest grade that counts as relevant, `max_rel` the largest grade of the dataset. A measure that does not take the
+dataset's grades is refused before any work: `ERR` and `nDCG(dcg='exp-log2')` take grades up to 4 and need perl."""
+
+_REFUSED = """\
+## Measures that are refused
+
+These are refused before any work, with the reason."""
+
+
+def render_page() -> str:
+    """Return the page in Markdown."""
+    delegated = [row for row in list_delegated() if row[0].partition("@")[0] not in FORMULAS]
+    computed = [[f"`{example}`", title] for example, title, obstacle in delegated if not obstacle]
+    refused = [[f"`{example}`", title, obstacle] for example, title, obstacle in delegated if obstacle]
+    parts = [
+        _INTRODUCTION,
+        "## Measures computed here",
+        _table(["measure", "written", "formula", "higher is better", "name in MLflow"], map(_row, FORMULAS.values())),
+        "References:",
+        "\n".join(f"- `{formula.name}`: {formula.reference}" for formula in FORMULAS.values()),
+        _DELEGATED,
+        _table(["for example", "measure"], computed),
+        _REFUSED,
+        _table(["for example", "measure", "why"], refused),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(formula: Formula) -> list[str]:
+    mlflow = formula.mlflow if formula.cutoff == "depth" else f"{formula.mlflow}_at_k"
+    names = f"`{formula.mlflow}`, `{mlflow}`" if formula.cutoff == "optional" else f"`{mlflow}`"
+    better = "yes" if formula.better == "higher" else "neither: it describes the judgments"
+    return [formula.title, _WRITTEN[formula.cutoff].format(formula.name), formula.formula, better, names]
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown; the layers above this one render those of reports."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render_page(), encoding="utf-8")
