@@ -12,6 +12,7 @@ import pytest
 
 from retrievers.base import Corpus, Rankings
 from runner.analysis.clusters import numbered
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
 from runner.analysis.selection import folds, nested_intervals
 from runner.measuring import Asked, Searched, measured
@@ -70,7 +71,7 @@ def table(comparison: Comparison) -> list[dict[str, Any]]:
     return [figures(versus) for row in comparison.table.values() for versus in row]
 
 
-@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon", "bootstrap"])
+@pytest.mark.parametrize("test", PAIRED_TESTS)
 def test_a_comparison_tests_clusters(test: Any) -> None:
     statistics = Statistics(test=test, permutations=200)
     once, again = compare(systems(), statistics), compare(variants(systems()), statistics)

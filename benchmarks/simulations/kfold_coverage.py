@@ -14,7 +14,7 @@ from benchmarks.simulations.intervals import percentile
 from benchmarks.simulations.scores import populations
 from runner.analysis.selection import folds, nested, nested_intervals
 
-CASES = ((10, 50), (100, 50), (30, 150), (100, 300))
+CASES = ((10, 50), (30, 50), (100, 50), (10, 150), (30, 150), (100, 150), (10, 300), (100, 300))
 """Systems and queries."""
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from runner.analysis.clusters import Clusters
 from runner.analysis.corrections import correct, level_of_each, randomised_tukey
 from runner.analysis.effects import hedges_g
-from runner.analysis.inversion import test_intervals
 from runner.analysis.letters import letters
 from runner.analysis.maxt import run_max_t
-from runner.analysis.significance import Floats, moments, p_values, paired
+from runner.analysis.paired_tests import PAIRED_TESTS
+from runner.analysis.significance import Floats, moments, paired
 
 if TYPE_CHECKING:
     from runner.metrics.settings import Correction, Test
@@ -98,9 +98,10 @@ def compare(
     """
     differences, clusters = _counted(differences, clusters)
     enough = _enough(permutations, len(differences), alpha, correction)
-    uncorrected = p_values(differences, test, enough, seed, clusters)
+    paired_test = PAIRED_TESTS[test]
+    uncorrected = paired_test.compute_p_values(differences, enough, seed, clusters)
     corrected = correct(uncorrected, correction)
-    intervals = test_intervals(differences, test, 1 - confidence, enough, seed, clusters)
+    intervals = paired_test.compute_intervals(differences, 1 - confidence, enough, seed, clusters)
     return _comparison(differences, intervals, uncorrected, corrected, alpha, clusters)
 
 
@@ -149,11 +150,13 @@ def compare_pairs(
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         differences = paired(scores[first[some]], scores[second[some]])
-        tested[some] = p_values(differences, test, enough, seed, clusters)
+        tested[some] = PAIRED_TESTS[test].compute_p_values(differences, enough, seed, clusters)
     found = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
     found[first, second] = found[second, first] = correct(tested, correction)
     each = level_of_each(tested, level, correction)
-    return Pairs(found, alpha, order, lambda rows: test_intervals(rows, test, each, enough, seed, clusters))
+    return Pairs(
+        found, alpha, order, lambda rows: PAIRED_TESTS[test].compute_intervals(rows, each, enough, seed, clusters)
+    )
 
 
 def _counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:

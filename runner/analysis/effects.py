@@ -44,7 +44,8 @@ def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
     least, centre = stdtrit(queries - 1, 1 - alpha / 2), np.abs(effect) * np.sqrt(queries)
     # Both tails as lower ones, by symmetry; scipy.stats has the upper tail too, but takes half a second to import.
     upper, lower = nctdtr(queries - 1, -centre, -least), nctdtr(queries - 1, centre, -least)
-    return upper + np.where(np.isnan(lower), 0.0, lower)  # it is NaN where a large effect makes it underflow
+    chance: Floats = upper + np.where(np.isnan(lower), 0.0, lower)  # NaN where a large effect makes it underflow
+    return chance
 
 
 def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05, chance: float = 0.8) -> Floats:

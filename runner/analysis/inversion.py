@@ -1,11 +1,10 @@
 """Intervals of mean differences that agree with the tests: they hold each shift that a test does not reject.
 
-Differences are paired (m x queries), and NaN is a query that does not count. Knows nothing of systems and measures.
+Differences are paired (m x queries), and NaN marks a query that does not count. An interval excludes 0 where the
+p-value is below the level.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,55 +12,46 @@ from runner.analysis.clusters import Clusters, Units, by_cluster
 from runner.analysis.significance import Floats, resampled_means
 from runner.analysis.signs import most_extreme, sign_blocks
 
-if TYPE_CHECKING:
-    from runner.metrics.settings import Test
-
 _ROWS = 64
 """How many rows are inverted at a time: there is a number for each of them and each permutation."""
 
 
-def test_intervals(
-    differences: Floats,
-    test: Test,
-    level: float,
-    permutations: int = 10000,
-    seed: int = 0,
-    clusters: Clusters | None = None,
-) -> Floats:
-    """Return the intervals of mean differences that exclude 0 where the p-value of a test is below a level (m x 2).
-
-    NaN where nothing bounds them, as with too few queries. Wilcoxon's test, which is not about the mean, has the
-    intervals of the permutation test.
-    """
-    units = by_cluster(differences, clusters)
-    if test == "t":
-        return _by_t(units, level)
-    if test == "bootstrap":
-        return _by_bootstrap(
-            by_cluster(differences - units.means[:, None], clusters), units.means, level, permutations, seed
-        )
-    parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
-    found = [_by_signs(Units(units.sums[some], units.counts[some]), level, permutations, seed) for some in parts]
-    return np.concatenate([np.empty((0, 2)), *found])
-
-
-def _by_t(units: Units, level: float) -> Floats:
+def invert_t_test(differences: Floats, level: float, clusters: Clusters | None = None) -> Floats:
+    """Return the intervals of mean differences by Student's t (m x 2); NaN below two queries (or clusters)."""
     from scipy.special import stdtrit
 
+    units = by_cluster(differences, clusters)
     half = stdtrit(np.maximum(units.independent - 1, 1), 1 - level / 2) * units.errors
     return np.stack([units.means - half, units.means + half], axis=1)
 
 
-def _by_bootstrap(centred: Units, means: Floats, level: float, resamples: int, seed: int) -> Floats:
-    """Return each mean, less and plus the distance that resamples seldom have from it (the basic bootstrap)."""
+def invert_bootstrap_test(
+    differences: Floats, level: float, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
+    """Return each mean, less and plus the distance that resamples seldom have from it (the basic bootstrap; m x 2)."""
     most = int(np.ceil(level * (resamples + 1) - 1e-9)) - 2
     if most < 0:
-        return np.full((len(means), 2), np.nan)
+        return np.full((len(differences), 2), np.nan)
+    means = by_cluster(differences, clusters).means
+    centred = by_cluster(differences - means[:, None], clusters)
     distances = np.abs(np.concatenate([block for _, block in resampled_means(centred, resamples, seed)], axis=1))
     half = np.partition(distances, -most - 1, axis=1)[:, -most - 1]
     half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # what the test takes for a tie
     half = np.where(centred.independent > 1, half, np.nan)
     return np.stack([means - half, means + half], axis=1)
+
+
+def invert_permutation_test(
+    differences: Floats, level: float, permutations: int = 10000, seed: int = 0, clusters: Clusters | None = None
+) -> Floats:
+    """Return the intervals of mean differences that flips of signs do not reject (m x 2).
+
+    NaN where nothing bounds them, as with too few queries.
+    """
+    units = by_cluster(differences, clusters)
+    parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
+    bounds = [_by_signs(Units(units.sums[part], units.counts[part]), level, permutations, seed) for part in parts]
+    return np.concatenate([np.empty((0, 2)), *bounds])
 
 
 def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Floats:

@@ -7,10 +7,8 @@ nothing differs, and where fewer than two queries count. Knows nothing of measur
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +16,6 @@ from numpy.typing import NDArray
 from runner.analysis.blas import single_threaded
 from runner.analysis.clusters import Clusters, Units, by_cluster
 from runner.analysis.signs import blocks, shares, sign_blocks
-from runner.analysis.wilcoxon import wilcoxon_test
-
-if TYPE_CHECKING:
-    from runner.metrics.settings import Test
 
 Floats = NDArray[np.float64]
 
@@ -71,18 +65,6 @@ def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters |
     return bounds.reshape(*values.shape[:-1], 2)
 
 
-def p_values(
-    differences: Floats, test: Test, permutations: int = 10000, seed: int = 0, clusters: Clusters | None = None
-) -> Floats:
-    """Return the two-sided p-values of paired differences (m x queries) by the test of a name (m)."""
-    if test == "t":
-        return t_test(differences, clusters)
-    if test == "wilcoxon":
-        return wilcoxon_test(cluster_means(differences, clusters))
-    resampling = permutation_test if test == "permutation" else bootstrap_test
-    return resampling(differences, permutations, seed, clusters)
-
-
 def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
     """Return the mean of each cluster (m x clusters), NaN where none of its queries counts."""
     if clusters is None:
@@ -90,14 +72,6 @@ def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
     units = by_cluster(differences, clusters)
     means: Floats = np.divide(units.sums, units.counts, out=np.full(units.sums.shape, np.nan), where=units.counts > 0)
     return means
-
-
-def fewest_queries(test: Test, alpha: float) -> int:
-    """Return how many queries it takes for a test to find any difference significant, however large that is.
-
-    A test of flipped signs, which the one of signed ranks is too, has no p-value below 2 in 2 ** queries.
-    """
-    return math.floor(1 - math.log2(alpha)) + 1 if test in ("permutation", "wilcoxon") else 2
 
 
 def permutation_test(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.analysis.paired_tests import PAIRED_TESTS
+
 Floats = NDArray[np.float64]
 
 SAKAI: Floats = np.array(
@@ -15,6 +17,11 @@ SAKAI: Floats = np.array(
     ]
 )
 """Three systems and twenty topics: Sakai (2015), Information Access Evaluation Methodology, table 5.1."""
+
+
+def p_values(differences: Floats, test: str, permutations: int = 10000, seed: int = 0) -> Floats:
+    """Return the p-values of paired differences (m x queries) by the test of a name."""
+    return PAIRED_TESTS[test].compute_p_values(differences, permutations, seed, None)
 
 
 def unequal() -> Floats:

@@ -8,13 +8,14 @@ import pytest
 from runner.analysis.comparison import Comparison, compare, compare_pairs, compare_to
 from runner.analysis.corrections import benjamini_hochberg, holm, randomised_tukey
 from runner.analysis.effects import hedges_g
-from runner.analysis.inversion import test_intervals as intervals_of_test
+from runner.analysis.inversion import invert_permutation_test
 from runner.analysis.maxt import run_max_t
-from runner.analysis.significance import p_values, paired, t_test
+from runner.analysis.paired_tests import PAIRED_TESTS
+from runner.analysis.significance import paired, t_test
 from runner.metrics.settings import Correction, Test
-from tests.analysis.examples import Floats, unequal
+from tests.analysis.examples import Floats, p_values, unequal
 
-TESTS = ("permutation", "t", "wilcoxon", "bootstrap")
+TESTS = tuple(PAIRED_TESTS)
 
 
 CORRECTIONS = ("maxt", "holm", "bh", "none", "tukey")
@@ -107,7 +108,7 @@ def test_what_is_said_of_a_difference_is_of_the_same_queries(scores: Floats) -> 
     np.testing.assert_allclose(found.deviations, np.nanstd(differences, axis=1, ddof=1))
     np.testing.assert_allclose(found.effects, hedges_g(differences))
     counted = np.delete(differences, 30, axis=1)
-    np.testing.assert_allclose(found.intervals, intervals_of_test(counted, "permutation", 0.2, seed=5), atol=1e-12)
+    np.testing.assert_allclose(found.intervals, invert_permutation_test(counted, 0.2, seed=5), atol=1e-12)
     assert (found.intervals[1] == 0).all()
 
 

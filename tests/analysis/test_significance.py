@@ -16,18 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController, threadpool_info
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import (
     bootstrap_test,
-    fewest_queries,
     mean_interval,
     moments,
-    p_values,
     paired,
     permutation_test,
     t_test,
 )
 from runner.metrics.settings import Test
-from tests.analysis.examples import SAKAI, Floats, unequal
+from tests.analysis.examples import SAKAI, Floats, p_values, unequal
 
 
 @pytest.fixture
@@ -142,7 +141,7 @@ def test_equal_systems_have_a_p_value_of_1_and_none_is_0() -> None:
     assert permutation_test(np.ones((1, 200)), resamples=999)[0] == pytest.approx(1 / 1000)
 
 
-TESTS = ("permutation", "t", "wilcoxon", "bootstrap")
+TESTS = tuple(PAIRED_TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -155,9 +154,9 @@ def test_no_test_finds_a_difference_where_there_is_none_or_too_little_is_known(t
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.25, 0.05, 0.01])
-@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
-def test_fewer_queries_than_a_test_of_signs_takes_are_never_significant(test: Test, alpha: float) -> None:
-    n = fewest_queries(test, alpha)
+@pytest.mark.parametrize("test", TESTS)
+def test_fewer_queries_than_a_test_requires_are_never_significant(test: Test, alpha: float) -> None:
+    n = PAIRED_TESTS[test].count_required_queries(alpha)
     assert p_values(np.ones((1, n)), test)[0] < alpha
     assert p_values(np.ones((1, n - 1)), test)[0] >= alpha
 

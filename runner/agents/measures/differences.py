@@ -22,7 +22,8 @@ from runner.agents.measures.summary import described
 from runner.analysis.comparison import compare
 from runner.analysis.corrections import correct
 from runner.analysis.effects import queries_needed
-from runner.analysis.significance import Floats, fewest_queries, paired
+from runner.analysis.paired_tests import PAIRED_TESTS
+from runner.analysis.significance import Floats, paired
 from runner.metrics.settings import MetricSettings
 
 _COUNTABLE = 2**53  # of pairs: beyond it, JSON has no integers
@@ -134,7 +135,7 @@ def _deltas(
         confidence=settings.confidence,
     )
     needed = queries_needed(found.differences, found.deviations, settings.alpha)
-    needed = np.maximum(needed, fewest_queries(settings.test, settings.alpha))
+    needed = np.maximum(needed, PAIRED_TESTS[settings.test].count_required_queries(settings.alpha))
     deltas: dict[str, dict[str, Any]] = {
         name: {"computable": False, "reason": _too_few(n)} for name, n in zip(names, counts.tolist(), strict=True)
     }

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.analysis.comparison import Comparison as Rows
 from runner.analysis.corrections import correct
 from runner.analysis.grading import SCALE
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import paired
 from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
@@ -180,15 +181,10 @@ def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, compari
 
 
 def _least(rows: Rows, i: int, statistics: Statistics) -> float:
-    """Return the corrected p-value that a drop would have had if every query of its had lost, all else being as it is.
-
-    Of n queries (or clusters), 2 of the 2^n assignments of signs are as extreme as that; Wilcoxon's test counts the
-    same ones.
-    """
-    n = int(rows.units[i])
-    by_signs = statistics.test in ("permutation", "wilcoxon")
+    """Return the corrected p-value that a drop would have if all of its queries had lost, all else being equal."""
+    smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
     p_values = rows.uncorrected.copy()
-    p_values[i] = min(p_values[i], 2.0 ** (1 - n) if by_signs else float(n < 2))
+    p_values[i] = min(p_values[i], smallest)
     return float(correct(p_values, statistics.correction)[i])
 
 

@@ -5,14 +5,9 @@ Knows nothing of how they are computed, nor of what is tested.
 
 from __future__ import annotations
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.metrics.settings import Correction, Test
 
-TESTS = {
-    "permutation": ("paired permutation", "random flips of their signs"),
-    "t": ("paired t", "Student's t-test"),
-    "wilcoxon": ("Wilcoxon", "Wilcoxon's signed ranks"),
-    "bootstrap": ("paired bootstrap", "the bootstrap"),
-}
 CORRECTIONS = {
     "maxt": ("max-T over all pairs", "the step-down max-T correction"),
     "holm": ("Holm", "Holm's correction"),
@@ -29,9 +24,9 @@ def in_brief(test: Test, correction: Correction) -> str:
     Tukey's and max-T are both.
     """
     other = correction not in ("tukey", "maxt") and test != "permutation"
-    return f"{TESTS[test][0]}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
+    return f"{PAIRED_TESTS[test].label}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
 
 
 def in_words(test: Test, correction: Correction) -> str:
     """Return by which test, and with which correction, paired differences have their p-values."""
-    return f"p by {TESTS[test][1]}, with {CORRECTIONS[correction][1]}"
+    return f"p by {PAIRED_TESTS[test].description}, with {CORRECTIONS[correction][1]}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.reports.comparison.comparability import OTHERS
 from runner.reports.comparison.compare import (
     NO_DIFFERENCE,
@@ -287,10 +288,11 @@ def statistics_told(comparison: Comparison) -> str:
 
 def _agreement(statistics: Statistics) -> str:
     """Return how intervals and p-values are related."""
-    if statistics.test == "wilcoxon":
+    test = PAIRED_TESTS[statistics.test]
+    if not test.is_about_mean:
         return (
-            "Intervals are of the mean difference, by random flips of signs; Wilcoxon's p-values are not about the "
-            "mean, so the two may disagree."
+            f"Intervals are of the mean difference, by random flips of signs; {test.label}'s p-values are not about "
+            "the mean, so the two may disagree."
         )
     told = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
     return f"{told}; the corrected p may still be larger." if statistics.correction != "none" else f"{told}."

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.metrics.settings import Test
-from runner.reports.comparison.significance import TESTS
 from runner.reports.rendering.numbers import interval, milliseconds, number, p_value, percent, score4, signed
 from runner.reports.rendering.tables import Column, Table
 
@@ -57,7 +57,7 @@ class DefaultComparison:
         """Return in words by how much the winner differs from the default settings."""
         p = p_value(self.p) if self.p < 0.001 else f"= {p_value(self.p)}"
         gap = f"{signed(self.difference)} {interval(self.interval)}, p {p.replace('<', '< ')}"
-        return f"Against the default settings ({score4(self.default)}): {gap} ({TESTS[self.test][0]} test)."
+        return f"Against the default settings ({score4(self.default)}): {gap} ({PAIRED_TESTS[self.test].label} test)."
 
 
 @dataclass(frozen=True)

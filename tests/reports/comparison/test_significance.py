@@ -6,12 +6,13 @@ from typing import get_args
 
 import pytest
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.metrics.settings import Correction, Test
-from runner.reports.comparison.significance import CORRECTIONS, TESTS, in_brief, in_words
+from runner.reports.comparison.significance import CORRECTIONS, in_brief, in_words
 
 
 def test_every_test_and_every_correction_has_its_names() -> None:
-    assert set(TESTS) == set(get_args(Test))
+    assert set(PAIRED_TESTS) == set(get_args(Test))
     assert set(CORRECTIONS) == set(get_args(Correction))
 
 
