@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import numbered
 from runner.analysis.significance import mean_interval
-from runner.metrics.abstention import abstention, statuses
-from runner.metrics.reach import depth_warnings
+from runner.metrics.abstention import list_statuses, measure_abstention
+from runner.metrics.reach import list_depth_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Found, Holes, QueryTable, Result, Timings
@@ -91,7 +91,7 @@ def measured(
             texts=asked.texts,
             types=asked.types,
             expected=asked.gold,
-            statuses=statuses(grader, rankings),
+            statuses=list_statuses(grader, rankings),
             errors=[errors.get(place, "") for place in places],
             notes=[rankings.notes.get(place, "") for place in places],
             expected_grades=asked.grades,
@@ -102,7 +102,7 @@ def measured(
         means=scores.means(),
         intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
         by_type=scores.by_type(asked.types),
-        abstention=abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
+        abstention=measure_abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
         timings=UNTIMED,
         found=found,
         holes=_holes(found, scores.counted, settings.primary_measure.cutoff or 10),
@@ -110,7 +110,7 @@ def measured(
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
         own_gold=asked.own_gold,
-        warnings=depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
+        warnings=list_depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
     )
 
 

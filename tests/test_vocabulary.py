@@ -35,7 +35,6 @@ PENDING: set[str] = {
     "runner/datasets",
     "runner/generation",
     "runner/llm",
-    "runner/metrics",
     "runner/reports",
     "runner/serving",
     "runner/store",

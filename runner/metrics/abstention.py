@@ -1,7 +1,7 @@
-"""Queries whose right answer is nothing: who is told so, by which score threshold, and what that costs the others.
+"""Abstention on queries without gold: how many get nothing at each score threshold, and what that costs the others.
 
-A query with gold is answerable, one without is a no-result query. Queries whose search raised an error are neither.
-Thresholds drop what scored below them from the same rankings. Knows nothing of how a threshold is chosen.
+A query with gold is answerable; one without gold is a no-result query. A query whose search raised an error is neither.
+A threshold drops the results that score below it from the same rankings.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
-from runner.metrics.scores import Grader, answered
+from runner.metrics.scores import Grader, find_answered
 
 Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "error"]
-"""How a query went: first gold at rank 1, later, or nowhere; nothing returned where nothing is right, or something."""
+"""The outcome of a query: its first gold at rank 1, later or missing; a no-result query with nothing or something."""
 
 
 @dataclass(frozen=True)
 class AtThreshold:
-    """What is left when results that score below a threshold are dropped; with the threshold None, none is.
+    """What remains when results that score below a threshold are dropped; the threshold None drops none.
 
-    A no-result query is a true negative when nothing is left, else a false positive. `recall` is the mean R@k of the
-    answerable queries, `recall_lost` how much more it is without a threshold, `left_with_nothing` the share of them
-    that gets no result. A share is NaN where there is no query to take it of.
+    A no-result query is a true negative if nothing remains, else a false positive. `recall` is the mean R@k of the
+    answerable queries, `recall_lost` the difference to their recall without a threshold, `left_with_nothing` the share
+    of them that gets no result. A share is NaN if there are no such queries.
     """
 
     threshold: float | None
@@ -42,9 +42,10 @@ class AtThreshold:
 
 @dataclass(frozen=True)
 class Abstention:
-    """How well rankings tell no-result queries from answerable ones.
+    """How well scores separate no-result queries from answerable ones.
 
-    `auroc` is that of the best score, `k` the cutoff of the recall in `thresholds`; the first of these is None.
+    `auroc` is that of each query's best score, `k` the cutoff of the recall in `thresholds`. The first threshold is
+    None.
     """
 
     no_result: int
@@ -55,20 +56,20 @@ class Abstention:
     thresholds: tuple[AtThreshold, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same for JSON, with None for NaN."""
+        """Return the values for JSON, with None for NaN."""
         return asdict(self, dict_factory=lambda items: {n: v if v == v else None for n, v in items})
 
 
-def abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] = (), k: int = 10) -> Abstention:
-    """Measure all that was returned, then each threshold, from the same rankings."""
-    graded, best, ran = grader.grade(rankings), _best(rankings), answered(rankings)
+def measure_abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] = (), k: int = 10) -> Abstention:
+    """Measure abstention without a threshold, then at each threshold, from the same rankings."""
+    graded, best, ran = grader.grade(rankings), _best(rankings), find_answered(rankings)
     answerable, no_result = ran & (grader.golds > 0), ran & (grader.golds == 0)
     gold = graded.gold
     scores = rankings.scores[gold.queries, gold.ranks - 1]
 
     def at(threshold: float | None) -> AtThreshold:
-        silent = (graded.returned == 0) | ~_kept(best, threshold)
-        hits = gold.total(_kept(scores, threshold).astype(np.float64), k)
+        silent = (graded.returned == 0) | ~_passes(best, threshold)
+        hits = gold.total(_passes(scores, threshold).astype(np.float64), k)
         return AtThreshold(
             threshold=threshold,
             true_negatives=int(silent[no_result].sum()),
@@ -85,18 +86,18 @@ def abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] =
         answerable=int(answerable.sum()),
         errors=int((~ran).sum()),
         k=k,
-        auroc=auroc(best[answerable], best[no_result]),
+        auroc=compute_auroc(best[answerable], best[no_result]),
         thresholds=tuple(at(threshold) for threshold in (None, *thresholds)),
     )
 
 
-def statuses(grader: Grader, rankings: Rankings, threshold: float | None = None) -> tuple[Status, ...]:
-    """Return how each query went, counting only what scored at or above the threshold."""
+def list_statuses(grader: Grader, rankings: Rankings, threshold: float | None = None) -> tuple[Status, ...]:
+    """Return the outcome of each query, counting only results that score at or above the threshold."""
     graded = grader.grade(rankings)
-    gold = graded.gold.select(_kept(rankings.scores[graded.gold.queries, graded.gold.ranks - 1], threshold))
+    gold = graded.gold.select(_passes(rankings.scores[graded.gold.queries, graded.gold.ranks - 1], threshold))
     by_rule: list[tuple[Status, NDArray[np.bool_]]] = [
-        ("error", ~answered(rankings)),
-        ("false_positive", (grader.golds == 0) & (graded.returned > 0) & _kept(_best(rankings), threshold)),
+        ("error", ~find_answered(rankings)),
+        ("false_positive", (grader.golds == 0) & (graded.returned > 0) & _passes(_best(rankings), threshold)),
         ("true_negative", grader.golds == 0),
         ("pass", gold.first == 1),
         ("partial", np.isfinite(gold.first)),
@@ -106,21 +107,21 @@ def statuses(grader: Grader, rankings: Rankings, threshold: float | None = None)
     return tuple(by_rule[rule][0] for rule in first_rule)
 
 
-def auroc(positives: NDArray[np.floating[Any]], negatives: NDArray[np.floating[Any]]) -> float:
-    """Return the chance that a positive scores above a negative, ties counting half; NaN if there are not both."""
+def compute_auroc(positives: NDArray[np.floating[Any]], negatives: NDArray[np.floating[Any]]) -> float:
+    """Return the probability that a positive scores above a negative, counting ties as half; NaN if either is empty."""
     ordered = np.sort(negatives)
     below = np.searchsorted(ordered, positives, side="left") + np.searchsorted(ordered, positives, side="right")
     return _mean(below / 2) / len(negatives) if len(negatives) else math.nan
 
 
 def _best(rankings: Rankings) -> NDArray[np.float32]:
-    """Return the best score of each query (queries), -inf where it found nothing."""
+    """Return the best score of each query (queries), -inf if it found nothing."""
     best: NDArray[np.float32] = rankings.scores.max(axis=1, initial=-np.inf)
     return best
 
 
-def _kept(scores: NDArray[np.float32], threshold: float | None) -> NDArray[np.bool_]:
-    """Return which scores are at or above the threshold, as 32-bit scores can tell."""
+def _passes(scores: NDArray[np.float32], threshold: float | None) -> NDArray[np.bool_]:
+    """Return which scores are at or above the threshold, compared as 32-bit floats."""
     return scores >= np.float32(-np.inf if threshold is None else threshold)
 
 

@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Graded:
-    """The judged documents that were found, in columns, by query, then rank (from 1); and what measures share.
+    """The judged documents that were found, in columns sorted by query, then by rank (from 1).
 
-    `returned` (queries) is how many documents each query found, judged or not.
+    `returned` (queries) is the number of documents that each query found, judged or not.
     """
 
     grader: Grader
@@ -30,24 +30,24 @@ class Graded:
 
     @cached_property
     def gold(self) -> Graded:
-        """Return the gold documents alone."""
+        """Return only the gold documents."""
         return self.select(self.grades > 0)
 
     def select(self, documents: NDArray[np.bool_]) -> Graded:
-        """Return some of the documents alone."""
+        """Return only some of the documents, selected by a mask."""
         columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
         return Graded(self.grader, *columns, self.returned)
 
     def first_ranks(self, k: int) -> Graded:
-        """Return the documents in the first k alone."""
+        """Return only the documents among the first k."""
         return self if self.ranks.max(initial=0) <= k else self.select(self.ranks <= k)
 
     def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many are in the first k (queries); k may differ between the documents."""
+        """Return the number of documents among the first k (queries); k may differ between documents."""
         return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
 
     def total(self, values: Floats, k: int) -> Floats:
-        """Return the sum, rank by rank, of a value of each document in the first k (queries)."""
+        """Return the sum of the values of the documents among the first k, added by rank (queries)."""
         within = self.ranks <= k
         return _sum_by_query(self.queries[within], values[within], self.grader.n_queries)
 
@@ -56,26 +56,26 @@ class Graded:
         return self.gold.total(self.gold._gains, k)
 
     def precisions(self, k: int) -> Floats:
-        """Return the sum of the precisions at the gold documents in the first k (queries)."""
+        """Return the sum of the precisions at the gold documents among the first k (queries)."""
         return self.gold.total(self.gold._precisions, k)
 
     @cached_property
     def first(self) -> Floats:
-        """Return the rank of the first gold document (queries), infinity where there is none."""
+        """Return the rank of the first gold document (queries), infinity if there is none."""
         first = np.full(self.grader.n_queries, np.inf)
         first[self.gold.queries[::-1]] = self.gold.ranks[::-1]
         return first
 
     @cached_property
     def preferred(self) -> Floats:
-        """Return the sum, over the gold documents found, of the share of non-relevant ones not above them (queries).
+        """Return the sum over the gold documents found of the share of non-relevant documents not above them (queries).
 
         As in trec_eval, no more non-relevant documents count than the query has golds (Buckley & Voorhees 2004).
         """
         judgments, golds = self.grader.judgments, self.grader.golds
         bad = np.bincount(judgments.queries[judgments.grades == 0], minlength=len(golds))
         before = np.cumsum(self.grades == 0) - (self.grades == 0)
-        above = before - before[start_positions(self.queries)]
+        above = before - before[find_starts(self.queries)]
         shares = np.minimum(above, golds[self.queries]) / np.maximum(np.minimum(bad, golds), 1)[self.queries]
         return _sum_by_query(self.queries, (1 - shares) * (self.grades > 0), len(golds))
 
@@ -85,15 +85,15 @@ class Graded:
 
     @cached_property
     def _precisions(self) -> Floats:
-        return (np.arange(len(self.ranks)) - start_positions(self.queries) + 1) / self.ranks
+        return (np.arange(len(self.ranks)) - find_starts(self.queries) + 1) / self.ranks
 
 
-def start_positions(queries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the first document of each document's query is, in a column sorted by query."""
+def find_starts(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of the first document of each document's query, in a column sorted by query."""
     return np.searchsorted(queries, queries)
 
 
 def _sum_by_query(queries: NDArray[np.int64], values: Floats, n_queries: int) -> Floats:
-    """Return the sum of the values of each query, added in their order."""
+    """Return the sum of the values of each query, added in order."""
     sums = np.bincount(queries, weights=values, minlength=n_queries)
-    return sums.astype(np.float64, copy=False)  # without any value it has integers
+    return sums.astype(np.float64, copy=False)  # bincount returns integers for an empty column

@@ -1,7 +1,4 @@
-"""Warnings about queries with more judged documents than a search returns: measures that cannot reach 1 there.
-
-Knows nothing of how measures are computed or where warnings are shown.
-"""
+"""Warnings about queries with more judged documents than a search returns, where measures cannot reach 1."""
 
 from __future__ import annotations
 
@@ -14,16 +11,18 @@ from runner.datasets.base import Judgments
 from runner.metrics.measures import Measure
 
 
-def depth_warnings(judgments: Judgments, n_queries: int, depth: int, measures: Sequence[Measure]) -> list[str]:
-    """Return a sentence for each kind of measure that `depth` results per query are too few for."""
+def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measures: Sequence[Measure]) -> list[str]:
+    """Return a sentence for each kind of measure that needs more than `depth` results per query."""
     golds, judged = judgments.golds(n_queries), np.bincount(judgments.queries, minlength=n_queries)
     warnings = []
-    if beyond := _beyond(golds, depth):
+    if beyond := _describe_beyond(golds, depth):
         warnings.append(
             f"{beyond} have more gold documents than the search depth of {depth:,}: recall, AP and Rprec cannot reach "
             f"1 there; set metrics.depth={int(golds.max())}"
         )
-    if any(measure.name == "Bpref" for measure in measures) and (beyond := _beyond(judged * (golds > 0), depth)):
+    if any(measure.name == "Bpref" for measure in measures) and (
+        beyond := _describe_beyond(judged * (golds > 0), depth)
+    ):
         warnings.append(
             f"{beyond} have more judged documents than the search depth of {depth:,}: Bpref ignores those below it; "
             f"set metrics.depth={int(judged[golds > 0].max())}"
@@ -31,7 +30,7 @@ def depth_warnings(judgments: Judgments, n_queries: int, depth: int, measures: S
     return warnings
 
 
-def _beyond(documents: NDArray[np.integer], depth: int) -> str:
-    """Return how many queries have more documents than `depth`, in words; "" if none has."""
+def _describe_beyond(documents: NDArray[np.integer], depth: int) -> str:
+    """Return how many queries have more documents than `depth`, in words; "" if there are none."""
     n = int(np.count_nonzero(documents > depth))
     return f"{n:,} of {np.count_nonzero(documents):,} queries" if n else ""

@@ -1,7 +1,6 @@
-"""Rankings and judgments in, a value for every measure and query out.
+"""Scores of rankings against judgments: one value per measure and query, with trec_eval's arithmetic.
 
-The arithmetic is trec_eval's. All queries are scored at once, and what the measures share is computed once. Knows
-nothing of thresholds, of significance, or of where the rankings are from.
+All queries are scored at once, and quantities that several measures share are computed once.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from runner.datasets.base import Judgments
 from runner.metrics.delegated import compute
 from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
-from runner.metrics.graded import Floats, Graded, start_positions
+from runner.metrics.graded import Floats, Graded, find_starts
 from runner.metrics.measures import Measure, parse
 
 REPEATED = -2
-"""The grade of a judged document that stands further up already: it is neither found once more, nor irrelevant."""
+"""The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
     """The value of each measure for each query (measures x queries).
 
-    It is NaN where a query enters no mean: it has no gold, or its search raised an error. `counted` (queries) marks
-    the others.
+    It is NaN for a query that enters no mean: one without gold, or whose search raised an error. `counted` (queries)
+    marks the others.
     """
 
     measures: tuple[Measure, ...]
@@ -38,26 +37,26 @@ class Scores:
     counted: NDArray[np.bool_]
 
     def of(self, measure: Measure | str) -> Floats:
-        """Return the values of one measure (queries); raises `MeasureError` if it was not measured."""
+        """Return the values of one measure (queries); raises `MeasureError` if it is missing."""
         wanted = parse(measure) if isinstance(measure, str) else measure
         if wanted not in self.measures:
-            raise MeasureError(f"{wanted} was not measured: there are {', '.join(map(str, self.measures))}")
+            raise MeasureError(f"{wanted} was not measured; choose from {', '.join(map(str, self.measures))}")
         values: Floats = self.values[self.measures.index(wanted)]
         return values
 
     def means(self) -> dict[str, float]:
-        """Return the mean of each measure over the counted queries, NaN if there is none."""
+        """Return the mean of each measure over the counted queries, NaN if there are none."""
         values = self.values[:, self.counted]
         means = values.mean(axis=1) if values.shape[1] else np.full(len(values), np.nan)
         return {str(measure): float(mean) for measure, mean in zip(self.measures, means, strict=True)}
 
     def select(self, queries: NDArray[np.bool_] | NDArray[np.intp]) -> Scores:
-        """Return the scores of some queries, chosen by a mask or by positions."""
+        """Return the scores of some queries, selected by a mask or by positions."""
         return Scores(self.measures, self.values[:, queries], self.counted[queries])
 
     def by_type(self, types: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the means of each query type that has counted queries, and how many those are ("queries")."""
-        parts = {kind: self.select(np.array([kind == each for each in types])) for kind in sorted({*types} - {""})}
+        """Return the means of each query type with counted queries, and the number of these as "queries"."""
+        parts = {kind: self.select(np.array([kind == other for other in types])) for kind in sorted({*types} - {""})}
         return {
             kind: {"queries": float(part.counted.sum()), **part.means()}
             for kind, part in parts.items()
@@ -68,12 +67,12 @@ class Scores:
 def score(
     rankings: Rankings, judgments: Judgments, n_queries: int, n_documents: int, measures: Sequence[Measure]
 ) -> Scores:
-    """Score rankings once. To score many against the same judgments, keep a `Grader`."""
+    """Score rankings once. To score several against the same judgments, keep a `Grader`."""
     return Grader(judgments, n_queries, n_documents).score(rankings, measures)
 
 
-def answered(rankings: Rankings) -> NDArray[np.bool_]:
-    """Return which queries raised no error when they were searched (queries)."""
+def find_answered(rankings: Rankings) -> NDArray[np.bool_]:
+    """Return which queries were searched without an error (queries)."""
     answered = np.ones(len(rankings), dtype=np.bool_)
     answered[list(rankings.errors or ())] = False
     return answered
@@ -81,13 +80,13 @@ def answered(rankings: Rankings) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Grader:
-    """Judgments made ready to score any number of rankings.
+    """Judgments prepared to score any number of rankings.
 
-    Where these are of chunks, `document_of` is each one's document: it is found at its first chunk. The others take
-    their places, and do nothing else: they are no gold found again, and what is irrelevant counts once.
+    For rankings of chunks, `document_of` maps each chunk to its document, which counts as found at its first chunk.
+    Later chunks of a document keep their ranks but count neither as gold nor as irrelevant.
 
-    Hits that the corpus lacks keep their rank. `judged_ids` is where the judgments have those of them that may be
-    judged, by id; all others are unjudged.
+    Hits that are missing from the corpus keep their rank. `judged_ids` maps the ids of those that may be judged to
+    their position in the judgments; all others are unjudged.
     """
 
     judgments: Judgments
@@ -100,12 +99,12 @@ class Grader:
 
     @cached_property
     def golds(self) -> NDArray[np.int64]:
-        """Return how many gold documents each query has (queries)."""
+        """Return the number of gold documents of each query (queries)."""
         return self.judgments.golds(self.n_queries).astype(np.int64)
 
-    def counted(self, rankings: Rankings) -> NDArray[np.bool_]:
-        """Return which queries enter a mean (queries): those with gold whose search raised no error."""
-        return (self.golds > 0) & answered(rankings)
+    def find_counted(self, rankings: Rankings) -> NDArray[np.bool_]:
+        """Return which queries enter a mean (queries): those with gold that were searched without an error."""
+        return (self.golds > 0) & find_answered(rankings)
 
     def score(self, rankings: Rankings, measures: Sequence[Measure]) -> Scores:
         """Return the value of each measure for each query; a query that found nothing scores 0."""
@@ -117,19 +116,19 @@ class Grader:
         others = [position for position, measure in enumerate(measures) if not measure.built_in]
         if others:
             values[others] = self._by_ir_measures(rankings, [measures[position] for position in others])
-        counted = self.counted(rankings)
+        counted = self.find_counted(rankings)
         values[:, ~counted] = np.nan
         return Scores(tuple(measures), values, counted)
 
     def grade(self, rankings: Rankings) -> Graded:
-        """Return the judged documents that were found; raises `ValueError` if they are not of this corpus.
+        """Return the judged documents that were found; raises `ValueError` for documents outside the corpus.
 
-        The rankings that it was last asked about are not looked up again.
+        The result for the latest rankings is cached.
         """
         if self._latest and self._latest[0][0] is rankings:
             return self._latest[0][1]
         if len(rankings) != self.n_queries:
-            raise ValueError(f"there are rankings of {len(rankings)} queries, but judgments of {self.n_queries}")
+            raise ValueError(f"rankings of {len(rankings)} queries do not match judgments of {self.n_queries} queries")
         documents = self._documents(rankings)
         keys = documents + self._first_keys[:, None]
         places = np.searchsorted(self._keys, keys.ravel()).reshape(keys.shape)
@@ -145,9 +144,9 @@ class Grader:
         return graded
 
     def grades(self, rankings: Rankings) -> NDArray[np.int32]:
-        """Return the grade at each place of rankings (n x k), -1 where nothing is found or judged.
+        """Return the grade at each rank (n x k), -1 where there is no document or it is unjudged.
 
-        It is 0 at the later chunks of a judged document, which add nothing.
+        The later chunks of a judged document have grade 0.
         """
         graded = self.grade(rankings)
         grades = np.full(rankings.documents.shape, NOTHING, dtype=np.int32)
@@ -156,34 +155,34 @@ class Grader:
         return grades
 
     def _documents(self, rankings: Rankings) -> NDArray[np.int32]:
-        """Return what rankings found as positions of documents (n x k); raises `ValueError` if they are of another."""
-        found, unknown = rankings.documents, rankings.unknown_ids
+        """Return the positions of the documents found (n x k); raises `ValueError` outside the corpus."""
+        positions, unknown = rankings.documents, rankings.unknown_ids
         n = self.n_documents if self.document_of is None else len(self.document_of)
-        if found.max(initial=NOTHING) >= n + len(unknown):
-            raise ValueError(f"the rankings have document {found.max()} of a corpus of {n}")
+        if positions.max(initial=NOTHING) >= n + len(unknown):
+            raise ValueError(f"the rankings contain document {positions.max()}, but the corpus has {n} documents")
         if self.document_of is None and not unknown:
-            return found
+            return positions
         known = np.arange(n, dtype=np.int32) if self.document_of is None else self.document_of
         outside = [self.judged_ids.get(name, self._unjudged) for name in unknown]
-        return np.concatenate((known, np.array([*outside, NOTHING], dtype=np.int32)))[found]
+        return np.concatenate((known, np.array([*outside, NOTHING], dtype=np.int32)))[positions]
 
     @cached_property
     def ideal(self) -> Graded:
-        """Return the best possible rankings: each query's gold documents by their grade."""
+        """Return the ideal rankings: each query's gold documents by descending grade."""
         gold = self.judgments.grades > 0
         queries, grades = self.judgments.queries[gold].astype(np.int64), self.judgments.grades[gold]
         order = np.lexsort((-grades, queries))
-        return Graded(self, queries, np.arange(len(order)) - start_positions(queries) + 1, grades[order], self.golds)
+        return Graded(self, queries, np.arange(len(order)) - find_starts(queries) + 1, grades[order], self.golds)
 
     def ideal_dcg(self, k: int) -> Floats:
-        """Return the best possible discounted cumulative gain of the first k documents (queries)."""
+        """Return the largest possible discounted cumulative gain of the first k documents (queries)."""
         if k not in self._ideal_dcg:
             self._ideal_dcg[k] = self.ideal.dcg(k)
         return self._ideal_dcg[k]
 
     @cached_property
     def _unjudged(self) -> int:
-        """Return the position, behind all documents, of unknown hits that nobody judged."""
+        """Return the position after all documents that stands for unknown hits without a judgment."""
         judged = max(int(self.judgments.documents.max(initial=0)), max(self.judged_ids.values(), default=0))
         return max(self.n_documents, judged + 1)
 
@@ -200,7 +199,7 @@ class Grader:
 
     @cached_property
     def _qrels(self) -> dict[str, dict[str, int]]:
-        """Return the judgments as ir_measures wants them, without queries that have no gold: they may abort it."""
+        """Return the judgments for ir_measures, without queries that have no gold, which may abort it."""
         qrels: dict[str, dict[str, int]] = {}
         scored = self.golds[self.judgments.queries] > 0
         columns = (self.judgments.queries, self.judgments.documents, self.judgments.grades)
@@ -215,20 +214,18 @@ class Grader:
         """
         documents = self._documents(rankings).tolist()
         runs = {
-            str(query): {
-                document: float(len(row) - place) for place, document in enumerate(_named_once(row)) if document
-            }
+            str(query): {name: float(len(row) - place) for place, name in enumerate(_iter_distinct_names(row)) if name}
             for query, row in enumerate(documents)
         }
         values = np.zeros((len(measures), self.n_queries))
-        found = {query: run for query, run in runs.items() if run}
-        for row, query, value in compute([str(measure) for measure in measures], self._qrels, found):
+        answered = {query: run for query, run in runs.items() if run}
+        for row, query, value in compute([str(measure) for measure in measures], self._qrels, answered):
             values[row, int(query)] = value
         return values
 
 
-def _named_once(row: Sequence[int]) -> Iterator[str]:
-    """Yield the names of documents by place: "" for nothing, and one that nobody judged for what is named already."""
+def _iter_distinct_names(row: Sequence[int]) -> Iterator[str]:
+    """Yield a name for each rank: "" for no document, and an unjudged name for a document that appeared before."""
     seen: set[int] = set()
     for place, document in enumerate(row):
         yield "" if document == NOTHING else f"{document}#{place}" if document in seen else str(document)

@@ -1,7 +1,4 @@
-"""What is measured, how deep, and how sure: the settings that `conf/metrics/` holds.
-
-Knows nothing of how measures are computed.
-"""
+"""The settings of `conf/metrics/`: measures, cutoffs, search depth, thresholds and statistics."""
 
 from __future__ import annotations
 
@@ -15,20 +12,21 @@ from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import Measure, add_depth, expand, parse
 
 Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
-"""A paired test of the differences between two systems, query by query."""
+"""A paired test of the per-query differences between two systems."""
 
 Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
-"""How p-values are corrected for their number: step-down max-T, Holm, Benjamini and Hochberg, randomised Tukey HSD, or
-not at all."""
+"""The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
+none."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class MetricSettings:
     """The measures and cutoffs, the depth of the search, thresholds for no-result queries, and the statistics.
 
-    A measure of the whole ranking carries the depth in its name where that is below 1,000: `AP` is then `AP@100`.
-    `test` and `correction` compare results and make none, so that they are no part of a setting's identity. `k_values`
-    and `thresholds` are kept ascending, each once. Raises if a measure is unknown or looks below `depth`.
+    A measure of the whole ranking carries the depth in its name if that is below 1,000: `AP` is then `AP@100`. `test`
+    and `correction` compare results but do not change them, so they are not part of the identity. `k_values` and
+    `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has a cutoff beyond
+    `depth`.
     """
 
     measures: tuple[str, ...] = tuple(FORMULAS)
@@ -55,17 +53,17 @@ class MetricSettings:
         if deepest.cutoff and deepest.cutoff > self.depth:
             raise ValueError(
                 f"{deepest} looks deeper than depth={self.depth}: set depth to at least {deepest.cutoff}, "
-                "or take the cutoff out of k_values and measures"
+                "or remove the cutoff from k_values and measures"
             )
         return self
 
     @cached_property
     def expanded(self) -> tuple[Measure, ...]:
-        """Return the measures with their cutoffs; the primary one is the last where the others do not have it."""
+        """Return the measures with their cutoffs; the primary one comes last unless it is among the others."""
         wanted = (add_depth(measure, self.depth) for measure in expand(self.measures, self.k_values))
         return tuple(dict.fromkeys((*wanted, self.primary_measure)))
 
     @cached_property
     def primary_measure(self) -> Measure:
-        """Return the measure that ranks systems, with the depth in its name as in `expanded`."""
+        """Return the measure that ranks systems, with the depth as its cutoff as in `expanded`."""
         return add_depth(parse(self.primary), self.depth)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.selection import folds
 from runner.analysis.thresholds import NONE, Answers, ThresholdSettings, Tuning, Untunable, tune
-from runner.metrics.abstention import abstention
+from runner.metrics.abstention import measure_abstention
 from tests.metrics.worlds import World, worlds
 
 F1 = ThresholdSettings()
@@ -43,7 +43,7 @@ def test_the_curve_is_what_abstention_measures_at_each_threshold(world: World) -
     answers = answers_of(world)
     every = answers.answerable | answers.no_result
     curve = answers.curve(answers.candidates(every), every)
-    measured = abstention(world.grader, world.rankings, curve.thresholds.tolist(), k=5)
+    measured = measure_abstention(world.grader, world.rankings, curve.thresholds.tolist(), k=5)
     for i, at in enumerate(measured.thresholds[1:]):
         outcome = curve.outcome(i)
         np.testing.assert_allclose(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings, create_empty_rankings
-from runner.metrics.abstention import abstention, auroc, statuses
+from runner.metrics.abstention import compute_auroc, list_statuses, measure_abstention
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 from tests.metrics.worlds import World, judgments_of, rankings_of, worlds
@@ -40,7 +40,7 @@ def world() -> World:
 
 
 def test_without_a_threshold_only_silence_is_a_true_negative(world: World) -> None:
-    measured = abstention(world.grader, world.rankings)
+    measured = measure_abstention(world.grader, world.rankings)
     assert (measured.answerable, measured.no_result, measured.errors) == (4, 3, 2)
     (at,) = measured.thresholds
     assert at.threshold is None
@@ -50,7 +50,7 @@ def test_without_a_threshold_only_silence_is_a_true_negative(world: World) -> No
 
 
 def test_a_threshold_silences_more_and_costs_recall(world: World) -> None:
-    _, lower, higher = abstention(world.grader, world.rankings, [0.25, 0.55]).thresholds
+    _, lower, higher = measure_abstention(world.grader, world.rankings, [0.25, 0.55]).thresholds
     assert (lower.true_negatives, lower.recall_lost, lower.left_with_nothing) == (2, 0, 0.25)
     assert (higher.true_negatives, higher.false_positives) == (3, 0)
     assert [higher.recall, higher.recall_lost] == pytest.approx([1.5 / 4, 0.5 / 4])
@@ -59,29 +59,29 @@ def test_a_threshold_silences_more_and_costs_recall(world: World) -> None:
 
 def test_a_score_at_the_threshold_is_kept(world: World) -> None:
     """Scores are 32-bit, thresholds are not: 0.4 and the nearest 32-bit number must count as equal."""
-    _, at = abstention(world.grader, world.rankings, [0.4]).thresholds
+    _, at = measure_abstention(world.grader, world.rankings, [0.4]).thresholds
     assert at.recall == 0.5
 
 
 def test_the_recall_is_measured_to_k(world: World) -> None:
-    assert abstention(world.grader, world.rankings, k=1).thresholds[0].recall == pytest.approx(0.5 / 4)
+    assert measure_abstention(world.grader, world.rankings, k=1).thresholds[0].recall == pytest.approx(0.5 / 4)
 
 
 def test_the_auroc_compares_the_best_scores_and_silence_is_lowest(world: World) -> None:
     """Best scores: 0.9, 0.8, 0.3, none against 0.5, 0.2, none; silence against silence is a tie."""
-    assert abstention(world.grader, world.rankings).auroc == pytest.approx((3 + 3 + 2 + 0.5) / 12)
+    assert measure_abstention(world.grader, world.rankings).auroc == pytest.approx((3 + 3 + 2 + 0.5) / 12)
 
 
 def test_a_query_passes_by_its_first_gold_and_by_the_threshold(world: World) -> None:
     nothing_dropped = ("pass", "partial", "fail", "fail", "false_positive", "false_positive", "true_negative")
-    assert statuses(world.grader, world.rankings) == (*nothing_dropped, "error", "error")
+    assert list_statuses(world.grader, world.rankings) == (*nothing_dropped, "error", "error")
     above = ("pass", "fail", "fail", "fail", "true_negative", "true_negative", "true_negative", "error", "error")
-    assert statuses(world.grader, world.rankings, 0.7) == above
+    assert list_statuses(world.grader, world.rankings, 0.7) == above
 
 
 def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> None:
     grader = Grader(judgments_of({0: {0: 1}}), 1, 3)
-    found = abstention(grader, create_empty_rankings(1, 2), [0.5]).to_dict()
+    found = measure_abstention(grader, create_empty_rankings(1, 2), [0.5]).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == {
         **{"no_result": 0, "answerable": 1, "errors": 0, "k": 10, "auroc": None},
         "thresholds": [
@@ -96,8 +96,8 @@ def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> Non
 
 def test_rankings_without_a_place_are_silence() -> None:
     grader = Grader(judgments_of({0: {0: 1}, 1: {0: 0}}), 2, 3)
-    assert statuses(grader, create_empty_rankings(2, 0)) == ("fail", "true_negative")
-    assert abstention(grader, create_empty_rankings(2, 0), [1.0]).auroc == 0.5
+    assert list_statuses(grader, create_empty_rankings(2, 0)) == ("fail", "true_negative")
+    assert measure_abstention(grader, create_empty_rankings(2, 0), [1.0]).auroc == 0.5
 
 
 @given(worlds(), st.lists(st.sampled_from([-1.0, 0.5, 0.7, 1.0, 1.5, 8.0])))
@@ -105,7 +105,7 @@ def test_rankings_without_a_place_are_silence() -> None:
 def test_a_higher_threshold_never_has_fewer_true_negatives_nor_more_recall(
     world: World, thresholds: list[float]
 ) -> None:
-    measured = abstention(world.grader, world.rankings, sorted(thresholds), k=5)
+    measured = measure_abstention(world.grader, world.rankings, sorted(thresholds), k=5)
     recall = world.grader.score(world.rankings, [parse("R@5")]).means()["R@5"]
     np.testing.assert_allclose(measured.thresholds[0].recall, recall)
     for lower, higher in zip(measured.thresholds, measured.thresholds[1:], strict=False):
@@ -118,8 +118,8 @@ def test_a_higher_threshold_never_has_fewer_true_negatives_nor_more_recall(
 @given(worlds(), st.sampled_from([None, 0.5, 0.7, 1.5, 8.0]))
 @settings(deadline=None, max_examples=80)
 def test_statuses_add_up_to_the_rates(world: World, threshold: float | None) -> None:
-    found = statuses(world.grader, world.rankings, threshold)
-    at = abstention(world.grader, world.rankings, [] if threshold is None else [threshold]).thresholds[-1]
+    found = list_statuses(world.grader, world.rankings, threshold)
+    at = measure_abstention(world.grader, world.rankings, [] if threshold is None else [threshold]).thresholds[-1]
     assert found.count("true_negative") == at.true_negatives
     assert found.count("false_positive") == at.false_positives
 
@@ -127,5 +127,5 @@ def test_statuses_add_up_to_the_rates(world: World, threshold: float | None) -> 
 @given(*(st.lists(st.sampled_from([-np.inf, 0.0, 0.5, 1.0, 2.0]), max_size=8) for _ in range(2)))
 def test_the_auroc_counts_pairs(positives: list[float], negatives: list[float]) -> None:
     wins = [(p > n) + (p == n) / 2 for p in positives for n in negatives]
-    found = auroc(np.array(positives), np.array(negatives))
+    found = compute_auroc(np.array(positives), np.array(negatives))
     assert found == pytest.approx(sum(wins) / len(wins)) if wins else math.isnan(found)

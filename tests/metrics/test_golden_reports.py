@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from retrievers.base import Rankings
-from runner.metrics.abstention import abstention, statuses
+from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.measures import expand
 from tests.metrics.worlds import World, rankings_of
 
@@ -54,8 +54,8 @@ def test_precision_recall_and_mrr_are_those_of_the_report(real_golden: Path, nam
 @pytest.mark.parametrize("name", REPORTS)
 def test_statuses_and_true_negatives_are_those_of_the_report(real_golden: Path, name: str) -> None:
     report, world = read(real_golden / "reports" / name)
-    assert list(statuses(world.grader, world.rankings)) == [query["status"] for query in report["query_results"]]
-    measured, expected = abstention(world.grader, world.rankings), report["summary"]["edge_cases"]
+    assert list(list_statuses(world.grader, world.rankings)) == [query["status"] for query in report["query_results"]]
+    measured, expected = measure_abstention(world.grader, world.rankings), report["summary"]["edge_cases"]
     at = measured.thresholds[0]
     assert measured.no_result == expected["total"]
     assert (at.true_negatives, at.false_positives) == (expected["true_negatives"], expected["false_positives"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.metrics.measures import parse
-from runner.metrics.reach import depth_warnings
+from runner.metrics.reach import list_depth_warnings
 from tests.metrics.worlds import judgments_of
 
 JUDGMENTS = judgments_of({0: {0: 1, 1: 2, 2: 1}, 1: {0: 1, 1: 0, 2: 0, 3: 0, 4: -1}, 2: {0: 0, 1: 0}})
@@ -21,12 +21,12 @@ JUDGMENTS = judgments_of({0: {0: 1, 1: 2, 2: 1}, 1: {0: 1, 1: 0, 2: 0, 3: 0, 4: 
     ],
 )
 def test_more_judged_documents_than_results_are_a_warning(depth: int, measure: str, warnings: list[str]) -> None:
-    said = depth_warnings(JUDGMENTS, 3, depth, [parse(measure)])
+    said = list_depth_warnings(JUDGMENTS, 3, depth, [parse(measure)])
     assert len(said) == len(warnings)
     assert all(sentence.startswith(start) for sentence, start in zip(said, warnings, strict=True))
 
 
 def test_a_warning_names_the_depth_that_is_enough() -> None:
-    said = " ".join(depth_warnings(JUDGMENTS, 3, 1, [parse("Bpref@1")]))
+    said = " ".join(list_depth_warnings(JUDGMENTS, 3, 1, [parse("Bpref@1")]))
     assert "set metrics.depth=3" in said
     assert "set metrics.depth=5" in said

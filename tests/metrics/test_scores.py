@@ -250,15 +250,15 @@ def test_a_slice_keeps_the_values_of_its_queries() -> None:
 
 
 def test_a_measure_that_was_not_measured_is_refused() -> None:
-    with pytest.raises(MeasureError, match="AP was not measured: there are RR, P@1"):
+    with pytest.raises(MeasureError, match="AP was not measured; choose from RR, P@1"):
         scored(simple({0: {0: 1}}, [0]), "RR", "P@1").of("AP")
 
 
 def test_rankings_of_other_queries_or_of_another_corpus_are_refused() -> None:
     world = simple({0: {0: 1}}, [0])
-    with pytest.raises(ValueError, match="rankings of 2 queries, but judgments of 1"):
+    with pytest.raises(ValueError, match="rankings of 2 queries do not match judgments of 1"):
         world.grader.score(create_empty_rankings(2, 3), [parse("AP")])
-    with pytest.raises(ValueError, match="the rankings have document 20 of a corpus of 20"):
+    with pytest.raises(ValueError, match="the rankings contain document 20, but the corpus has 20 documents"):
         world.grader.score(Rankings(world.rankings.documents + 20, world.rankings.scores), [parse("AP")])
 
 
