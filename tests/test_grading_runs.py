@@ -130,7 +130,7 @@ def test_a_budget_that_ends_keeps_what_was_graded_and_the_same_command_goes_on(
     command = ["retriever=bm25", *judged_by(server, "llm.max_calls=7")]
     assert main(command) == 0
     assert len(server.asked) == 7
-    assert "5 of 12 verdicts were not asked for (llm.max_calls=7" in capsys.readouterr().err
+    assert "5 of 12 verdicts are missing (llm.max_calls=7" in capsys.readouterr().err
     (run,) = runs()
     assert (run.data.metrics["grade/unasked"], run.data.metrics["grade/failures"]) == (5, 0)
     assert pq.read_table(artifacts(run) / "grades.parquet")["grade"].null_count == 5
@@ -172,7 +172,7 @@ def test_a_sweep_whose_searches_a_budget_crippled_is_not_finished(
     assert main([*command, "llm.max_calls=5000"]) == 0
     assert len(server.asked) > 2 * N
     shown = capsys.readouterr().err
-    assert "finished before" not in shown
+    assert "already finished" not in shown
     assert "another time" not in shown
     assert main([*command, "llm.max_calls=5000"]) == 0
     assert "all 2 were finished before" in capsys.readouterr().err

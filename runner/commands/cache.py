@@ -161,18 +161,18 @@ def _tell(
     now: float,
 ) -> None:
     from runner.reports import console
-    from runner.reports.cache import entries_table, told
+    from runner.reports.cache import describe_size, entries_table
 
     if not kept:
         console.line(f"{store}: nothing is kept there")
     elif not wanted.choosing:
-        console.line(f"{store}: {told(kept)}")
+        console.line(f"{store}: {describe_size(kept)}")
     elif not meant:
-        console.line(f"{store}: {told(kept)}, none of which fits{_near(kept, wanted)}")
+        console.line(f"{store}: {describe_size(kept)}, none of which fits{_near(kept, wanted)}")
     elif wanted.remove:
-        console.line(f"{store}: {told(removed)} removed, of {told(kept)}")
+        console.line(f"{store}: {describe_size(removed)} removed, of {describe_size(kept)}")
     else:
-        console.line(f"{store}: {told(meant)}, of {told(kept)}; cache.remove=true removes them")
+        console.line(f"{store}: {describe_size(meant)}, of {describe_size(kept)}; cache.remove=true removes them")
     console.show_table(entries_table(meant, now))
 
 
@@ -193,9 +193,9 @@ def _tell_damage(
     meant: Sequence[Entry], damaged: Mapping[Entry, str], removed: Sequence[Entry], wanted: CacheSettings
 ) -> None:
     from runner.reports import console
-    from runner.reports.cache import damage_table, told
+    from runner.reports.cache import damage_table, describe_size
 
     found = f"{len(damaged):,} damaged" if damaged else "none damaged"
     done = f", {len(removed):,} removed" if wanted.remove else "; cache.remove=true removes them" if damaged else ""
-    console.line(f"{told(meant)}: {found}{done}")
+    console.line(f"{describe_size(meant)}: {found}{done}")
     console.show_table(damage_table(damaged))

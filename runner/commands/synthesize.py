@@ -36,10 +36,10 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.reports.synthesis import (
         chunks_line,
+        describe_skipped,
         reasons_table,
         samples_note,
         samples_table,
-        skipped_line,
         types_table,
     )
     from runner.store.disk import DiskStore
@@ -73,7 +73,7 @@ def main(cfg: DictConfig) -> int:
         journal.forget()
         console.line(chunks_line(len(outcome.source), outcome.rejected, len(set(outcome.source.doc_ids))))
         if skipped := skipped_files(synthesis.source):
-            console.note(skipped_line(skipped))
+            console.note(describe_skipped(skipped))
         console.show_table(types_table(types), "By query type")
         console.show_table(reasons_table(types), "Rejected")
         if outcome.exhausted and outcome.accepted:

@@ -35,7 +35,7 @@ def size(n: float) -> str:
     return decimal(round(n))
 
 
-def told(entries: Sequence[Entry]) -> str:
+def describe_size(entries: Sequence[Entry]) -> str:
     """Return how many entries there are, and how large they are together."""
     noun = "entry" if len(entries) == 1 else "entries"
     return f"{len(entries):,} {noun}, {size(sum(entry.bytes for entry in entries))}"
@@ -153,8 +153,8 @@ def _dataset(entry: Entry) -> str:
 
 def _telling(parts: Mapping[str, str]) -> dict[str, str]:
     """Return the parts of a key that a person has set: neither documents and queries, nor what was left open."""
-    told = {name: value for name, value in parts.items() if name not in CONTENT and value != "None"}
-    return {name: value[:8] if _FINGERPRINT.fullmatch(value) else value for name, value in told.items()}
+    describe_size = {name: value for name, value in parts.items() if name not in CONTENT and value != "None"}
+    return {name: value[:8] if _FINGERPRINT.fullmatch(value) else value for name, value in describe_size.items()}
 
 
 def _sort(parts: Mapping[str, str]) -> str:

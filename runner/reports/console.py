@@ -76,7 +76,7 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out = _console()
     low_high = numbers.interval(result.intervals.get(result.primary))
     out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
-    if address := tables.answered_by(result):
+    if address := tables.describe_addresses(result):
         out.print(Text(f"answered by {address}"))
     mean = numbers.score(result.means.get(result.primary))
     out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
@@ -133,7 +133,7 @@ class Progress:
     """Shows how far a sweep, or other work on many like things, is, and what is logged meanwhile, on standard error.
 
     Live on a terminal, elsewhere a plain line every ten seconds. It is a context manager; `advance` and `note` are
-    called inside. `before` is how many combinations were finished before it began, `best` which of them leads. `what`
+    called inside. `before` is how many combinations were already finished it began, `best` which of them leads. `what`
     is what is counted, where it is not combinations.
     """
 
@@ -165,7 +165,7 @@ class Progress:
         self._notes.stop()
         ending = "done" if self._done == self._total else "stopped after"
         took = _roughly(self._clock() - self._start)
-        before = [f"{self._before:,} were finished before"] if self._before else []
+        before = [f"{self._before:,} were already finished"] if self._before else []
         self._screen.say("; ".join([f"{ending} {self._counts()} in {took}", *before, *self._leader()]))
 
     def advance(self, failed: bool = False, best: str | None = None) -> None:
@@ -203,7 +203,7 @@ class Progress:
     def _so_far(self) -> str:
         left = self.remaining()
         about = f", about {_roughly(left)} left" if left else ""
-        return f"{self._counts()}, {_roughly(self._clock() - self._start)} passed{about}"
+        return f"{self._counts()}, {_roughly(self._clock() - self._start)} elapsed{about}"
 
     def _leader(self) -> list[str]:
         return [f"best: {self._best}"] if self._best else []
@@ -214,7 +214,7 @@ class Progress:
     def _draw(self) -> RenderableType:
         bar = Grid.grid(padding=(0, 1))
         bar.add_row(self._screen.spinner, ProgressBar(self._total, self._done, width=24), self._so_far())
-        return Group(bar, *map(_indented, self._leader()), *([_indented(self._stage)] if self._stage else []))
+        return Group(bar, *map(_indent, self._leader()), *([_indent(self._stage)] if self._stage else []))
 
 
 class Working:
@@ -245,13 +245,13 @@ class Working:
         self._screen.now_and_then()
 
     def _plain(self) -> str:
-        passed = f"{self._name}, {_roughly(self._clock() - self._start)} passed"
+        passed = f"{self._name}, {_roughly(self._clock() - self._start)} elapsed"
         return ": ".join([passed, *([self._stage] if self._stage else [])])
 
     def _draw(self) -> RenderableType:
         first = Grid.grid(padding=(0, 1))
         first.add_row(self._screen.spinner, f"{self._name}, {_roughly(self._clock() - self._start)}")
-        return Group(first, *([_indented(self._stage)] if self._stage else []))
+        return Group(first, *([_indent(self._stage)] if self._stage else []))
 
 
 class _Screen:
@@ -349,7 +349,7 @@ class _Patient(Console):
         os.close(nowhere)
 
 
-def _indented(text: str) -> Text:
+def _indent(text: str) -> Text:
     return Text(f"  {text}", no_wrap=True, overflow="ellipsis")
 
 
@@ -368,7 +368,7 @@ def _show(out: Console, table: Table, title: str = "", bold: Collection[int] = (
     """Print a table, if it has rows, with as many columns as there is room for; the `bold` rows stand out."""
     if not table.rows:
         return
-    fitting = _fitted(table, out.width)
+    fitting = _fit_columns(table, out.width)
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column, width in zip(fitting.columns, _widths(fitting, out.width), strict=True):
         side: JustifyMethod = "right" if column.numeric else "left"
@@ -388,7 +388,7 @@ def _show_groups(out: Console, table: Table, title: str) -> None:
         out.print(Padding(Text(names, style="dim"), (0, 0, 0, 6), expand=False))
 
 
-def _fitted(table: Table, room: int) -> Table:
+def _fit_columns(table: Table, room: int) -> Table:
     """Return a table without the columns that there is no room for, the most expendable first."""
     while any(column.spare for column in table.columns) and sum(_widths(table, 0)) > room:
         table = table.without(max(table.columns, key=lambda column: column.spare))

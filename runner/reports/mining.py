@@ -41,8 +41,8 @@ def names_table(summary: Mapping[str, Any]) -> Table:
 
 def reasons_table(summary: Mapping[str, Any]) -> Table:
     """Return what is held against queries, the most frequent first."""
-    held = sorted(summary["total"]["held_by"].items(), key=lambda each: (-each[1], each[0]))
-    return Table([Column("held against queries"), _count("queries", 0)], [list(each) for each in held])
+    held = sorted(summary["total"]["held_by"].items(), key=lambda item: (-item[1], item[0]))
+    return Table([Column("problem"), _count("queries", 0)], [list(item) for item in held])
 
 
 def impact_table(summary: Mapping[str, Any]) -> Table:

@@ -114,15 +114,15 @@ def search_as_json(name: str, trials: int) -> str:
 
 def of_search(name: str, trials: int, folds: int) -> str:
     """Return what is known of a search before it runs: its trials on all queries, and as many more for each fold."""
-    n = _counted(trials * (folds + 1), "combination")
+    n = _format_count(trials * (folds + 1), "combination")
     why = f" ({trials:,} trials, and {trials:,} more for each of {folds} folds that check the choice)" if folds else ""
     return f"{name}: a search of up to {n}{why}, each found by what came of those before it"
 
 
 def heading(plan: Plan) -> str:
     """Return what is planned, and how much of it is finished."""
-    n = _counted(plan.combinations, "combination")
-    finished = f"; {plan.finished:,} finished before, {len(plan.to_do):,} to do" if plan.finished else ""
+    n = _format_count(plan.combinations, "combination")
+    finished = f"; {plan.finished:,} already finished, {len(plan.to_do):,} to do" if plan.finished else ""
     return f"{plan.name}: {n} on {', '.join(plan.datasets)}{finished}"
 
 
@@ -151,7 +151,7 @@ def stages_table(plan: Plan) -> Table:
 def calls_table(plan: Plan) -> Table:
     """Return how often language models are to be asked, and what that costs."""
     columns = [
-        Column("asked to"),
+        Column("purpose"),
         Column("model", spare=2, least=12),
         Column("calls", number, numeric=True),
         Column("tokens in", numeric=True, spare=1),
@@ -189,16 +189,16 @@ def _calls_told(plan: Plan) -> list[str]:
     return lines
 
 
-_NO_SUCH_CALL = "no such call is in the book of calls"
+_NO_SUCH_CALL = "the ledger has no call of this kind"
 
 
 def closing(plan: Plan) -> list[str]:
     """Return what all of it takes, and how far that can be trusted."""
     if not plan.to_do:
-        return ["Nothing is to do."]
+        return ["Nothing to do."]
     least = "at least" if plan.unknown else "about"
     lines = [
-        f"{least} {_about(plan.wall_seconds)} with {_counted(plan.workers, 'worker')};"
+        f"{least} {_about(plan.wall_seconds)} with {_format_count(plan.workers, 'worker')};"
         f" {_size(plan.bytes) if plan.bytes else 'nothing'} more in {plan.store}"
     ]
     lines += _calls_told(plan)
@@ -206,7 +206,7 @@ def closing(plan: Plan) -> list[str]:
         lines.append(f"{ROUGH} rough: from another machine, as the store has nothing like it to go by")
     if plan.unknown:
         lines.append(f"no estimate of all of: {', '.join(plan.unknown)}")
-    return [*lines, "nothing was computed and nothing was logged"]
+    return [*lines, "nothing was computed or logged"]
 
 
 def _time(stage: PlannedStage) -> str:
@@ -227,5 +227,5 @@ def _size(size: float) -> str:
     return decimal(round(size)) if size >= 1 else DASH
 
 
-def _counted(n: int, what: str) -> str:
+def _format_count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -70,7 +70,7 @@ def samples_note(by_rules: bool) -> str:
     return "a language model wrote these queries: read some before you rely on them"
 
 
-def skipped_line(skipped: Mapping[str, int]) -> str:
+def describe_skipped(skipped: Mapping[str, int]) -> str:
     """Return how many text files were not read, by ending, the most frequent first."""
     ordered = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
     counts = ", ".join(f"{count:,} {ending or 'without an ending'}" for ending, count in ordered[:MOST_ENDINGS])
@@ -86,5 +86,5 @@ def chunks_line(read: int, rejected: Sequence[Rejection], documents: int) -> str
 
 
 def _counts(of: Sequence[OfType]) -> tuple[int, int, float | None]:
-    generated, accepted = sum(each.generated for each in of), sum(each.accepted for each in of)
+    generated, accepted = sum(part.generated for part in of), sum(part.accepted for part in of)
     return generated, accepted, accepted / generated if generated else None

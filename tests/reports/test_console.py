@@ -178,10 +178,10 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
             progress.advance(failed=i == 2, best="k1=1.2 with 0.5" if i == 4 else None)
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "9 of 40, 1 failed, 10 s passed, about 31 s left; best: k1=1.2 with 0.5; step 9",
-        "19 of 40, 1 failed, 20 s passed, about 21 s left; best: k1=1.2 with 0.5; step 19",
-        "29 of 40, 1 failed, 30 s passed, about 11 s left; best: k1=1.2 with 0.5; step 29",
-        "39 of 40, 1 failed, 40 s passed, about 1 s left; best: k1=1.2 with 0.5; step 39",
+        "9 of 40, 1 failed, 10 s elapsed, about 31 s left; best: k1=1.2 with 0.5; step 9",
+        "19 of 40, 1 failed, 20 s elapsed, about 21 s left; best: k1=1.2 with 0.5; step 19",
+        "29 of 40, 1 failed, 30 s elapsed, about 11 s left; best: k1=1.2 with 0.5; step 29",
+        "39 of 40, 1 failed, 40 s elapsed, about 1 s left; best: k1=1.2 with 0.5; step 39",
         "done 40 of 40, 1 failed in 40 s; best: k1=1.2 with 0.5",
     ]
 
@@ -241,7 +241,7 @@ def test_the_store_is_heard_and_warnings_stay(width: pytest.MonkeyPatch, capsys:
         logger.warning("postings are not kept")
         clock.now = 12
         logger.info("waiting for postings")
-    assert capsys.readouterr().err == "postings are not kept\ndense, 12 s passed: waiting for postings\n"
+    assert capsys.readouterr().err == "postings are not kept\ndense, 12 s elapsed: waiting for postings\n"
 
 
 def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,7 +252,7 @@ def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys
         clock.now = 12
         logger.info("embedded 2 of 3")
     logger.info("embedded 3 of 3")
-    assert capsys.readouterr().err == "dense, 12 s passed: embedded 2 of 3\n"
+    assert capsys.readouterr().err == "dense, 12 s elapsed: embedded 2 of 3\n"
     assert logging.getLogger("retrievers").level == before
 
 
@@ -264,7 +264,7 @@ def test_a_long_stage_of_which_nothing_is_heard_is_said_to_go_on(width: pytest.M
         clock.now = 12
         while not stream.getvalue() and time.monotonic() < end:
             time.sleep(0.01)
-    assert stream.getvalue() == "planning, 12 s passed\n"
+    assert stream.getvalue() == "planning, 12 s elapsed\n"
 
 
 def test_work_goes_on_when_the_reader_has_seen_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -431,11 +431,11 @@ def test_a_plan_ends_with_what_it_all_takes(
     monkeypatch.delenv("COLUMNS", raising=False)
     console.show_plan(PLAN)
     out = capsys.readouterr().out
-    assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 finished before, 1,000 to do" in out
+    assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 already finished, 1,000 to do" in out
     assert "to do: k1=0; k1=1; k1=2; and 997 more" in out
     assert "about 6 min 40 s with 1 worker; 31.0 MB more in mlruns/cache" in out
     assert "~ rough" in out
-    assert "nothing was computed and nothing was logged" in out
+    assert "nothing was computed or logged" in out
 
 
 def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pytest.CaptureFixture[str]) -> None:
@@ -464,8 +464,8 @@ def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> Non
 def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     console.show_plan(replace(PLAN, finished=1002, to_do=[], stages=[PlannedStage("search", 9, 2, 0, 0.0, 0.0)]))
     out = capsys.readouterr().out
-    assert "1,002 finished before, 0 to do" in out
-    assert "Nothing is to do." in out
+    assert "1,002 already finished, 0 to do" in out
+    assert "Nothing to do." in out
     assert "~" not in out
 
 

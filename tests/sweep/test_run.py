@@ -95,7 +95,7 @@ def test_a_new_value_of_an_axis_runs_only_what_is_new(here: Path, capsys: pytest
     assert main([*SWEEP[:-1], "retriever.b=0.3,0.5,0.7", INLINE]) == 0
     out = capsys.readouterr()
     assert "done 2 of 2" in out.err
-    assert "4 were finished before" in out.err
+    assert "4 were already finished" in out.err
     assert "6 combinations by" in out.out
     new = {run for (run,) in set(_rows(here, "select run_uuid from runs")) - before}
     names = {name for (name, run) in _rows(here, "select name, run_uuid from runs") if run in new}

@@ -24,7 +24,7 @@ from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
 from runner.reports.comparison.comparability import GRADE, OTHERS, TN_RATE, per_query
 from runner.reports.comparison.compare import Comparison, Floats, Statistics, mean, tested
-from runner.reports.rendering.numbers import counted, number, p_value, percent, score, score4
+from runner.reports.rendering.numbers import format_count, number, p_value, percent, score, score4
 from runner.result import Result
 
 PRIMARY = "primary"
@@ -99,7 +99,7 @@ class Check:
         """Return in a line what became of the rule."""
         what = f"{self.system}: {self.measure}" + (f" of type {self.type}" if self.type else "")
         if self.rule == "errors":
-            failed = counted(int(self.after), "query", "queries")
+            failed = format_count(int(self.after), "query", "queries")
             return f"{self.system}: {failed} raised an error, {number(int(self.limit))} may"
         if math.isnan(self.after):
             return f"{what} can't be measured: no query counts"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from runner.reports.comparison import tables
 from runner.reports.comparison.compare import Change, Comparison
 from runner.reports.comparison.gate import Check
-from runner.reports.rendering.markdown import escaped, markdown_table, section
-from runner.reports.rendering.numbers import score, signed
+from runner.reports.rendering.markdown import escape, markdown_table, section
+from runner.reports.rendering.numbers import format_signed, score
 
 PASSED, FAILED = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
 
@@ -20,13 +20,13 @@ def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), qu
     """Return the report of a comparison; `queries` are how many gains and losses are told of each system."""
     few = tables.headline(comparison)
     parts = [
-        f"# {escaped(tables.heading(comparison))}",
-        *(f"**{escaped(verdict)}**" for verdict in tables.verdicts(comparison)),
+        f"# {escape(tables.heading(comparison))}",
+        *(f"**{escape(verdict)}**" for verdict in tables.verdicts(comparison)),
         *_gate(checks),
         markdown_table(tables.measures_table(comparison, few)),
     ]
     for i, label in enumerate(comparison.labels[1:], 1):
-        title = "Differences" if len(comparison.labels) == 2 else f"Differences: {escaped(label)}"
+        title = "Differences" if len(comparison.labels) == 2 else f"Differences: {escape(label)}"
         parts += [f"## {title}", markdown_table(tables.differences_table(comparison, i, few))]
     parts += section("Queries without gold", tables.no_result_table(comparison))
     parts += section("By query type", tables.types_table(comparison))
@@ -40,7 +40,7 @@ def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), qu
         _folded(f"All {len(comparison.table)} measures", every),
         "## What was compared",
         markdown_table(tables.systems_table(comparison)),
-        "\n".join(f"- {escaped(told)}" for told in tables.about(comparison)),
+        "\n".join(f"- {escape(told)}" for told in tables.about(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -49,9 +49,9 @@ def _gate(checks: Sequence[Check]) -> list[str]:
     if not checks:
         return []
     violated = [check for check in checks if check.violated]
-    lines = [f"{FAILED if violated else PASSED} {escaped(tables.gate_verdict(checks))}"]
+    lines = [f"{FAILED if violated else PASSED} {escape(tables.gate_verdict(checks))}"]
     if violated:
-        lines.append("\n".join(f"- {escaped(check.told())}" for check in violated))
+        lines.append("\n".join(f"- {escape(check.told())}" for check in violated))
     return [*lines, _folded("Rules", [markdown_table(tables.gate_table(checks))])]
 
 
@@ -68,9 +68,9 @@ def _changes(comparison: Comparison, i: int, label: str, limit: int) -> list[str
 
 def _change(change: Change, primary: str) -> str:
     query, (before, after) = change.after, (score(hard.values[primary]) for hard in (change.before, change.after))
-    line = f"- **{escaped(query.id)}** {escaped(query.text)}: {before} to {after} ({signed(change.difference)})"
+    line = f"- **{escape(query.id)}** {escape(query.text)}: {before} to {after} ({format_signed(change.difference)})"
     for place, found in tables.found_told(change):
-        shown = (f"**{escaped(i)}** ({grade})" if grade > 0 else escaped(i) for i, grade in found)
+        shown = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in found)
         line += f"\n  - {place}: {', '.join(shown) or 'nothing'}"
     return line
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from runner.reports.comparison.compare import Comparison
 from runner.reports.rendering.charts import steps
 from runner.reports.rendering.numbers import gist
-from runner.reports.rendering.plots import MARKERS, MUTED, SERIES, drawn, legend, named_rows
+from runner.reports.rendering.plots import MARKERS, MUTED, SERIES, label_rows, legend, render_svg
 
 
 def differences(comparison: Comparison, measures: Sequence[str]) -> str:
@@ -32,12 +32,12 @@ def differences(comparison: Comparison, measures: Sequence[str]) -> str:
                     [versus.difference], [y], marker, color=color, markerfacecolor=face, markersize=5,
                     label=label if place == 0 else "", linestyle="none",
                 )  # fmt: skip
-        named_rows(axes, measures)
+        label_rows(axes, measures)
         axes.set_xlabel(f"difference to {gist(comparison.labels[0], 40)}")
         if len(others) > 1:
             legend(axes)
 
-    return drawn("differences", draw, 0.8 + len(measures) * (0.12 + 0.16 * len(others)))
+    return render_svg("differences", draw, 0.8 + len(measures) * (0.12 + 0.16 * len(others)))
 
 
 def queries(comparison: Comparison, i: int) -> str:
@@ -48,4 +48,4 @@ def queries(comparison: Comparison, i: int) -> str:
         steps(axes, scores[i] - scores[0], comparison.primary)
         axes.set_xlabel("queries, in order of the difference; the dashed line is its mean")
 
-    return drawn(f"queries-{i}", draw, 3.0)
+    return render_svg(f"queries-{i}", draw, 3.0)

@@ -28,7 +28,16 @@ from runner.reports.comparison.gate import Check
 from runner.reports.comparison.significance import in_words
 from runner.reports.evaluation.tables import abstention_table, recall_at_most
 from runner.reports.rendering import numbers
-from runner.reports.rendering.numbers import gist, milliseconds, number, p_value, percent, score, score4, signed
+from runner.reports.rendering.numbers import (
+    format_signed,
+    gist,
+    milliseconds,
+    number,
+    p_value,
+    percent,
+    score,
+    score4,
+)
 from runner.reports.rendering.tables import Column, Table
 
 FOUND = 5
@@ -146,7 +155,7 @@ def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | 
     """Return the differences of a system to the first, measure by measure."""
     columns = [
         Column("measure"),
-        Column("difference", signed, numeric=True),
+        Column("difference", format_signed, numeric=True),
         Column("relative", relative, numeric=True, spare=2),
         Column(numbers.interval_title(comparison.statistics.confidence), bounds, numeric=True, spare=1),
         Column("p", p_value, numeric=True, spare=3),

@@ -28,7 +28,7 @@ def grade_table(result: Result) -> Table:
         "agreement: mean error": "grade/agreement/mean_error",
     }
     rows: list[list[Any]] = [[told, figures[name]] for told, name in means.items() if name in figures]
-    return Table([Column("grades by a language model"), Column("mean", score, numeric=True)], rows)
+    return Table([Column("grade"), Column("mean", score, numeric=True)], rows)
 
 
 def verdict_table(result: Result) -> Table:
@@ -39,7 +39,7 @@ def verdict_table(result: Result) -> Table:
     rows: list[list[Any]] = [[name.replace("_", " "), int(figures[f"grade/{name}"] or 0)] for name in names]
     if figures["grade/cost"]:
         rows.append(["cost", figures["grade/cost"]])
-    return Table([Column("of the verdicts"), Column("", number, numeric=True)], rows)
+    return Table([Column("verdicts"), Column("", number, numeric=True)], rows)
 
 
 def lowest_table(result: Result, limit: int) -> Table:
@@ -51,7 +51,7 @@ def lowest_table(result: Result, limit: int) -> Table:
         Column("grade", score, numeric=True),
         Column("rank", number, numeric=True),
         Column("total", score, numeric=True),
-        Column("the judge", gist, spare=1, least=20),
+        Column("judge's reason", gist, spare=1, least=20),
     ]
     rows = [[queries.texts[q], *_of(grades, q), grades.verdicts[q][0].said] for q in order[:limit]]
     return Table(columns, rows)
@@ -61,10 +61,10 @@ def missing_line(result: Result) -> str:
     """Say what of a result may go well another time and what to do about it; "" where nothing may."""
     grades = result.grades
     if grades is None or not grades.unasked:
-        return f"{result.name}: {result.unfinished}: the same command tries it again" if result.unfinished else ""
+        return f"{result.name}: {result.unfinished}; run the same command to try again" if result.unfinished else ""
     why = next(verdict.said for row in grades.verdicts for verdict in row if verdict.outcome == "unasked")
     total = sum(len(row) for row in grades.verdicts)
-    return f"{grades.unasked:,} of {total:,} verdicts were not asked for ({why}): the same command goes on with them"
+    return f"{grades.unasked:,} of {total:,} verdicts are missing ({why}); run the same command to request them"
 
 
 def grades_of(result: Result) -> Grades:

@@ -157,7 +157,7 @@ def predictors_table(found: Insights) -> Table:
         Column("Spearman", score, numeric=True),
         Column("Pearson", score, numeric=True),
         Column("queries", number, numeric=True),
-        Column("what it is", least=36),
+        Column("description", least=36),
     ]
     told = {name: c for name, c in found.predictors.items() if c.kendall == c.kendall}
     ordered = sorted(told, key=lambda name: -told[name].kendall)

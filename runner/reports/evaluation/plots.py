@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 
 from runner.analysis.thresholds import Curve, Outcome
-from runner.reports.rendering.plots import MUTED, drawn, legend, marking
+from runner.reports.rendering.plots import MUTED, legend, marking, render_svg
 
 
 def tradeoff(curve: Curve, points: Mapping[str, Outcome], k: int) -> str:
@@ -25,4 +25,4 @@ def tradeoff(curve: Curve, points: Mapping[str, Outcome], k: int) -> str:
         axes.set_ylabel("TN rate")
         legend(axes)
 
-    return drawn("thresholds", draw, 3.2)
+    return render_svg("thresholds", draw, 3.2)

@@ -26,7 +26,7 @@ from runner.reports.rendering.numbers import (
     percent,
     score,
 )
-from runner.reports.rendering.tables import Column, Table, grouped
+from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.result import Result
 
 
@@ -165,7 +165,7 @@ def hole_rate(result: Result) -> str:
     return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
 
 
-def answered_by(result: Result) -> str:
+def describe_addresses(result: Result) -> str:
     """Return the addresses of the services that answered, with the parts of the retriever that queried them."""
     return ", ".join(f"{address} ({part})" if part else address for part, address in result.addresses.items())
 
@@ -191,7 +191,7 @@ def unknown_warning(result: Result) -> str:
 def no_result_title(result: Result) -> str:
     """Return the title of what is said about the queries without gold."""
     auroc = result.abstention.get("auroc")
-    return "Queries whose right answer is nothing" + ("" if missing(auroc) else f" (AUROC {score(auroc)})")
+    return "Queries without gold" + ("" if missing(auroc) else f" (AUROC {score(auroc)})")
 
 
 def abstention_table(result: Result) -> Table:
@@ -269,31 +269,31 @@ def cost(result: Result) -> str:
     each = t.median_ms
     alone = "" if each is None else f", {milliseconds(each)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
     reused = dict.fromkeys(kind_of(stage.kind).title for stage in t.stages if stage.reused)
-    there = f"; there already: {', '.join(reused)}" if reused else ""
-    return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; {duration(t.wall_s)} passed{there}"
+    there = f"; cached: {', '.join(reused)}" if reused else ""
+    return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; wall time {duration(t.wall_s)}{there}"
 
 
 def timings_table(result: Result) -> Table:
     """Return what the work cost: each kind of stage, all of its pieces together, then the whole."""
     t = result.timings
-    there = {True: "was there already", False: ""}
+    there = {True: "cached", False: ""}
     stages: dict[tuple[str, str], float] = {}
     for stage in t.stages:
         kind = kind_of(stage.kind).title, there[stage.reused]
         stages[kind] = stages.get(kind, 0.0) + stage.seconds
     rows: list[list[Any]] = [[name, seconds, note] for (name, note), seconds in stages.items()]
     rows += [
-        ["index, all told", t.index_s, "as if nothing had been there"],
-        ["search, all told", t.search_s, "as if nothing had been there"],
+        ["indexing, total", t.index_s, "without the cache"],
+        ["search, total", t.search_s, "without the cache"],
         ["score", t.score_s, ""],
-        ["what passed", t.wall_s, ""],
+        ["wall time", t.wall_s, ""],
     ]
     if t.mean_ms is not None:
-        rows.append(["a query alone, mean", t.mean_ms / 1000, ""])
+        rows.append(["one query, mean", t.mean_ms / 1000, ""])
     if t.median_ms is not None:
-        rows.append(["a query alone, median", t.median_ms / 1000, ""])
+        rows.append(["one query, median", t.median_ms / 1000, ""])
     if t.p95_ms is not None:
-        rows.append(["a query alone, 95th percentile", t.p95_ms / 1000, ""])
+        rows.append(["one query, 95th percentile", t.p95_ms / 1000, ""])
     return Table([Column("work"), Column("time", duration, numeric=True), Column("note")], rows)
 
 
@@ -322,4 +322,4 @@ def errors_table(result: Result) -> Table:
     groups: dict[str, list[str]] = {}
     for query, error in result.failures.items():
         groups.setdefault(error, []).append(query)
-    return grouped("queries", groups)
+    return build_error_table("queries", groups)

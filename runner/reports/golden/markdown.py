@@ -12,8 +12,8 @@ from typing import Any
 from runner.reports.golden.comparison import TIE, winner
 from runner.reports.golden.measures import SHORT, families, flat, label, measures_table, title, whole
 from runner.reports.golden.queries import query_by_query, query_markdown
-from runner.reports.rendering.markdown import escaped, lined
-from runner.reports.rendering.numbers import DASH, counted, missing, p_value, percent, score
+from runner.reports.rendering.markdown import escape, render_rows
+from runner.reports.rendering.numbers import DASH, format_count, missing, p_value, percent, score
 
 Json = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ def _single(report: Json) -> Iterator[str]:
     cutoff = _middle([k for k in report["config"]["top_k_values"] if f"@{k}" in shown])
     name = report["config"]["search_type"]
     yield "# Retrieval Evaluation Report"
-    yield _head(report, f"**Search Type**: {escaped(name)}", *_own_gold({name: report}))
+    yield _head(report, f"**Search Type**: {escape(name)}", *_own_gold({name: report}))
     yield from _summary(report, cutoff)
     yield "## Detailed Results"
     yield from (
@@ -44,9 +44,9 @@ def _head(report: Json, *sides: str) -> str:
     lines = [
         f"**Run ID**: {report['run_id']}",
         f"**Timestamp**: {report['timestamp']}",
-        f"**API Endpoint**: {escaped(config['api_base_url'] or 'none, searched in this process')}",
+        f"**API Endpoint**: {escape(config['api_base_url'] or 'none, searched in this process')}",
         *sides,
-        f"**Dataset**: {escaped(PurePath(config['dataset_path']).name)} ({config['total_queries']} queries)",
+        f"**Dataset**: {escape(PurePath(config['dataset_path']).name)} ({config['total_queries']} queries)",
         f"**Target Items**: {'any' if target is None else target} | **Actual Items**: {actual}{mark}",
     ]
     return "  \n".join(lines)  # two spaces break a line
@@ -55,7 +55,7 @@ def _head(report: Json, *sides: str) -> str:
 def _own_gold(found: Json) -> Iterator[str]:
     """Yield of which search types the dataset expects other items than in general, and for how many queries."""
     told = [
-        f"{escaped(name)} for {len(of['own_gold'])} of {len(of['query_results'])} queries"
+        f"{escape(name)} for {len(of['own_gold'])} of {len(of['query_results'])} queries"
         for name, of in found.items()
         if of["own_gold"]
     ]
@@ -72,22 +72,27 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
     yield f"**Queries**: {outcomes}"
     yield from _edge_cases(summary["edge_cases"])
     if summary["errors"]:
-        failed = counted(
+        failed = format_count(
             len(summary["errors"]), "query raised an error and enters", "queries raised an error and enter"
         )
-        yield f"### Errors\n- {failed} no mean: " + ", ".join(escaped(each["query_id"]) for each in summary["errors"])
+        yield f"### Errors\n- {failed} no mean: " + ", ".join(escape(each["query_id"]) for each in summary["errors"])
     types = report["by_query_type"]
     if types:
         names = [name for name in ("precision", "recall", "ndcg") if name in summary]
         titles = ["Type", "Count", *(f"{SHORT[name]}@{cutoff}" for name in names), "MRR"]
         rows = [
-            [escaped(kind), str(of["count"]), *(score(of[n].get(f"@{cutoff}")) for n in names), score(of.get("mrr"))]
+            [
+                escape(kind),
+                str(of["count"]),
+                *(score(of[n].get(f"@{cutoff}")) for n in names),
+                score(of.get("mrr")),
+            ]
             for kind, of in types.items()
         ]
-        yield f"### By Query Type\n\n{lined(titles, rows)}"
+        yield f"### By Query Type\n\n{render_rows(titles, rows)}"
         for kind, of in types.items():
             others = ", ".join(f"{title(name)} {score(value)}" for name, value in whole(of).items())
-            yield f"#### {escaped(kind) or '(none)'}\n\n{measures_table(of)}\n\n{others}"
+            yield f"#### {escape(kind) or '(none)'}\n\n{measures_table(of)}\n\n{others}"
 
 
 def _edge_cases(said: Json) -> Iterator[str]:
@@ -118,7 +123,7 @@ def _edge_cases(said: Json) -> Iterator[str]:
             ]
             for at in said["thresholds"]
         ]
-        yield lined(titles, rows)
+        yield render_rows(titles, rows)
 
 
 def _comparison(report: Json) -> Iterator[str]:
@@ -127,7 +132,7 @@ def _comparison(report: Json) -> Iterator[str]:
     yield "# Retrieval Evaluation Report (Multi-Search Comparison)"
     yield _head(
         report,
-        f"**Search Types**: {', '.join(map(escaped, types))}",
+        f"**Search Types**: {', '.join(map(escape, types))}",
         f"**Parallel Execution**: {'Yes' if config['parallel_execution'] else 'No'}",
         *_own_gold(found),
     )
@@ -146,23 +151,23 @@ def _times(performance: Json) -> Iterator[str]:
     for name, of in performance.items():
         times = [of[f"{fold}_retrieval_time_ms"] for fold in ("avg", "median", "p95", "min", "max")]
         ratio = f"{times[0] / first:.1f}x" if first and times[0] is not None else DASH
-        rows.append([f"**{escaped(name)}**", *(score(ms, 1) for ms in times), ratio])
+        rows.append([f"**{escape(name)}**", *(score(ms, 1) for ms in times), ratio])
     yield "---\n\n## Performance Comparison"
-    yield lined(titles, rows)
+    yield render_rows(titles, rows)
 
 
 def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     found, tests = comparison["metric_differences"], comparison["tests"]
-    best = "the best of the others" if len(types) > 2 else escaped(types[1])
+    best = "the best of the others" if len(types) > 2 else escape(types[1])
     yield "---\n\n## Summary Metrics Comparison"
     yield (
-        f"\N{GREEK CAPITAL LETTER DELTA} is {best} less {escaped(types[0])}, the first. p is that of a paired test "
-        f"({tests['test']}). That of {escaped(tests['measure'])}, the primary measure, is corrected "
+        f"\N{GREEK CAPITAL LETTER DELTA} is {best} less {escape(types[0])}, the first. p is that of a paired test "
+        f"({tests['test']}). That of {escape(tests['measure'])}, the primary measure, is corrected "
         f"({tests['correction']}) for its {tests['comparisons']} differences; below {tests['alpha']:g} it has "
         "an asterisk. All other p-values are uncorrected: they describe, and decide nothing. "
         f"Intervals: {tests['confidence']:.0%}."
     )
-    yield from (f"Note: {escaped(note)}." for note in tests["notes"])
+    yield from (f"Note: {escape(note)}." for note in tests["notes"])
     sections: dict[str, list[list[str]]] = {}
     for name, of in found.items():
         family, _, cutoff = name.partition("@")
@@ -170,17 +175,17 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
         row = _row(f"@{cutoff}" if cutoff else title(name), of, types)
         sections.setdefault(title(family) if cutoff else other, []).append(row)
     delta = "\N{GREEK CAPITAL LETTER DELTA}"
-    head = ["Metric", *(f"**{escaped(name)}**" for name in types), f"{delta} (abs)", f"{delta} (%)"]
+    head = ["Metric", *(f"**{escape(name)}**" for name in types), f"{delta} (abs)", f"{delta} (%)"]
     for section, rows in sections.items():
-        yield f"### {section}\n\n" + lined([*head, "Interval", "p", "Winner"], rows)
+        yield f"### {section}\n\n" + render_rows([*head, "Interval", "p", "Winner"], rows)
     if len(types) > 2:
-        yield f"### All Differences to {escaped(types[0])}"
-        yield lined(
+        yield f"### All Differences to {escape(types[0])}"
+        yield render_rows(
             ["Metric", "Search Type", f"{delta} (abs)", f"{delta} (%)", "Interval", "p", "Wins/Ties/Losses"],
             [
                 [
                     f"**{label(name)}**",
-                    escaped(other),
+                    escape(other),
                     *_change(said),
                     f"{said['wins']}/{said['ties']}/{said['losses']}",
                 ]
@@ -209,8 +214,8 @@ def _change(said: Json) -> list[str]:
 def _winner(of: Json, types: Sequence[str]) -> str:
     leaders = of["leaders"]
     if of["winner"] != TIE:
-        return escaped(str(of["winner"]).upper())
-    return TIE if len(leaders) == len(types) else f"{TIE}: " + ", ".join(escaped(name.upper()) for name in leaders)
+        return escape(str(of["winner"]).upper())
+    return TIE if len(leaders) == len(types) else f"{TIE}: " + ", ".join(escape(name.upper()) for name in leaders)
 
 
 def _agreement(said: Json) -> Iterator[str]:
@@ -230,27 +235,27 @@ def _agreement(said: Json) -> Iterator[str]:
         "### Ranks and Headroom\n"
         f"- **Rank-biased overlap** (p = 0.9): {score(said['rbo'])}\n"
         f"- **Kendall's tau** (top 10): {score(said['kendall_tau'])}\n"
-        f"- **Headroom**: {escaped(best['measure'])} {score(best['best_mean'])} by {escaped(best['best'])}, the best; "
+        f"- **Headroom**: {escape(best['measure'])} {score(best['best_mean'])} by {escape(best['best'])}, the best; "
         f"{score(best['oracle_mean'])} by an oracle that takes the better type for each query"
     )
     if len(said["pairs"]) > 1:
         names = ["rank_1_agreement", "top_3_overlap", "top_5_overlap", "rbo", "kendall_tau"]
         titles = ["Search Types", "Rank 1", "Jaccard@3", "Jaccard@5", "RBO", "Kendall's tau"]
-        rows = [[", ".join(map(escaped, of["search_types"])), *(score(of[n]) for n in names)] for of in said["pairs"]]
-        yield "Above, the mean of all pairs:\n\n" + lined(titles, rows)
+        rows = [[", ".join(map(escape, of["search_types"])), *(score(of[n]) for n in names)] for of in said["pairs"]]
+        yield "Above, the mean of all pairs:\n\n" + render_rows(titles, rows)
 
 
 def _edges(found: Json) -> Iterator[str]:
     edges = {name: of["summary"]["edge_cases"] for name, of in found.items()}
     if any(said["total"] for said in edges.values()):
         yield "---\n\n## Edge Cases (No Results Expected)"
-        yield lined(
+        yield render_rows(
             [
                 *("Search Type", "True Negatives", "False Positives"),
                 *("TN rate", "Recall lost", "Answerable rejected", "AUROC"),
             ],
             [
-                [f"**{escaped(name)}**"]
+                [f"**{escape(name)}**"]
                 + [f"{said[kind]}/{said['total']}" for kind in ("true_negatives", "false_positives")]
                 + [percent(said["tn_rate"]), score(said["recall_lost"]), percent(said["answerable_rejected"])]
                 + [score(said["auroc"])]
@@ -265,12 +270,12 @@ def _by_query_type(found: Json) -> Iterator[str]:
         yield "---\n\n## By Query Type Comparison"
     for kind in kinds:
         having = {name: of["by_query_type"][kind] for name, of in found.items() if kind in of["by_query_type"]}
-        counts = ", ".join(f"{escaped(name)} {of['count']}" for name, of in having.items())
+        counts = ", ".join(f"{escape(name)} {of['count']}" for name, of in having.items())
         each = {of["count"] for of in having.values()}
-        yield f"### {escaped(kind)}"
+        yield f"### {escape(kind)}"
         yield f"{each.pop()} queries" if len(each) == 1 and len(having) == len(found) else f"Queries: {counts}"
-        yield lined(
-            ["Metric", *(f"**{escaped(name)}**" for name in found), "Winner"], list(_of_type(having, list(found)))
+        yield render_rows(
+            ["Metric", *(f"**{escape(name)}**" for name in found), "Winner"], list(_of_type(having, list(found)))
         )
 
 

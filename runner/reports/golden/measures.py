@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.reports.rendering.markdown import escaped, lined
+from runner.reports.rendering.markdown import escape, render_rows
 from runner.reports.rendering.numbers import score
 
 Json = Mapping[str, Any]
@@ -28,7 +28,7 @@ SHORT = {"precision": "P", "recall": "R", "ndcg": "NDCG", "rr": "RR", "ap": "AP"
 
 def title(name: str) -> str:
     """Return what a measure without its cutoff is called."""
-    return TITLES.get(name, escaped(name).capitalize())
+    return TITLES.get(name, escape(name).capitalize())
 
 
 def label(name: str) -> str:
@@ -58,4 +58,4 @@ def measures_table(values: Json) -> str:
     found = families(values)
     cutoffs = sorted({at for of in found.values() for at in of}, key=lambda at: int(at[1:]))
     rows = [[title(name), *(score(of.get(at)) for at in cutoffs)] for name, of in found.items()]
-    return lined(["Metric", *cutoffs], rows)
+    return render_rows(["Metric", *cutoffs], rows)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runner.reports.golden.measures import SHORT
-from runner.reports.rendering.markdown import escaped, lined
+from runner.reports.rendering.markdown import escape, render_rows
 from runner.reports.rendering.numbers import gist, number, score
 
 Json = Mapping[str, Any]
@@ -38,8 +38,8 @@ def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
     """Return how one query went, timed beside the mean of all; `cutoff` is that of the measures shown."""
     relevance, found = query["expected_relevance"], query["retrieved_items"]
     lines = [
-        f'### Query: {escaped(query["query_id"])} - "{escaped(query["query_text"])}"',
-        f"- **Type**: {escaped(query['query_type']) or '(none)'}",
+        f'### Query: {escape(query["query_id"])} - "{escape(query["query_text"])}"',
+        f"- **Type**: {escape(query['query_type']) or '(none)'}",
         f"- **Expected**: {_some([f'{_id(item)} ({word})' for item, word in relevance.items()]) or '(none)'}",
     ]
     if found:
@@ -63,7 +63,7 @@ def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
         lines += _false_positive(query)
     lines.append(f"- **Status**: {STATUSES[query['status']]}")
     if "error" in query:
-        lines.append(f"- **Error**: {escaped(query['error'])}")
+        lines.append(f"- **Error**: {escape(query['error'])}")
     return "\n".join(lines)
 
 
@@ -72,11 +72,11 @@ def query_by_query(found: Json) -> Iterator[str]:
     yield "---\n\n## Query by Query"
     yield "How each query went, and the rank of the first relevant item."
     rows = [
-        [escaped(query["query_id"]), escaped(gist(query["query_text"], 60)), escaped(query["query_type"])]
+        [escape(query["query_id"]), escape(gist(query["query_text"], 60)), escape(query["query_type"])]
         + [_outcome(each["query_results"][i]) for each in found.values()]
         for i, query in enumerate(next(iter(found.values()))["query_results"])
     ]
-    yield lined(["Query", "Text", "Type", *(f"**{escaped(name)}**" for name in found)], rows)
+    yield render_rows(["Query", "Text", "Type", *(f"**{escape(name)}**" for name in found)], rows)
 
 
 def _outcome(query: Json) -> str:
@@ -89,13 +89,13 @@ def _retrieved(query: Json) -> Iterator[str]:
     for place, item in enumerate(query["retrieved_metadata"][:TOP]):
         parts = [f"  - {place + 1}. {_id(item['item_id'])} (score: {number(item['score'])})"]
         if item["item_id"] in relevance:
-            parts.append(f"[Expected: {escaped(str(relevance[item['item_id']]))}] \N{CHECK MARK}")
+            parts.append(f"[Expected: {escape(str(relevance[item['item_id']]))}] \N{CHECK MARK}")
         if place < len(gaps):
             parts.append(f"[gap: {number(gaps[place])}]")
         about = [str(value) for name, value in item.items() if name not in ("item_id", "score")]
         if about:
             *kinds, headline = about
-            parts.append("- " + escaped(": ".join([*kinds, f'"{gist(headline, 60)}"'])))
+            parts.append("- " + escape(": ".join([*kinds, f'"{gist(headline, 60)}"'])))
         yield " ".join(parts)
     if len(query["retrieved_items"]) > TOP:
         yield f"  - ... (+{len(query['retrieved_items']) - TOP} more)"
@@ -104,7 +104,7 @@ def _retrieved(query: Json) -> Iterator[str]:
 def _reached(item: Json) -> str:
     rank = item["actual_rank"]
     where = "Not retrieved, score: N/A" if rank is None else f"Rank {rank}, score: {number(item['actual_score'])}"
-    return f"  - {_id(item['item_id'])} ({escaped(str(item['expected_relevance']))}) \N{RIGHTWARDS ARROW} {where}"
+    return f"  - {_id(item['item_id'])} ({escape(str(item['expected_relevance']))}) \N{RIGHTWARDS ARROW} {where}"
 
 
 def _false_positive(query: Json) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _false_positive(query: Json) -> Iterator[str]:
     yield f"  - Top scores: {', '.join(map(number, query['retrieved_scores'][:TOP]))}"
     kinds = Counter(str(item["category"]) for item in query["retrieved_metadata"] if "category" in item)
     if kinds:
-        yield "  - Categories: " + ", ".join(f"{escaped(kind)} ({kinds[kind]})" for kind in sorted(kinds))
+        yield "  - Categories: " + ", ".join(f"{escape(kind)} ({kinds[kind]})" for kind in sorted(kinds))
 
 
 def _time(ms: float | None, average: float | None) -> str:
@@ -126,7 +126,7 @@ def _time(ms: float | None, average: float | None) -> str:
 def _id(item: str) -> str:
     """Return an id, a long random one by its first part."""
     match = _UUID.fullmatch(item)
-    return f"{match[1]}..." if match else escaped(item)
+    return f"{match[1]}..." if match else escape(item)
 
 
 def _some(texts: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ def inspection_page(inspection: Inspection) -> str:
         inspection=inspection,
         told=told,
         figures=list(_figures(inspection)),
-        types_plotted=plotted(inspection),
+        types_plotted=is_plotted(inspection),
     )
 
 
@@ -46,11 +46,11 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     for color, (what, words) in enumerate(inspection.words.items()):
         yield figure(f"Length of {what}", "In words.", plots.lengths(words, what, color))
     types = told.types_table(inspection)
-    if plotted(inspection):
+    if is_plotted(inspection):
         names, queries = zip(*types.rows, strict=True)
         yield figure("Query types", "How many queries are of which type.", plots.tally(names, queries), types)
 
 
-def plotted(inspection: Inspection) -> bool:
+def is_plotted(inspection: Inspection) -> bool:
     """Tell whether there is a plot of query types, rather than a table alone."""
     return 1 < len(inspection.types) <= MOST_TYPES

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from numpy.typing import NDArray
 
 from runner.reports.rendering.numbers import gist
-from runner.reports.rendering.plots import INK, SERIES, drawn, legend, named_rows
+from runner.reports.rendering.plots import INK, SERIES, label_rows, legend, render_svg
 
 WIDE = 20
 """From how many times the shortest on the longest text needs a logarithmic axis."""
@@ -44,9 +44,9 @@ def lengths(words: NDArray[np.int64], what: str, color: int = 0) -> str:
             textcoords="offset points", va="top",
         )  # fmt: skip
         axes.margins(y=0.14)
-        _labelled(axes, "words", what)
+        _label_axes(axes, "words", what)
 
-    return drawn(f"words-of-{what}", draw, 2.6)
+    return render_svg(f"words-of-{what}", draw, 2.6)
 
 
 def counts(values: NDArray[np.int64], of: str, most: int = 20) -> str:
@@ -61,9 +61,9 @@ def counts(values: NDArray[np.int64], of: str, most: int = 20) -> str:
             axes.annotate(
                 f"{most} or more", (1, 0), (0, -30), xycoords="axes fraction", textcoords="offset points", ha="right"
             )
-        _labelled(axes, of, "queries")
+        _label_axes(axes, of, "queries")
 
-    return drawn("counts", draw, 2.6)
+    return render_svg("counts", draw, 2.6)
 
 
 def overlaps(series: Mapping[str, NDArray[np.float64]]) -> str:
@@ -72,10 +72,10 @@ def overlaps(series: Mapping[str, NDArray[np.float64]]) -> str:
     def draw(axes: Axes) -> None:
         known: Any = [values[~np.isnan(values)] for values in series.values()]
         axes.hist(known, bins=np.linspace(0, 1, 21).tolist(), color=SERIES[: len(known)], label=list(series))
-        _labelled(axes, "share of the query's words, by their IDF", "queries")
+        _label_axes(axes, "share of the query's words, by their IDF", "queries")
         legend(axes)
 
-    return drawn("overlaps", draw, 2.7)
+    return render_svg("overlaps", draw, 2.7)
 
 
 def tally(names: Sequence[str], queries: Sequence[int]) -> str:
@@ -83,14 +83,14 @@ def tally(names: Sequence[str], queries: Sequence[int]) -> str:
 
     def draw(axes: Axes) -> None:
         axes.barh(np.arange(len(names)), queries, 0.7, color=SERIES[0])
-        named_rows(axes, [gist(name, 24) for name in names])
+        label_rows(axes, [gist(name, 24) for name in names])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("queries")
 
-    return drawn("tally", draw, 0.7 + 0.26 * len(names))
+    return render_svg("tally", draw, 0.7 + 0.26 * len(names))
 
 
-def _labelled(axes: Axes, across: str, up: str) -> None:
+def _label_axes(axes: Axes, across: str, up: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel(across)
     axes.set_ylabel(up)

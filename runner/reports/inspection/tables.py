@@ -37,7 +37,7 @@ def heading(inspection: Inspection) -> str:
 def verdict(inspection: Inspection) -> str:
     """Return in a sentence what came of it, by how grave the findings are."""
     if not inspection.findings:
-        return "Nothing was found that is the matter."
+        return "No problems found."
     gravities = dict.fromkeys(finding.gravity for finding in inspection.findings)
     counts = [f"{sum(f.gravity == gravity for f in inspection.findings)} {gravity}" for gravity in gravities]
     things = "finding" if len(inspection.findings) == 1 else "findings"
@@ -58,7 +58,7 @@ def findings_table(inspection: Inspection) -> Table:
 
 def counts_table(inspection: Inspection) -> Table:
     """Return how many there are of what."""
-    return Table([Column("there are"), _count()], [list(each) for each in inspection.counts.items()])
+    return Table([Column("count of"), _count()], [list(item) for item in inspection.counts.items()])
 
 
 def grades_table(inspection: Inspection) -> Table:
@@ -69,8 +69,8 @@ def grades_table(inspection: Inspection) -> Table:
 
 def types_table(inspection: Inspection) -> Table:
     """Return how many queries are of which type, the most frequent first; empty without types."""
-    rows = sorted(inspection.types.items(), key=lambda each: (-each[1], each[0]))
-    return Table([Column("type", least=12), _count("queries")], [list(each) for each in rows])
+    rows = sorted(inspection.types.items(), key=lambda item: (-item[1], item[0]))
+    return Table([Column("type", least=12), _count("queries")], [list(item) for item in rows])
 
 
 def distributions_table(inspection: Inspection) -> Table:
@@ -105,7 +105,7 @@ def examples_table(finding: Finding) -> Table:
     """Return the examples of a finding, a column for each thing that is known of one."""
     names = list(dict.fromkeys(name for example in finding.examples for name in example))
     columns = [Column(name, least=36 if name in _LONG else 12) for name in names]
-    return Table(columns, [[_told(example.get(name)) for name in names] for example in finding.examples])
+    return Table(columns, [[_format_example(example.get(name)) for name in names] for example in finding.examples])
 
 
 _LONG = ("text", "its text", "document", "like gold", "evidence", "gold", "queries", "documents")
@@ -155,10 +155,10 @@ def _share(which: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
     return float(which[of].mean()) if of.any() else float("nan")
 
 
-def _told(value: Any) -> str:  # noqa: ANN401 (whatever an example has)
+def _format_example(value: Any) -> str:  # noqa: ANN401 (whatever an example has)
     """Return a part of an example as text."""
     if isinstance(value, dict):
-        return ": ".join(_told(each) for each in value.values())
+        return ": ".join(_format_example(part) for part in value.values())
     if isinstance(value, list):
-        return "; ".join(map(_told, value))
+        return "; ".join(map(_format_example, value))
     return gist(str(value), 240) if value is not None else ""

@@ -14,7 +14,18 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from runner.reports.rendering.numbers import gist
-from runner.reports.rendering.plots import BAD, GOOD, INK, MUTED, SERIES, drawn, legend, log_axis, marking, named_rows
+from runner.reports.rendering.plots import (
+    BAD,
+    GOOD,
+    INK,
+    MUTED,
+    SERIES,
+    label_rows,
+    legend,
+    log_axis,
+    marking,
+    render_svg,
+)
 
 
 def curves(series: Mapping[str, Mapping[int, float]], measure: str = "") -> str:
@@ -30,7 +41,7 @@ def curves(series: Mapping[str, Mapping[int, float]], measure: str = "") -> str:
         axes.set_ylim(0, 1.05 * max((value for values in series.values() for value in values.values()), default=1) or 1)
         legend(axes)
 
-    return drawn("curves", draw, 3.0)
+    return render_svg("curves", draw, 3.0)
 
 
 def histogram(values: NDArray[np.float64], measure: str) -> str:
@@ -55,7 +66,7 @@ def histogram(values: NDArray[np.float64], measure: str) -> str:
         axes.set_ylabel("queries")
         axes.grid(axis="x", visible=False)
 
-    return drawn("queries", draw, 2.9)
+    return render_svg("queries", draw, 2.9)
 
 
 def bars(classes: Sequence[str], series: Mapping[str, Sequence[float | None]], measure: str = "") -> str:
@@ -67,11 +78,11 @@ def bars(classes: Sequence[str], series: Mapping[str, Sequence[float | None]], m
             places = np.arange(len(classes)) - 0.4 + height * (i + 0.5)
             lengths = [math.nan if value is None else value for value in values]
             axes.barh(places, lengths, height * 0.86, color=SERIES[i % len(SERIES)], label=label)
-        named_rows(axes, [gist(text, 24) for text in classes])
+        label_rows(axes, [gist(text, 24) for text in classes])
         axes.set_xlabel(measure)
         legend(axes)
 
-    return drawn("types", draw, 0.7 + len(classes) * (0.12 + 0.14 * len(series)))
+    return render_svg("types", draw, 0.7 + len(classes) * (0.12 + 0.14 * len(series)))
 
 
 def steps(axes: Axes, differences: NDArray[np.float64], measure: str) -> float:

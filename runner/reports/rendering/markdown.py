@@ -16,22 +16,22 @@ _SPECIAL = re.compile(r"[\\`*|~]|(?<!\w)_|_(?!\w)|<(?=[\w/!?])|&(?=[\w#]+;)|\](?
 
 def section(title: str, table: Table, text: str = "") -> list[str]:
     """Return a table under its title, or nothing where it is empty."""
-    return [f"## {escaped(title)}", *([text] if text else []), markdown_table(table)] if table.rows else []
+    return [f"## {escape(title)}", *([text] if text else []), markdown_table(table)] if table.rows else []
 
 
 def markdown_table(table: Table) -> str:
     """Return a table as Markdown, its texts escaped."""
-    titles = [escaped(column.title) for column in table.columns]
-    rows = [[escaped(text) for text in texts] for texts in table.texts()]
-    return lined(titles, rows, [column.numeric for column in table.columns])
+    titles = [escape(column.title) for column in table.columns]
+    rows = [[escape(text) for text in texts] for texts in table.texts()]
+    return render_rows(titles, rows, [column.numeric for column in table.columns])
 
 
-def lined(titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
+def render_rows(titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
     """Return a table of texts that are escaped already; a column that is `numeric` stands to the right."""
     rule = ["---:" if right else "---" for right in numeric or [False] * len(titles)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [titles, rule, *rows])
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text in one line that Markdown shows as it is."""
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))

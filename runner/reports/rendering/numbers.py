@@ -31,7 +31,7 @@ def score4(value: float | None) -> str:
     return score(value, 4)
 
 
-def signed(value: float | None) -> str:
+def format_signed(value: float | None) -> str:
     """Return a difference as text, with its sign."""
     return DASH if value is None or missing(value) else f"{value:+.4f}"
 
@@ -74,7 +74,7 @@ def number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
-def counted(count: int, one: str, several: str) -> str:
+def format_count(count: int, one: str, several: str) -> str:
     """Return a count with what is counted."""
     return f"{count:,} {one if count == 1 else several}"
 

@@ -57,7 +57,7 @@ WIDTH = 5.0
 """Inches. At 72 points an inch the text can still be read when the plot is as narrow as a phone."""
 
 
-def drawn(name: str, draw: Callable[[Axes], None], height: float, tips: Mapping[str, str] | None = None) -> str:
+def render_svg(name: str, draw: Callable[[Axes], None], height: float, tips: Mapping[str, str] | None = None) -> str:
     """Return what a function draws, as SVG; `tips` are what its parts, by their id, say under the pointer."""
     file = StringIO()
     style: Any = STYLE | {"svg.hashsalt": name}
@@ -88,7 +88,7 @@ def marking(i: int) -> dict[str, Any]:
     return {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % len(MARKERS)], "markersize": 5, "linewidth": 1.6}
 
 
-def named_rows(axes: Axes, names: Sequence[str]) -> None:
+def label_rows(axes: Axes, names: Sequence[str]) -> None:
     """Make the y-axis a list of names, the first on top."""
     axes.set_yticks(range(len(names)), names, color=INK)
     axes.set_ylim(len(names) - 0.5, -0.5)

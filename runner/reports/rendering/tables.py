@@ -44,7 +44,7 @@ class Table:
         return Table([self.columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows])
 
 
-def grouped(what: str, groups: Mapping[str, Sequence[str]]) -> Table:
+def build_error_table(what: str, groups: Mapping[str, Sequence[str]]) -> Table:
     """Return errors with those that have them, the most frequent first."""
 
     def some(names: Sequence[str]) -> str:

@@ -20,12 +20,12 @@ from runner.reports.rendering.plots import (
     INK,
     MUTED,
     SERIES,
-    drawn,
     label_apart,
+    label_rows,
     legend,
     log_axis,
     marking,
-    named_rows,
+    render_svg,
 )
 from runner.reports.sweep import tables
 from runner.reports.sweep.leaderboard import Leaderboard, Row
@@ -42,10 +42,10 @@ def intervals(board: Leaderboard, top: int = 25) -> str:
             color = MUTED if row.differs else SERIES[0]
             axes.plot([row.low, row.high], [i, i], color=color, linewidth=1.6, solid_capstyle="round", gid=_tip(row))
             axes.plot([row.mean], [i], "o", color=color, markersize=5, gid=_tip(row))
-        named_rows(axes, [f"{row.rank}. {numbers.gist(row.label, 30)}" for row in rows])
+        label_rows(axes, [f"{row.rank}. {numbers.gist(row.label, 30)}" for row in rows])
         axes.set_xlabel(f"{board.primary} with its {numbers.interval_title(board.confidence, board.units)}")
 
-    return drawn("intervals", draw, 0.8 + 0.23 * len(rows), _tips(board, rows))
+    return render_svg("intervals", draw, 0.8 + 0.23 * len(rows), _tips(board, rows))
 
 
 def quality_and_latency(board: Leaderboard) -> str:
@@ -72,7 +72,7 @@ def quality_and_latency(board: Leaderboard) -> str:
         if len(retrievers) > 1:
             legend(axes)
 
-    return drawn("latency", draw, 3.4, _tips(board, rows)) if rows else ""
+    return render_svg("latency", draw, 3.4, _tips(board, rows)) if rows else ""
 
 
 def history(search: Search) -> str:
@@ -90,7 +90,7 @@ def history(search: Search) -> str:
         axes.set_xlabel("trial")
         axes.set_ylabel(search.objectives[0].name)
 
-    return drawn("history", draw, 3.0)
+    return render_svg("history", draw, 3.0)
 
 
 def front(search: Search) -> str:
@@ -110,7 +110,7 @@ def front(search: Search) -> str:
         axes.set_xlabel(f"{across.name} ({'more' if across.larger else 'less'} is better)")
         axes.set_ylabel(up.name)
 
-    return drawn("front", draw, 3.4)
+    return render_svg("front", draw, 3.4)
 
 
 def differences(values: NDArray[np.float64], measure: str) -> str:
@@ -124,7 +124,7 @@ def differences(values: NDArray[np.float64], measure: str) -> str:
         )  # fmt: skip
         axes.set_xlabel("queries, in order of the difference")
 
-    return drawn("differences", draw, 3.0)
+    return render_svg("differences", draw, 3.0)
 
 
 def heatmap(board: Leaderboard, across: str, down: str) -> str:
@@ -159,7 +159,7 @@ def heatmap(board: Leaderboard, across: str, down: str) -> str:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
 
-    return drawn("settings", draw, 1.0 + 0.42 * len(ys))
+    return render_svg("settings", draw, 1.0 + 0.42 * len(ys))
 
 
 def lines(board: Leaderboard, key: str) -> str:
@@ -179,7 +179,7 @@ def lines(board: Leaderboard, key: str) -> str:
         if len(found) > 1:
             legend(axes)
 
-    return drawn("settings", draw, 3.2)
+    return render_svg("settings", draw, 3.2)
 
 
 def _tip(row: Row) -> str:

@@ -14,7 +14,7 @@ import orjson
 
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.metrics.settings import Test
-from runner.reports.rendering.numbers import interval, milliseconds, number, p_value, percent, score4, signed
+from runner.reports.rendering.numbers import format_signed, interval, milliseconds, number, p_value, percent, score4
 from runner.reports.rendering.tables import Column, Table
 
 KFOLD = "kfold"
@@ -56,7 +56,7 @@ class DefaultComparison:
     def sentence(self) -> str:
         """Return in words by how much the winner differs from the default settings."""
         p = p_value(self.p) if self.p < 0.001 else f"= {p_value(self.p)}"
-        gap = f"{signed(self.difference)} {interval(self.interval)}, p {p.replace('<', '< ')}"
+        gap = f"{format_signed(self.difference)} {interval(self.interval)}, p {p.replace('<', '< ')}"
         return f"Against the default settings ({score4(self.default)}): {gap} ({PAIRED_TESTS[self.test].label} test)."
 
 
@@ -113,7 +113,7 @@ class Selection:
         reported = f"{self.primary} {score4(figures.reported)} {interval(figures.interval)}"
         if self.is_on_reported_data:
             return f"{self.winner} has {reported}. {on_reported_data(self.on)}"
-        selected, difference = score4(figures.selected), signed(figures.difference)
+        selected, difference = score4(figures.selected), format_signed(figures.difference)
         sentences = [
             f"Chosen on {self.on}: {self.winner}. It has {reported} on {self.reported_on} and {selected} on {self.on} "
             f"({difference})."
@@ -135,9 +135,12 @@ class Selection:
             figures = self.figures[self.primary]
             tags |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
             if not self.is_on_reported_data:
-                tags["selection_bias" if self.on == KFOLD else "split_difference"] = signed(figures.difference)
+                tags["selection_bias" if self.on == KFOLD else "split_difference"] = format_signed(figures.difference)
         if self.default is not None:
-            tags |= {"default": score4(self.default.default), "default_difference": signed(self.default.difference)}
+            tags |= {
+                "default": score4(self.default.default),
+                "default_difference": format_signed(self.default.difference),
+            }
             tags["default_p"] = f"{self.default.p:.4f}"
         return tags
 
@@ -234,7 +237,10 @@ def selection_table(selection: Selection) -> Table:
     ]
     if not selection.is_on_reported_data:
         difference = "selection bias" if selection.on == KFOLD else "difference"
-        columns += [Column(selection.selected_title, score4, numeric=True), Column(difference, signed, numeric=True)]
+        columns += [
+            Column(selection.selected_title, score4, numeric=True),
+            Column(difference, format_signed, numeric=True),
+        ]
     rows = [[m, f.reported, f.interval, f.selected, f.difference][: len(columns)] for m, f in selection.figures.items()]
     return Table(columns, rows)
 

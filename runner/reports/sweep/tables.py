@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from runner.reports.comparison.labels import told
 from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
+    format_signed,
     in_seconds,
     interval,
     interval_title,
@@ -21,9 +22,8 @@ from runner.reports.rendering.numbers import (
     p_value,
     score,
     score4,
-    signed,
 )
-from runner.reports.rendering.tables import Column, Table, grouped
+from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.sweep import leaderboard
 from runner.reports.sweep.leaderboard import Leaderboard, Row
 from runner.reports.sweep.selection import on_reported_data
@@ -145,7 +145,7 @@ def leaderboard_table(board: Leaderboard) -> Table:
         Column(board.primary, score4, numeric=True),
         *run,
         Column(interval_title(board.confidence, board.units), interval, numeric=True, spare=4),
-        Column("to best", signed, numeric=True, spare=2),
+        Column("to best", format_signed, numeric=True, spare=2),
         Column("p", p_value, numeric=True, spare=3),
         Column("differs", lambda value: "yes" if value else "", spare=3),
         Column("W/T/L", numeric=True, spare=11),
@@ -299,7 +299,9 @@ def reach(effect: Table) -> float:
 
 def failures_table(board: Leaderboard) -> Table:
     """Return the combinations that failed, those that say the same together."""
-    return grouped("combinations", {e: [f.name for f in group] for e, group in board.failures_by_error().items()})
+    return build_error_table(
+        "combinations", {e: [f.name for f in group] for e, group in board.failures_by_error().items()}
+    )
 
 
 def as_number(value: object) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner.agents.measures.association import CAVEAT as ASSOCIATION_ONLY
 from runner.agents.measures.differences import CAVEAT as COMPARISON_ONLY
-from runner.reports.rendering.markdown import escaped, markdown_table, section
+from runner.reports.rendering.markdown import escape, markdown_table, section
 from runner.reports.rendering.tables import Table
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
@@ -24,13 +24,13 @@ def trace_markdown(report: TraceReport) -> str:
     """Return the Markdown of a report."""
     parts = [
         "# What agents retrieved",
-        escaped(told.heading(report)),
-        *(f"**{escaped(verdict)}**" for verdict in compared.verdicts(report)),
+        escape(told.heading(report)),
+        *(f"**{escape(verdict)}**" for verdict in compared.verdicts(report)),
         markdown_table(told.configurations_table(report)),
-        *(escaped(note) for note in (told.confidence_note(report), told.rewards_note(report)) if note),
-        *section(compared.comparisons_title(report), compared.comparisons_table(report), escaped(COMPARISON_ONLY)),
+        *(escape(note) for note in (told.confidence_note(report), told.rewards_note(report)) if note),
+        *section(compared.comparisons_title(report), compared.comparisons_table(report), escape(COMPARISON_ONLY)),
         *(part for each in report.comparisons if each["computable"] for part in _comparison(each)),
-        *section("Together with the outcome", compared.associations_table(report), escaped(ASSOCIATION_ONLY)),
+        *section("Together with the outcome", compared.associations_table(report), escape(ASSOCIATION_ONLY)),
         *section("Errors, in the mean", told.errors_table(report)),
         *section("By suite", told.suites_table(report)),
         *section("By slice", told.slices_table(report)),
@@ -44,7 +44,7 @@ def trace_markdown(report: TraceReport) -> str:
 
 def _comparison(comparison: Mapping[str, Any]) -> list[str]:
     table, note = compared.comparison_table(comparison), compared.comparison_note(comparison)
-    return section(compared.comparison_title(comparison), table, escaped(note))
+    return section(compared.comparison_title(comparison), table, escape(note))
 
 
 def _folded(title: str, table: Table) -> list[str]:

@@ -15,7 +15,7 @@ from runner.agents.measures.stages import Artifact
 from runner.agents.measures.summary import Described
 from runner.agents.measures.taxonomy import LABELS
 from runner.reports.rendering.numbers import duration, gist, number, score
-from runner.reports.rendering.tables import Column, Table, grouped
+from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.traces.report import TraceReport
 
 Json = Mapping[str, Any]
@@ -170,7 +170,7 @@ def degraded_table(report: TraceReport) -> Table:
         of_files = *each["coverage"].get("ground_truth_problems", ()), *(each["outcome"] or {}).get("problems", ())
         for what in (*(loss.rpartition(" (")[0] or loss for loss in lost), *(gist(file) for file in of_files)):
             groups.setdefault(what, []).append(name)
-    return grouped("traces", groups)
+    return build_error_table("traces", groups)
 
 
 def failures_table(report: TraceReport) -> Table:
@@ -178,7 +178,7 @@ def failures_table(report: TraceReport) -> Table:
     groups: dict[str, list[str]] = {}
     for name, error in report.failures.items():
         groups.setdefault(gist(error, 200), []).append(name)
-    return grouped("runs", groups)
+    return build_error_table("runs", groups)
 
 
 def tiles(report: TraceReport) -> list[tuple[str, str, str]]:

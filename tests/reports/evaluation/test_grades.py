@@ -46,7 +46,7 @@ def test_the_lowest_are_first_and_those_without_a_grade_last(result: Result) -> 
 
 def test_what_is_missing_is_said_with_the_way_on(result: Result) -> None:
     assert missing_line(result) == (
-        "1 of 3 verdicts were not asked for (llm.max_calls=2: all have been made): the same command goes on with them"
+        "1 of 3 verdicts are missing (llm.max_calls=2: all have been made); run the same command to request them"
     )
 
 

@@ -102,14 +102,14 @@ def titles(table: Table) -> set[str]:
 def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon) -> None:
     found = insights(hard, lexicon)
     text = result_markdown(hard, found)
-    assert [row[0] for row in rows(text, "Why gold is missed")]
-    assert len(rows(text, "Missed, with the evidence")) == min(len(found.failures), 10)
-    predictors = rows(text, "Foretold by the scores alone")
+    assert [row[0] for row in rows(text, "Missed queries and why")]
+    assert len(rows(text, "Missed queries, with evidence")) == min(len(found.failures), 10)
+    predictors = rows(text, "Query performance prediction")
     assert [row[1] for row in predictors] == sorted((row[1] for row in predictors), key=float, reverse=True)
     chosen = rows(text, "Choosing a threshold")
     assert [row[1] for row in chosen] == ["unthresholded", *["in fold", "out of fold", "difference"] * 2]
     html = Page(result_page(hard, found))
-    for title in ("Why gold is missed", "Missed, with the evidence", "Foretold by the scores alone"):
+    for title in ("Missed queries and why", "Missed queries, with evidence", "Query performance prediction"):
         assert title in html.texts
     assert "Choosing a threshold" in html.texts
     assert [row[1] for row in html.table("chosen for")] == [row[1] for row in chosen]
@@ -123,7 +123,12 @@ def test_in_fold_less_out_of_fold_is_the_difference(hard: Result) -> None:
 
 
 def test_a_result_without_rankings_leaves_out_what_needs_them(hard: Result) -> None:
-    titles = ("Why gold is missed", "Missed, with the evidence", "Foretold by", "Choosing a threshold")
+    titles = (
+        "Missed queries and why",
+        "Missed queries, with evidence",
+        "Query performance prediction",
+        "Choosing a threshold",
+    )
     for text in reports(hard.light()):
         assert not any(title in text for title in titles)
 
@@ -157,7 +162,7 @@ DOCS = chapters(page("docs/insight.md"))
 
 @pytest.mark.parametrize(
     ("heading", "settings"),
-    [("Why gold is missed", FailureSettings()), ("Choosing a threshold", ThresholdSettings())],
+    [("Missed queries and why", FailureSettings()), ("Choosing a threshold", ThresholdSettings())],
 )
 def test_every_setting_is_documented_with_its_default(heading: str, settings: Any) -> None:
     assert documented(DOCS[heading]) == asdict(settings)
@@ -165,9 +170,9 @@ def test_every_setting_is_documented_with_its_default(heading: str, settings: An
 
 def test_every_class_and_predictor_is_documented() -> None:
     for name in REMEDIES:
-        assert f"| {name} |" in DOCS["Why gold is missed"]
+        assert f"| {name} |" in DOCS["Missed queries and why"]
     for name in PREDICTORS:
-        assert name in DOCS["Foretold by the scores alone"]
+        assert name in DOCS["Query performance prediction"]
 
 
 def test_the_documented_code_runs(

@@ -86,7 +86,7 @@ def test_kinds_of_work_are_told_in_plain_words() -> None:
     made = result()
     stages = [Stage("live code", 1.0, False), Stage("live postings", 0.1, True), Stage("rankings", 0.2, False)]
     made = replace(made, timings=replace(made.timings, stages=stages))
-    assert tables.cost(made).endswith("there already: postings in memory")
+    assert tables.cost(made).endswith("cached: postings in memory")
     twice = replace(made, timings=replace(made.timings, stages=[*made.timings.stages] * 2))
     assert tables.cost(twice) == tables.cost(made)
     assert [row[0] for row in tables.timings_table(made).rows[:3]] == [
@@ -103,5 +103,5 @@ def test_the_pieces_of_one_kind_of_work_are_told_together() -> None:
     assert tables.timings_table(made).rows[:3] == [
         ["rankings", 0.75, ""],
         ["lsa", 3.0, ""],
-        ["rankings", 2.0, "was there already"],
+        ["rankings", 2.0, "cached"],
     ]

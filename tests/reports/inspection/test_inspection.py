@@ -54,7 +54,7 @@ def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
     table = told.findings_table(inspection(FINDINGS))
     assert table.texts()[0] == ["suspicious gold", "wrong", "8.3%", "Three of them.", "Judge."]
     assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 wrong, 1 of note."
-    assert told.verdict(inspection()) == "Nothing was found that is the matter."
+    assert told.verdict(inspection()) == "No problems found."
 
 
 @pytest.mark.parametrize(("columns", "remedy"), [("60", False), ("80", True)])

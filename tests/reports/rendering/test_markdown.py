@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.reports.rendering.markdown import escaped, lined, markdown_table
+from runner.reports.rendering.markdown import escape, markdown_table, render_rows
 from runner.reports.rendering.tables import Column, Table
 
 
@@ -27,7 +27,7 @@ from runner.reports.rendering.tables import Column, Table
     ],
 )
 def test_markup_in_data_is_escaped_and_the_rest_left_readable(text: str, shown: str) -> None:
-    assert escaped(text) == shown
+    assert escape(text) == shown
 
 
 @given(st.lists(st.lists(st.text(), min_size=3, max_size=3), min_size=1, max_size=4))
@@ -40,4 +40,4 @@ def test_every_row_of_a_table_is_one_line_with_all_its_cells(cells: list[list[st
 def test_numbers_stand_to_the_right() -> None:
     table = Table([Column("a"), Column("n", numeric=True)], [["x|y", "1"]])
     assert markdown_table(table).split("\n") == ["| a | n |", "| --- | ---: |", r"| x\|y | 1 |"]
-    assert lined(["a", "b"], [["**x**", "y"]]).split("\n") == ["| a | b |", "| --- | --- |", "| **x** | y |"]
+    assert render_rows(["a", "b"], [["**x**", "y"]]).split("\n") == ["| a | b |", "| --- | --- |", "| **x** | y |"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runner.agents.measures.stages import Artifact, artifact
 from runner.agents.runs.outcomes import Outcome
 from runner.metrics.settings import MetricSettings
-from runner.reports.rendering.markdown import escaped
+from runner.reports.rendering.markdown import escape as escape_markdown
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
 from runner.reports.traces.markdown import trace_markdown
@@ -121,7 +121,7 @@ def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> N
     (verdict,) = compared.verdicts(made)
     page, markdown = trace_page(made), trace_markdown(made)
     assert page.index(escape(verdict)) < page.index("<table")
-    assert markdown.index(f"**{escaped(verdict)}**") < markdown.index("| --- |")
+    assert markdown.index(f"**{escape_markdown(verdict)}**") < markdown.index("| --- |")
 
 
 def test_figures_of_several_configurations_together_stand_for_none() -> None:
@@ -137,7 +137,7 @@ def test_rewards_beyond_1_are_said_to_be_on_scales_of_their_own() -> None:
     note = told.rewards_note(made)
     assert note.startswith("Each reward is on the scale of its verifier: 1 of 3 is beyond 1, up to 3.17, such as")
     assert escape(note) in trace_page(made)
-    assert escaped(note) in trace_markdown(made)
+    assert escape_markdown(note) in trace_markdown(made)
 
 
 def test_degradations_are_grouped_by_what_was_lost() -> None:
