@@ -64,6 +64,15 @@ KINDS: Mapping[str, WorkKind] = {
 """Every kind of work of this program, by name."""
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What one piece of work takes, without the work within it, and whether it was there already."""
+
+    kind: str
+    seconds: float
+    reused: bool = False
+
+
 def kind_of(name: str) -> WorkKind:
     """Return a kind of work by its name; what a plug-in calls its own is indexing, and counted."""
     return KINDS.get(name) or WorkKind(name, "index")

@@ -23,7 +23,7 @@ from runner.agents.measures.stages import NO_GROUND_TRUTH, Artifact
 from runner.agents.measures.summary import described
 from runner.agents.measures.taxonomy import LABELS
 from runner.evaluation import environment
-from runner.measuring import Asked, Searched, measured
+from runner.measuring import JudgedQueries, Searched, measured
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
@@ -74,7 +74,7 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
         files.rankings,
         files.grader,
         settings,
-        asked=Asked(tasks, tasks, types, gold, [[1] * len(each) for each in gold]),
+        queries=JudgedQueries(tasks, tasks, types, gold, [[1] * len(each) for each in gold]),
         searched=Searched(files.files),
         name=name,
         retriever=name,

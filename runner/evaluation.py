@@ -21,25 +21,25 @@ import numpy as np
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.search import resolve_search_depth, search_cached
-from retrievers.work import kind_of
+from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.config.environment import RESOLVER
 from runner.config.objects import ConfigError, build
 from runner.config.values import Settled, config_hash
-from runner.datasets.base import Dataset, Judgments, Source
+from runner.datasets.base import Dataset, DatasetSource, Judgments
 from runner.datasets.chunking import Whole
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
-from runner.measuring import Asked, Searched, measured
+from runner.measuring import JudgedQueries, Searched, measured
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Result, Stage, Timings
-from runner.store.disk import Cost, DiskStore
+from runner.result import DatasetSummary, Result, Timings
+from runner.store.disk import DiskStore
 
 DECIDING_PACKAGES = (
     "retrieval-runner",
@@ -74,7 +74,7 @@ class Experiment:
     name: str
     retriever_name: str
     retriever: Retriever
-    source: Source
+    source: DatasetSource
     metrics: MetricSettings
     config: Mapping[str, Any]
     parameters: Mapping[str, str]
@@ -93,7 +93,7 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     config = settled.config
     plugins = config.get("plugins") or ()
     parts = {key: build(config[key], key, plugins) for key in ("retriever", "dataset", "metrics")}
-    for key, kind in (("retriever", Retriever), ("dataset", Source), ("metrics", MetricSettings)):
+    for key, kind in (("retriever", Retriever), ("dataset", DatasetSource), ("metrics", MetricSettings)):
         if not isinstance(parts[key], kind):
             raise ConfigError(f"{key}: {type(parts[key]).__name__} is not a {kind.__name__}")
     _check_values(parts["retriever"])
@@ -108,7 +108,7 @@ def experiment_of(settled: Settled, name: str | None = None, swept: Mapping[str,
     )  # fmt: skip
 
 
-def _named_by(settled: Settled, source: Source) -> str:
+def _named_by(settled: Settled, source: DatasetSource) -> str:
     """Return the recorded setting of a dataset's name, or path, where it refers to the environment, else ""."""
     own, recorded = settled.config["dataset"], settled.public["dataset"]
     wanted = source.name or source.origin
@@ -165,10 +165,10 @@ class Bench:
     def __init__(self, store: DiskStore, analyzer: Analyzer = Analyzer()) -> None:  # noqa: B008 (immutable)
         self.store, self.analyzer = store, analyzer
         self._datasets: dict[str, Dataset] = {}
-        self._graders: dict[tuple[str, str], tuple[Grader, Asked]] = {}
+        self._graders: dict[tuple[str, str], tuple[Grader, JudgedQueries]] = {}
         self._journals: list[Journal] = []
 
-    def dataset(self, source: Source) -> Dataset:
+    def dataset(self, source: DatasetSource) -> Dataset:
         """Return a source's dataset, loaded once; raises `DatasetError`."""
         if repr(source) not in self._datasets:
             uncut = replace(source, chunking=Whole())  # read once, however many ways to cut it are tried
@@ -212,11 +212,11 @@ class Bench:
 
         What is paid for is kept until `safe` is told, and for the next start where that has something left to ask.
         """
-        if experiment.grading is None or result.found is None:
+        if experiment.grading is None or result.hits is None:
             return result
         dataset, n = self.dataset(experiment.source), len(result.queries.ids)
         failed = {position for position in range(n) if result.queries.errors[position]}
-        found = [result.found.ids(position, experiment.grading.k) for position in range(n)]
+        found = [result.hits.ids(position, experiment.grading.k) for position in range(n)]
         grades, journal = grade_found(
             experiment.grading, dataset.corpus, dataset.queries, found, result.queries.expected, failed,
             self.store.folder.parent / "grading", repr(experiment.retriever),
@@ -231,7 +231,7 @@ class Bench:
         while self._journals:
             self._journals.pop().forget()
 
-    def _grader(self, experiment: Experiment, dataset: Dataset) -> tuple[Grader, Asked]:
+    def _grader(self, experiment: Experiment, dataset: Dataset) -> tuple[Grader, JudgedQueries]:
         judgments = dataset.judgments_for(experiment.search_type)
         searched_as = experiment.search_type if judgments is not dataset.judgments else ""
         key = (repr(experiment.source), searched_as)
@@ -242,13 +242,15 @@ class Bench:
         return self._graders[key]
 
 
-def _result(experiment: Experiment, dataset: Dataset, grader: Grader, asked: Asked, rankings: Rankings) -> Result:
+def _result(
+    experiment: Experiment, dataset: Dataset, grader: Grader, queries: JudgedQueries, rankings: Rankings
+) -> Result:
     shown = dataset.corpus.metadata if experiment.source.golden else ()
     result = measured(
         rankings,
         grader,
         experiment.metrics,
-        asked=asked,
+        queries=queries,
         searched=Searched(dataset.corpus.ids, shown, dataset.parents),
         name=experiment.name,
         retriever=experiment.retriever_name,
@@ -259,7 +261,7 @@ def _result(experiment: Experiment, dataset: Dataset, grader: Grader, asked: Ask
     return replace(result, swept=dict(experiment.swept), environment=environment(), search_type=experiment.search_type)
 
 
-def _asked(dataset: Dataset, judgments: Judgments) -> Asked:
+def _asked(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
     """Return the queries with what these judgments of the dataset's expect of them."""
     queries, (gold, grades), own = dataset.queries, _gold(dataset, judgments), []
     if judgments is not dataset.judgments:
@@ -267,7 +269,7 @@ def _asked(dataset: Dataset, judgments: Judgments) -> Asked:
         columns = zip(queries.ids, zip(gold, grades, strict=True), in_general, strict=True)
         own = [query for query, mine, others in columns if mine != others]
     columns_of_all = (list(queries.ids), list(queries.texts), list(queries.types))
-    return Asked(*columns_of_all, gold, grades, own, list(queries.clusters))
+    return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters))
 
 
 def _recorded_name(dataset: Dataset, named_by: str) -> str:
@@ -315,13 +317,12 @@ def _timed(result: Result, costs: Mapping[str, Cost], rankings: Rankings, score_
     )
     alone = rankings.seconds[~np.isnan(rankings.seconds)] * 1000 if rankings.seconds is not None else np.zeros(0)
     timed = len(alone) > 0
-    stages = [Stage(cost.kind, cost.seconds, cost.reused) for cost in costs.values()]
     return replace(
         result,
         timings=Timings(
             index_s, search_s, score_s, wall_s,
             float(alone.mean()) if timed else None, float(np.percentile(alone, 95)) if timed else None,
-            stages, _each_ms(rankings),
+            list(costs.values()), _each_ms(rankings),
         ),
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
-from runner.measuring import Asked, Searched, measured
+from runner.measuring import JudgedQueries, Searched, measured
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -143,7 +143,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
         rankings,
         grader,
         settings,
-        asked=Asked(
+        queries=JudgedQueries(
             ids=[q.query_id for q in queries],
             texts=[q.query_text for q in queries],
             types=[q.query_type for q in queries],

@@ -20,14 +20,14 @@ from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.reach import list_depth_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Found, Holes, QueryTable, Result, Timings
+from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, Timings
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
 """The timings of what nobody timed."""
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class JudgedQueries:
     """The judged queries in columns, with the ids of each one's gold, the highest grade first, and their grades.
 
     `clusters` are labels that variants of a query share, or empty. `own_gold` are those, by id, of which the dataset
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What the positions in rankings stand for: as `Found` has it."""
+    """What the positions in rankings stand for: as `Hits` has it."""
 
     documents: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
@@ -57,7 +57,7 @@ def measured(
     grader: Grader,
     settings: MetricSettings,
     *,
-    asked: Asked,
+    queries: JudgedQueries,
     searched: Searched,
     name: str,
     retriever: str,
@@ -67,15 +67,15 @@ def measured(
 ) -> Result:
     """Return the result of rankings by the judgments of a grader, untimed.
 
-    `asked` are the queries of both in their order. No-result queries are said to be answered or not by the thresholds
+    `queries` are the queries of both in their order. No-result queries are said to be answered or not by the thresholds
     of the settings, at the recall of their largest cutoff. Raises `ValueError` where rankings are of other queries.
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
-    counted, clusters = scores.values[:, scores.counted], numbered(asked.clusters)
+    counted, clusters = scores.values[:, scores.counted], numbered(queries.clusters)
     units = None if clusters is None else clusters[scores.counted]
     intervals = mean_interval(counted, settings.confidence, units).tolist()
-    places, errors = range(len(asked.ids)), rankings.errors or {}
+    places, errors = range(len(queries.ids)), rankings.errors or {}
     found = _found(rankings, searched, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)
     return Result(
@@ -87,40 +87,40 @@ def measured(
         dataset=dataset,
         primary=str(settings.primary_measure),
         queries=QueryTable(
-            ids=asked.ids,
-            texts=asked.texts,
-            types=asked.types,
-            expected=asked.gold,
+            ids=queries.ids,
+            texts=queries.texts,
+            types=queries.types,
+            expected=queries.gold,
             statuses=list_statuses(grader, rankings),
             errors=[errors.get(place, "") for place in places],
             notes=[rankings.notes.get(place, "") for place in places],
-            expected_grades=asked.grades,
-            clusters=asked.clusters,
+            expected_grades=queries.grades,
+            clusters=queries.clusters,
         ),
         measures=names,
         scores=scores.values,
         means=scores.means(),
         intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
-        by_type=scores.by_type(asked.types),
+        by_type=scores.by_type(queries.types),
         abstention=measure_abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
         timings=UNTIMED,
-        found=found,
+        hits=found,
         holes=_holes(found, scores.counted, settings.primary_measure.cutoff or 10),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
-        own_gold=asked.own_gold,
+        own_gold=queries.own_gold,
         warnings=list_depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
     )
 
 
-def _found(rankings: Rankings, searched: Searched, grades: NDArray[np.int32]) -> Found:
+def _found(rankings: Rankings, searched: Searched, grades: NDArray[np.int32]) -> Hits:
     """Return rankings by id; hits that the corpus lacks are documents without metadata, and their own parents."""
     documents, metadata, parents = searched.documents, searched.metadata, searched.parents
     outside = rankings.unknown_ids
     if not outside:
-        return Found(rankings, documents, grades, metadata, parents)
-    return Found(
+        return Hits(rankings, documents, grades, metadata, parents)
+    return Hits(
         replace(rankings, unknown_ids=()),
         [*documents, *outside],
         grades,
@@ -130,7 +130,7 @@ def _found(rankings: Rankings, searched: Searched, grades: NDArray[np.int32]) ->
     )
 
 
-def _holes(found: Found, counted: NDArray[np.bool_], cutoff: int) -> Holes:
+def _holes(found: Hits, counted: NDArray[np.bool_], cutoff: int) -> Holes:
     """Count the hits without a grade among the first ones of the counted queries."""
     documents, grades = found.rankings.documents[counted, :cutoff], found.grades[counted, :cutoff]
     hits, unjudged = np.count_nonzero(documents != NOTHING), np.count_nonzero((documents != NOTHING) & (grades < 0))

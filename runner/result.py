@@ -22,6 +22,7 @@ import orjson
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
+from retrievers.work import Cost
 from runner.analysis.clusters import Clusters, numbered
 from runner.analysis.grades import Grades, load_grades, save_grades
 
@@ -52,20 +53,12 @@ class DatasetSummary:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A piece of work that the evaluation needed: its kind, what it costs alone, and whether it was there already."""
-
-    kind: str
-    seconds: float
-    reused: bool
-
-
-@dataclass(frozen=True)
 class Timings:
-    """Seconds. `index_s` and `search_s` are the cost as if nothing had been shared; `wall_s` is what passed.
+    """Times in seconds. `index_s` and `search_s` are the cost without shared work, `wall_s` is what passed.
 
-    `mean_ms` and `p95_ms` are of single queries asked one at a time (null where none was timed), `each_ms` what each
-    query took, up to the last that was timed (null for one that was not).
+    `mean_ms` and `p95_ms` are of single queries, searched one at a time (None where none was timed), `each_ms` is the
+    time of each query, up to the last that was timed (None for one that was not). `stages` are the work that the
+    evaluation needed.
     """
 
     index_s: float
@@ -74,7 +67,7 @@ class Timings:
     wall_s: float
     mean_ms: float | None
     p95_ms: float | None
-    stages: Sequence[Stage] = ()
+    stages: Sequence[Cost] = ()
     each_ms: Sequence[float | None] = ()
 
     @property
@@ -111,7 +104,7 @@ class QueryTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Hits:
     """Rankings by document id, with the grade of what is judged (n x k, -1 for unjudged or nothing).
 
     `metadata` is what a reader is shown of each document besides its id, or empty. Where chunks were searched, the
@@ -210,7 +203,7 @@ class Result:
     by_type: Mapping[str, Mapping[str, float]]
     abstention: Mapping[str, Any]
     timings: Timings
-    found: Found | None = None
+    hits: Hits | None = None
     grades: Grades | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -231,7 +224,7 @@ class Result:
 
     def light(self) -> Result:
         """Return the result without its rankings, which a sweep does not keep in memory."""
-        return replace(self, found=None)
+        return replace(self, hits=None)
 
     @property
     def unfinished(self) -> str:
@@ -248,7 +241,7 @@ class Result:
         return {i: error for i, error in zip(self.queries.ids, self.queries.errors, strict=True) if error}
 
 
-_TABLES = ("queries", "scores", "found", "grades")
+_TABLES = ("queries", "scores", "hits", "grades")
 
 
 def save(result: Result, folder: Path) -> None:
@@ -275,7 +268,7 @@ def save(result: Result, folder: Path) -> None:
     # Statistics and dictionaries of numbers would take as long to write as all else.
     compact = {"compression": "zstd", "write_statistics": False}
     pq.write_table(pa.table(table | scores), folder / "per_query.parquet", **compact, use_dictionary=["type", "status"])
-    if result.found is not None:
+    if result.hits is not None:
         coded = ["query_id", "document_id", "grade", "metadata", "parent_id"]
         pq.write_table(_rankings_table(result), folder / "rankings.parquet", **compact, use_dictionary=coded)
     if result.grades is not None:
@@ -330,7 +323,7 @@ def _loaded(file: Path, rankings: bool) -> Result:
         clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
     )
     timings = head.pop("timings")
-    stages = [Stage(**stage) for stage in timings.pop("stages")]
+    stages = [Cost(**stage) for stage in timings.pop("stages")]
     head["holes"] = Holes(**head["holes"]) if head.get("holes") else None
     head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
     rows = [table[m].to_numpy() for m in head["measures"]]
@@ -340,7 +333,7 @@ def _loaded(file: Path, rankings: bool) -> Result:
         **head | {"dataset": DatasetSummary(**head["dataset"]), "timings": Timings(stages=stages, **timings)},
         queries=queries,
         scores=scores,
-        found=_found(pq.read_table(found), queries) if rankings and found.is_file() else None,
+        hits=_found(pq.read_table(found), queries) if rankings and found.is_file() else None,
         grades=load_grades(grades, queries.ids, graded) if grades else None,
     )
 
@@ -351,10 +344,10 @@ def write_trec(result: Result, file: Path) -> None:
     The format parts its fields at white space, so that each such character of an id is percent-encoded, and "%" too;
     an empty id is "%".
     """
-    if result.found is None:
+    if result.hits is None:
         raise ResultError(f"{result.name} was loaded without its rankings")
-    documents, scores = result.found.rankings.documents, result.found.rankings.scores
-    tag, ids = _token(result.name), [_token(i) for i in result.found.documents]
+    documents, scores = result.hits.rankings.documents, result.hits.rankings.scores
+    tag, ids = _token(result.name), [_token(i) for i in result.hits.documents]
     lines = [
         f"{_token(query)} Q0 {ids[document]} {place + 1} {score!r} {tag}\n"
         for position, query in enumerate(result.queries.ids)
@@ -378,27 +371,27 @@ def _shallow(result: Result) -> dict[str, Any]:
 def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)
     import pyarrow as pa
 
-    assert result.found is not None  # noqa: S101 (the caller looked)
-    documents, ids = result.found.rankings.documents, result.found.documents
+    assert result.hits is not None  # noqa: S101 (the caller looked)
+    documents, ids = result.hits.rankings.documents, result.hits.documents
     there = documents != NOTHING
     used, codes = np.unique(documents[there], return_inverse=True)
     queries, places = np.nonzero(there)
     columns: dict[str, Any] = {}
-    if result.found.metadata:
-        shown = pa.array([orjson.dumps(dict(result.found.metadata[d])).decode() for d in used])
+    if result.hits.metadata:
+        shown = pa.array([orjson.dumps(dict(result.hits.metadata[d])).decode() for d in used])
         columns["metadata"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), shown)
-    if result.found.parents:
-        parents = pa.array([result.found.parents[d] for d in used])
+    if result.hits.parents:
+        parents = pa.array([result.hits.parents[d] for d in used])
         columns["parent_id"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), parents)
-    if result.found.unknown:
-        columns["unknown"] = result.found.is_unknown[there]
+    if result.hits.unknown:
+        columns["unknown"] = result.hits.is_unknown[there]
     return pa.table(
         {
             "query_id": pa.DictionaryArray.from_arrays(queries.astype(np.int32), pa.array(result.queries.ids)),
             "rank": places.astype(np.int32) + 1,
             "document_id": pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array([ids[d] for d in used])),
-            "score": result.found.rankings.scores[there],
-            "grade": result.found.grades[there],
+            "score": result.hits.rankings.scores[there],
+            "grade": result.hits.grades[there],
             **columns,
         }
     )
@@ -411,11 +404,11 @@ def _lists(column: Any) -> list[list[Any]]:  # noqa: ANN401 (pyarrow has no type
     return [values[begin:end] for begin, end in pairwise(offsets)]
 
 
-def _found(table: Any, asked: QueryTable) -> Found:  # noqa: ANN401 (pyarrow has no types)
+def _found(table: Any, asked: QueryTable) -> Hits:  # noqa: ANN401 (pyarrow has no types)
     errors = {i: error for i, error in enumerate(asked.errors) if error} or None
     if not table.num_rows:
         nothing = create_empty_rankings(len(asked.ids), 0)
-        return Found(replace(nothing, errors=errors), [], nothing.documents)
+        return Hits(replace(nothing, errors=errors), [], nothing.documents)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     position = {query: i for i, query in enumerate(asked.ids)}
     codes, ids = columns["document_id"].indices.to_numpy(), columns["document_id"].dictionary.to_pylist()
@@ -437,4 +430,4 @@ def _found(table: Any, asked: QueryTable) -> Found:  # noqa: ANN401 (pyarrow has
 
     metadata = [orjson.loads(shown) for shown in of_each("metadata")]
     unknown = frozenset(name for name, said in zip(ids, of_each("unknown"), strict=False) if said == "true")
-    return Found(Rankings(documents, scores, errors=errors), ids, grades, metadata, of_each("parent_id"), unknown)
+    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, of_each("parent_id"), unknown)

@@ -43,8 +43,8 @@ def test_tasks_are_queries_and_measures_are_those_of_the_stages() -> None:
             for name, key in (("P", "precision"), ("R", "recall"), ("F1", "f1"), ("nDCG", "ndcg")):
                 assert result.of(f"{name}@{k}")[i] == pytest.approx(metrics[key][k])
     assert result.by_type["fix"]["RR"] == 0.5
-    assert result.found is not None
-    assert result.found.ids(0) == ["x.py", "a.py"]
+    assert result.hits is not None
+    assert result.hits.ids(0) == ["x.py", "a.py"]
     assert result.diagnostics["agent/reward"] == 0.5
     assert result.diagnostics["agent/file_recall"] == 0.75
     assert ("agent/n_retrieved", 2.5, 0) in metrics_of(result)
@@ -79,8 +79,8 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     save(result, tmp_path)
     again = load(tmp_path)
     np.testing.assert_array_equal(again.scores, result.scores)
-    assert again.found is not None
-    assert again.found.ids(0) == ["x.py", "a.py"]
+    assert again.hits is not None
+    assert again.hits.ids(0) == ["x.py", "a.py"]
     assert dict(again.diagnostics) == dict(result.diagnostics)
 
 

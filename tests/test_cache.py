@@ -21,7 +21,7 @@ from runner.__main__ import main
 from runner.commands.cache import CacheSettings, chosen
 from runner.store import disk as stores
 from runner.store.disk import DiskStore
-from runner.store.entries import Entry, Use, folder_of, listed, note, read, write
+from runner.store.entries import Entry, EntryUse, folder_of, listed, note, read, write
 from runner.store.seals import Seals
 
 DAY = 86400.0
@@ -66,9 +66,9 @@ def kept(here: Path) -> dict[str, Path]:
         "medquad": keep(here, "rankings", 10, corpus=MEDQUAD, retriever=BM25(analyzer=Analyzer(), k1=2)),
         "vectors": keep(here, "document vectors", 50, texts="0" * 32, model="minilm"),
     }
-    use = Use(time.time() - 20 * DAY, "scifact", "f" * 32, "bm25 k1=0.9")
+    use = EntryUse(time.time() - 20 * DAY, "scifact", "f" * 32, "bm25 k1=0.9")
     note(here, "one", use, [found["postings"].name, found["rankings"].name])
-    note(here, "two", Use(time.time() - 1 * DAY, "medquad", MEDQUAD, "k1=2"), [found["medquad"].name])
+    note(here, "two", EntryUse(time.time() - 1 * DAY, "medquad", MEDQUAD, "k1=2"), [found["medquad"].name])
     return found
 
 

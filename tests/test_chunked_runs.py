@@ -25,7 +25,7 @@ from runner.metrics.settings import MetricSettings
 from runner.reports.comparison.agreement import agreement_of
 from runner.reports.evaluation.insights import insights
 from runner.reports.golden.report import golden_report
-from runner.result import Found, Result, load, save
+from runner.result import Hits, Result, load, save
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
@@ -79,9 +79,9 @@ def records(folder: Path) -> list[Result]:
     return [load(path) for path in sorted(folder.glob("mlruns/artifacts/**/result.json"))]
 
 
-def found_of(result: Result) -> Found:
-    assert result.found is not None
-    return result.found
+def found_of(result: Result) -> Hits:
+    assert result.hits is not None
+    return result.hits
 
 
 def test_sizes_are_an_axis_of_a_sweep_whose_runs_compare_query_by_query(
@@ -177,7 +177,7 @@ def test_chunkings_agree_where_they_find_the_same_documents_first(here: Path) ->
     documents = np.array([[0, 1, 2, -1, -1]], dtype=np.int32)
     ids = ["tower", "ferry", "museum"]
     other = replace(found_of(whole), rankings=_rankings(documents, 4), documents=ids, grades=_ungraded(documents, 4))
-    same = agreement_of(replace(cut, found=one), replace(whole, found=other)).coefficients
+    same = agreement_of(replace(cut, hits=one), replace(whole, hits=other)).coefficients
     assert same == dict.fromkeys(same, 1.0)
 
 

@@ -247,7 +247,7 @@ def test_another_database_or_server_is_asked_through_mlflow(tracking: Tracking, 
     (found,) = elsewhere.like(logged.id)
     fetched = elsewhere.record(replace(found, artifacts="mlflow-artifacts:/elsewhere"))
     assert fetched.means == pytest.approx(dict(result("k1=1").means))
-    assert fetched.found is not None
+    assert fetched.hits is not None
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
     assert promotion["at"].endswith("+00:00")
     kept = load(here / "baselines" / "main")
     assert kept.means == pytest.approx(dict(result("good").means))
-    assert kept.found is not None
-    assert kept.found.rankings.depth == 10
+    assert kept.hits is not None
+    assert kept.hits.rankings.depth == 10
     out, _ = run("compare", "baseline=baseline:main", "candidate=bad", "--json", code=1)
     assert orjson.loads(out)["systems"][0]["source"] == "baseline main"
 

@@ -19,7 +19,7 @@ from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
 from retrievers.postings import Postings
 from retrievers.store import NoStore, Store
-from runner.datasets.base import Queries, Raw, Source
+from runner.datasets.base import DatasetSource, Queries, Raw
 from runner.evaluation import Bench, Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports.evaluation.tables import heading
@@ -30,7 +30,7 @@ METRICS = MetricSettings(k_values=(1, 2), depth=10)
 
 
 @settings(frozen=True, kw_only=True)
-class Small(Source):
+class Small(DatasetSource):
     """Four documents and four queries: one of each kind, and search types of which other items are expected."""
 
     def read(self) -> Raw:
@@ -61,9 +61,9 @@ def test_a_result_has_means_statuses_and_what_was_found(bench: Bench) -> None:
     assert result.by_type.keys() == {"x", "y"}
     assert result.by_type["x"]["queries"] == 2
     assert result.by_type["x"]["RR"] == pytest.approx(0.5)
-    assert result.found is not None
-    assert result.found.ids(0) == ["a", "c", "b"]
-    assert result.found.grades[0].tolist() == [2, 1, -1, -1]
+    assert result.hits is not None
+    assert result.hits.ids(0) == ["a", "c", "b"]
+    assert result.hits.grades[0].tolist() == [2, 1, -1, -1]
     assert np.isnan(result.of("RR")[2])
 
 
@@ -100,7 +100,7 @@ def test_gold_is_looked_up_once_for_each_search_type_and_goes_with_its_bench(tmp
 
 def test_no_more_is_asked_for_than_there_is(bench: Bench) -> None:
     deep = MetricSettings(k_values=(1,), depth=1_000_000)
-    found = bench.evaluate(experiment(BM25(), metrics=deep)).found
+    found = bench.evaluate(experiment(BM25(), metrics=deep)).hits
     assert found is not None
     assert found.rankings.depth == 4
 
@@ -112,8 +112,8 @@ def test_a_record_reads_back_as_it_was(bench: Bench, tmp_path: Path) -> None:
     assert again.means == result.means
     assert again.queries.expected == result.queries.expected
     np.testing.assert_array_equal(again.scores, result.scores)
-    assert again.found is not None
-    assert [again.found.ids(q) for q in range(4)] == [result.found.ids(q) for q in range(4)]  # type: ignore[union-attr]  # found is kept
+    assert again.hits is not None
+    assert [again.hits.ids(q) for q in range(4)] == [result.hits.ids(q) for q in range(4)]  # type: ignore[union-attr]  # found is kept
 
 
 def test_each_part_of_a_hybrid_is_searched_once_for_all_weights(bench: Bench) -> None:

@@ -195,9 +195,9 @@ def test_search_types_of_one_report_may_expect_other_items(tmp_path: Path) -> No
 def test_the_best_may_score_lowest(tmp_path: Path) -> None:
     asked = query("q1", {"a": "high"}, ["a", "b"], retrieved_scores=[-4.5, -3.0])
     (result,) = read_report(written(tmp_path, report(asked)))
-    assert result.found is not None
-    assert result.found.rankings.scores[0].tolist() == [4.5, 3.0, -np.inf]
-    assert result.found.ids(0) == ["a", "b"]
+    assert result.hits is not None
+    assert result.hits.rankings.scores[0].tolist() == [4.5, 3.0, -np.inf]
+    assert result.hits.ids(0) == ["a", "b"]
 
 
 def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:

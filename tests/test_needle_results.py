@@ -56,9 +56,9 @@ def test_retrieved_chunks_count_at_their_first_place(tmp_path: Path) -> None:
     assert result.retriever == "other"
     assert result.of("RR").tolist() == [0.5]
     assert list(result.queries.types) == ["C"]
-    assert result.found is not None
-    assert result.found.ids(0) == ["x", "d"]
-    assert (result.found.rankings.documents[0] != NOTHING).sum() == 2
+    assert result.hits is not None
+    assert result.hits.ids(0) == ["x", "d"]
+    assert (result.hits.rankings.documents[0] != NOTHING).sum() == 2
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, create_empty_rankings
-from runner.result import Found, ResultError, _token, load, save, write_trec
+from runner.result import Hits, ResultError, _token, load, save, write_trec
 from tests.reports.factory import result
 
 
@@ -50,9 +50,9 @@ def test_distinct_ids_stay_distinct(one: str, other: str) -> None:
 
 def test_a_run_has_six_fields_a_line(tmp_path: Path) -> None:
     found = result("a name", queries=3)
-    assert found.found is not None
-    spaced = replace(found.found, documents=[f"d {i}" for i in range(300)])
-    write_trec(replace(found, found=spaced), tmp_path / "run.gz")
+    assert found.hits is not None
+    spaced = replace(found.hits, documents=[f"d {i}" for i in range(300)])
+    write_trec(replace(found, hits=spaced), tmp_path / "run.gz")
     lines = [line.split() for line in gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()]
     assert all(len(fields) == 6 for fields in lines)
     assert lines[0][0] == "q000"
@@ -62,11 +62,11 @@ def test_a_run_has_six_fields_a_line(tmp_path: Path) -> None:
 
 def test_a_run_needs_rankings(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="without its rankings"):
-        write_trec(result(found=False), tmp_path / "run.gz")
+        write_trec(result(hits=False), tmp_path / "run.gz")
 
 
 def test_of_a_large_corpus_another_process_gets_what_was_found() -> None:
-    whole = result("bm25", queries=3).found
+    whole = result("bm25", queries=3).hits
     assert whole is not None
     large = replace(whole, documents=[*whole.documents, *(f"other {i}" for i in range(10_000))])
     here, there = pickle.dumps(whole), pickle.dumps(large)
@@ -79,22 +79,22 @@ def test_of_a_large_corpus_another_process_gets_what_was_found() -> None:
 
 def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Path) -> None:
     made = result(queries=3, no_result=1)
-    assert made.found is not None
+    assert made.hits is not None
     metadata = [{"headline": f"Item {i}", "themes": ["a", "b"]} if i % 2 else {} for i in range(300)]
     made = replace(
         made,
         queries=replace(made.queries, expected_grades=[[3, 1], [2, 2], [1, 1], []]),
         timings=replace(made.timings, each_ms=[1.5, None, 2.5]),
-        found=replace(made.found, metadata=metadata),
+        hits=replace(made.hits, metadata=metadata),
     )
     save(made, tmp_path)
     again = load(tmp_path)
     assert again.queries.expected_grades == made.queries.expected_grades
     assert again.timings.each_ms == made.timings.each_ms
-    assert again.found is not None
-    shown = dict(zip(again.found.documents, again.found.metadata, strict=True))
-    assert {item: shown[item] for item in again.found.ids(0)} == {
-        item: metadata[int(item[1:])] for item in made.found.ids(0)
+    assert again.hits is not None
+    shown = dict(zip(again.hits.documents, again.hits.metadata, strict=True))
+    assert {item: shown[item] for item in again.hits.ids(0)} == {
+        item: metadata[int(item[1:])] for item in made.hits.ids(0)
     }
 
 
@@ -102,8 +102,8 @@ def test_a_record_from_before_there_were_grades_loads(tmp_path: Path) -> None:
     save(result(), tmp_path)
     again = load(tmp_path)
     assert again.queries.expected_grades == ()
-    assert again.found is not None
-    assert not again.found.metadata
+    assert again.hits is not None
+    assert not again.hits.metadata
 
 
 def test_what_was_swept_keeps_its_order_on_disk_by_which_a_combination_is_named(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_record_says_whether_it_is_settled_and_what_was_searched(tmp_path: Pat
 
 def test_the_rankings_of_a_record_know_which_queries_failed(tmp_path: Path) -> None:
     save(result(queries=3, errors={1: "TimeoutError: no answer"}), tmp_path)
-    found = load(tmp_path).found
+    found = load(tmp_path).hits
     assert found is not None
     assert found.rankings.errors == {1: "TimeoutError: no answer"}
 
@@ -168,13 +168,13 @@ def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> 
     whole = result("http", queries=3, no_result=0)
     failed = replace(
         whole,
-        found=Found(create_empty_rankings(3, 5), [], np.full((3, 5), NOTHING, dtype=np.int32)),
+        hits=Hits(create_empty_rankings(3, 5), [], np.full((3, 5), NOTHING, dtype=np.int32)),
         queries=replace(whole.queries, errors=["no answer", "no answer", "no answer"]),
     )
     save(failed, tmp_path)
     again = load(tmp_path)
-    assert again.found is not None
-    assert [again.found.ids(query) for query in range(3)] == [[], [], []]
-    assert again.found.rankings.errors == dict.fromkeys(range(3), "no answer")
+    assert again.hits is not None
+    assert [again.hits.ids(query) for query in range(3)] == [[], [], []]
+    assert again.hits.rankings.errors == dict.fromkeys(range(3), "no answer")
     assert set(again.failures) == set(whole.queries.ids)
     assert not whole.failures

@@ -19,7 +19,7 @@ from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
-from runner.datasets.base import Dataset, Queries, Raw, Source
+from runner.datasets.base import Dataset, DatasetSource, Queries, Raw
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
 from runner.evaluation import Bench, Experiment
@@ -47,7 +47,7 @@ METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"))
 
 
 @settings(frozen=True, kw_only=True)
-class World(Source):
+class World(DatasetSource):
     """Five queries, one without gold, over the documents named in `ids`."""
 
     ids: tuple[str, ...] = tuple(WHOLE.ids)
@@ -93,7 +93,7 @@ def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
         yield measure
 
 
-def experiment(retriever: object, source: Source) -> Experiment:
+def experiment(retriever: object, source: DatasetSource) -> Experiment:
     return Experiment("http", "http", retriever, source, METRICS, {"choices": {}}, {})  # type: ignore[arg-type]
 
 
@@ -101,11 +101,11 @@ def same(one: Result, other: Result) -> None:
     assert one.measures == other.measures
     np.testing.assert_allclose(one.scores, other.scores, rtol=0, atol=1e-9)
     assert one.queries.statuses == other.queries.statuses
-    assert one.found and other.found
-    assert [one.found.ids(i) for i in range(len(one.queries.ids))] == [
-        other.found.ids(i) for i in range(len(other.queries.ids))
+    assert one.hits and other.hits
+    assert [one.hits.ids(i) for i in range(len(one.queries.ids))] == [
+        other.hits.ids(i) for i in range(len(other.queries.ids))
     ]
-    assert one.found.grades.tolist() == other.found.grades.tolist()
+    assert one.hits.grades.tolist() == other.hits.grades.tolist()
 
 
 def test_a_corpus_of_only_the_judged_documents_gives_the_same_measures(measured: Callable[..., Result]) -> None:
@@ -140,20 +140,20 @@ def test_the_record_and_the_run_show_unknown_hits_at_their_rank(
     measured: Callable[..., Result], tmp_path: Path
 ) -> None:
     result = measured(ids=tuple(JUDGED))
-    assert result.found
-    unknown = set(result.found.ids(0)) - set(JUDGED)
+    assert result.hits
+    unknown = set(result.hits.ids(0)) - set(JUDGED)
     assert unknown
     save(result, tmp_path)
     write_trec(result, tmp_path / "run.gz")
     read, sent = load(tmp_path), pickle.loads(pickle.dumps(result))
     for again in (read, sent):
-        assert again.found
-        assert again.found.ids(0) == result.found.ids(0)
-        assert again.found.unknown == result.found.unknown >= unknown
-        assert again.found.is_unknown.sum(axis=1).tolist() == result.found.is_unknown.sum(axis=1).tolist()
+        assert again.hits
+        assert again.hits.ids(0) == result.hits.ids(0)
+        assert again.hits.unknown == result.hits.unknown >= unknown
+        assert again.hits.is_unknown.sum(axis=1).tolist() == result.hits.is_unknown.sum(axis=1).tolist()
         assert again.holes == result.holes
     lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
-    assert [line.split()[2] for line in lines if line.startswith("q0 ")] == result.found.ids(0)
+    assert [line.split()[2] for line in lines if line.startswith("q0 ")] == result.hits.ids(0)
 
 
 def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(

@@ -15,7 +15,7 @@ from runner.analysis.clusters import numbered
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
 from runner.analysis.selection import folds, nested_intervals
-from runner.measuring import Asked, Searched, measured
+from runner.measuring import JudgedQueries, Searched, measured
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.reports.comparison.comparability import NotComparable
@@ -37,7 +37,7 @@ def systems(queries: int = 10) -> list[Result]:
     """Return three results on few queries, for which the permutation test is exact."""
     qualities = {"a": 0.5, "b": 0.53, "c": 0.6}
     return [
-        result(name, seed=i, quality=quality, queries=queries, no_result=0, found=False)
+        result(name, seed=i, quality=quality, queries=queries, no_result=0, hits=False)
         for i, (name, quality) in enumerate(qualities.items())
     ]
 
@@ -177,7 +177,7 @@ def measured_again(times: int) -> Result:
         Rankings(found.astype(np.int32), scores),
         Grader(judgments, n, 8),
         MetricSettings(k_values=(3,), resamples=300),
-        asked=Asked(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
+        queries=JudgedQueries(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
         searched=Searched(corpus.ids),
         name="r",
         retriever="r",

@@ -16,7 +16,7 @@ from runner.analysis.inspection_findings import InspectionSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runner.datasets.base import Queries, Source
+    from runner.datasets.base import DatasetSource, Queries
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -37,7 +37,7 @@ def main(cfg: DictConfig) -> int:
     from runner.analysis.inspection import inspect
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path
-    from runner.datasets.base import Source
+    from runner.datasets.base import DatasetSource
     from runner.datasets.own_documents import exclude_own, rows_to_exclude
     from runner.reports import console
     from runner.reports.inspection import tables as told
@@ -53,8 +53,8 @@ def main(cfg: DictConfig) -> int:
     except ConfigError as error:  # the settings are at the top
         raise ConfigError(str(error).removeprefix("inspect.")) from error
     source = build(config["dataset"], "dataset", config["plugins"])
-    if not isinstance(source, Source):
-        raise ConfigError(f"dataset: {type(source).__name__} is not a Source")
+    if not isinstance(source, DatasetSource):
+        raise ConfigError(f"dataset: {type(source).__name__} is not a DatasetSource")
     folder, store = _folder(wanted.output), DiskStore(store_path(config))
     with console.Working("inspect") as working:
         working.note("loading the dataset")
@@ -102,7 +102,7 @@ def _folder(output: str) -> Path:
     return folder
 
 
-def _other_splits(source: Source) -> dict[str, Queries]:
+def _other_splits(source: DatasetSource) -> dict[str, Queries]:
     """Return the queries of the splits that are not inspected."""
     from dataclasses import replace
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from retrievers.base import Rankings
     from runner.analysis.judging import Judging, Pair, Ranked, Standing
     from runner.analysis.verdicts import Verdict
-    from runner.datasets.base import Dataset, Source
+    from runner.datasets.base import Dataset, DatasetSource
     from runner.result import Result
     from runner.tracking.settings import Tracking
 
@@ -98,7 +98,7 @@ def _ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Ranked]:
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
         raise ConfigError(f"run: a sweep over several datasets ({names}): judge one of its combinations")
-    sources: list[Source] = [build(result.config["dataset"], "dataset", plugins) for result in results]
+    sources: list[DatasetSource] = [build(result.config["dataset"], "dataset", plugins) for result in results]
     whole = sources[0].load()
     cut = {repr(source.chunking): whole.chunked(source.chunking) for source in sources}
     found = []
@@ -120,13 +120,13 @@ def _positions(result: Result, dataset: Dataset) -> Rankings:
     from retrievers.base import NOTHING
     from runner.result import ResultError
 
-    if result.found is None:
+    if result.hits is None:
         raise ResultError(f"{result.name} has no rankings in its record")
     at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
-    unknown = tuple(dict.fromkeys(i for i in result.found.documents if i not in at))
+    unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
     at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}
-    positions = np.array([*(at[i] for i in result.found.documents), NOTHING], dtype=np.int32)
-    return replace(result.found.rankings, documents=positions[result.found.rankings.documents], unknown_ids=unknown)
+    positions = np.array([*(at[i] for i in result.hits.documents), NOTHING], dtype=np.int32)
+    return replace(result.hits.rankings, documents=positions[result.hits.rankings.documents], unknown_ids=unknown)
 
 
 def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]) -> dict[str, str]:

@@ -114,11 +114,11 @@ def _shallow(result: Result, depth: int) -> Result:
     """Return a result whose rankings are no deeper than those who read a comparison look."""
     from dataclasses import replace
 
-    if result.found is None:
+    if result.hits is None:
         return result
-    found = result.found
+    found = result.hits
     cut = replace(found, rankings=found.rankings.cut(depth), grades=found.grades[:, :depth])
-    return replace(result, found=cut)
+    return replace(result, hits=cut)
 
 
 def _who() -> str:

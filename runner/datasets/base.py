@@ -1,6 +1,6 @@
 """What every dataset is, whatever its format: a corpus, queries, judgments, and their invariants.
 
-A format's module reads its files into `Raw` and knows nothing more; `Source.load` checks, limits and assembles.
+A format's module reads its files into `Raw` and knows nothing more; `DatasetSource.load` checks, limits and assembles.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Raw:
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class Source(ABC):
+class DatasetSource(ABC):
     """Settings that every source of a dataset has.
 
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
@@ -252,7 +252,7 @@ class Source(ABC):
     @property
     def _texts(self) -> dict[str, str]:
         """Return the settings of the format that are text, by name."""
-        common = {each.name for each in fields(Source)}
+        common = {each.name for each in fields(DatasetSource)}
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in common}
         return {name: value for name, value in own.items() if isinstance(value, str)}
 
@@ -285,7 +285,7 @@ def corpus_of(documents: Iterable[tuple[str, str, str]]) -> Corpus:
     return Corpus(ids, texts, titles if any(titles) else ())
 
 
-def assemble(source: Source, raw: Raw) -> Dataset:
+def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     """Check what a format's files say, limit it, and make it a dataset.
 
     Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
@@ -328,7 +328,7 @@ def assemble(source: Source, raw: Raw) -> Dataset:
     return dataset
 
 
-def _clustered(source: Source, queries: Queries) -> Queries:
+def _clustered(source: DatasetSource, queries: Queries) -> Queries:
     """Return queries with the labels of their clusters, where a setting names the field; raises `DatasetError`."""
     if source.cluster_field is None:
         return queries
@@ -338,7 +338,7 @@ def _clustered(source: Source, queries: Queries) -> Queries:
         raise DatasetError(str(error)) from None
 
 
-def _repeated(source: Source, table: Literal["document", "query"], identifier: str) -> str:
+def _repeated(source: DatasetSource, table: Literal["document", "query"], identifier: str) -> str:
     """Return an error about an id that stands twice, with the places where the format knows them."""
     first, *others = source.places(table, identifier) or [""]
     if others:
@@ -356,7 +356,7 @@ def _replaced(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
     return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
 
 
-def _query_positions(source: Source, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
     query_at: dict[str, int] = {}
     for position, identifier in enumerate(raw.queries.ids):
         if query_at.setdefault(identifier, position) != position:
@@ -372,7 +372,7 @@ def _query_positions(source: Source, raw: Raw, tables: Iterable[Sequence[Qrel]])
 
 
 def _unknown_documents(
-    source: Source, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
+    source: DatasetSource, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
 ) -> list[str]:
     unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
     if unknown and source.unknown_judged == "error":
@@ -403,7 +403,7 @@ def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], documen
 
 
 def _kept_queries(
-    source: Source, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
+    source: DatasetSource, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     kept = np.zeros(len(raw.queries), dtype=np.bool_)
     kept[[query_at[query] for query in raw.judged]] = True
@@ -418,7 +418,7 @@ def _kept_queries(
 
 
 def _kept_documents(
-    source: Source, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
+    source: DatasetSource, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     used = np.zeros(known + unknown, dtype=np.bool_)
     for judgments in tables:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import DatasetError, Queries, Raw, Source, corpus_of
+from runner.datasets.base import DatasetError, DatasetSource, Queries, Raw, corpus_of
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Beir(Source):
+class Beir(DatasetSource):
     """A folder in BEIR's layout.
 
     `queries` is another file of queries with the same ids, inside the folder or elsewhere. `type_field` names the field
@@ -87,13 +87,13 @@ def queries(path: Path, type_field: str | None = None, cluster_field: str | None
     )
 
 
-def _metadata(record: files.Record) -> dict[str, Any]:
+def _metadata(record: files.SourceRecord) -> dict[str, Any]:
     metadata = record.fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise record.fault("'metadata' is not a JSON object")
     return metadata
 
 
-def _type(record: files.Record, field: str) -> str:
+def _type(record: files.SourceRecord, field: str) -> str:
     value = record.fields.get(field, _metadata(record).get(field))
     return "" if value in (None, "") else record._replace(fields={field: value}).identifier(field)

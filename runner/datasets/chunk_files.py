@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.files import Record
+from runner.datasets.files import SourceRecord
 
 TEXT_FIELDS = ("chunk_text", "chunk")
 VECTOR_FIELDS = ("embedding", "content_vector")
@@ -93,7 +93,7 @@ def check_chunks(path: Path) -> None:
         return
 
 
-def _check_fields(record: Record) -> None:
+def _check_fields(record: SourceRecord) -> None:
     if missing := _missing(record.fields):
         raise record.fault(missing)
 
@@ -111,7 +111,7 @@ def _missing(there: Collection[str]) -> str:
     )
 
 
-def _vector(record: Record) -> NDArray[np.float32]:
+def _vector(record: SourceRecord) -> NDArray[np.float32]:
     """Return the vector of a chunk, of length 0 where it has none."""
     name = next((name for name in VECTOR_FIELDS if record.fields.get(name) is not None), None)
     if name is None:
@@ -131,7 +131,7 @@ def _vector(record: Record) -> NDArray[np.float32]:
     return vector
 
 
-def _check_length(record: Record, length: int, first: int, dimensions: int | None) -> None:
+def _check_length(record: SourceRecord, length: int, first: int, dimensions: int | None) -> None:
     if length and dimensions not in (None, length):
         raise record.fault(f"its vector has {length} dimensions, not the {dimensions} of source.dimensions")
     if length == first:
@@ -145,7 +145,7 @@ def _check_length(record: Record, length: int, first: int, dimensions: int | Non
     )
 
 
-def _records(path: Path) -> Iterator[Record]:
+def _records(path: Path) -> Iterator[SourceRecord]:
     if not path.is_dir():
         yield from _records_of_file(path)
         return
@@ -154,7 +154,7 @@ def _records(path: Path) -> Iterator[Record]:
         yield from _records_of_file(file)
 
 
-def _records_of_file(path: Path) -> Iterator[Record]:
+def _records_of_file(path: Path) -> Iterator[SourceRecord]:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(_LINES):
         yield from files.json_lines(path)
@@ -170,7 +170,7 @@ def _records_of_file(path: Path) -> Iterator[Record]:
         )
 
 
-def _parquet_rows(path: Path) -> Iterator[Record]:
+def _parquet_rows(path: Path) -> Iterator[SourceRecord]:
     import pyarrow
     from pyarrow import parquet
 
@@ -182,6 +182,6 @@ def _parquet_rows(path: Path) -> Iterator[Record]:
         columns = [name for name in table.schema_arrow.names if name in wanted]
         rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(_ROWS, columns=columns))
         for number, fields in enumerate(rows, start=1):
-            yield Record(f"{path}, row ", number, fields)
+            yield SourceRecord(f"{path}, row ", number, fields)
     except (pyarrow.ArrowException, OSError) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from None

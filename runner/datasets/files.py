@@ -32,7 +32,7 @@ _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
 _LARGEST_GRADE = 2**31 - 1
 
 
-class Record(NamedTuple):
+class SourceRecord(NamedTuple):
     """The fields of one line, row or object, which know where they are from: `place` and `number` begin every error."""
 
     place: str
@@ -84,7 +84,7 @@ class Record(NamedTuple):
 
 
 def with_cluster_field(
-    records: Sequence[Record], metadata: Sequence[Mapping[str, Any]], field: str | None
+    records: Sequence[SourceRecord], metadata: Sequence[Mapping[str, Any]], field: str | None
 ) -> Sequence[Mapping[str, Any]]:
     """Return the metadata of queries with the field of their clusters, where it stands beside them.
 
@@ -197,7 +197,7 @@ def decoded(content: bytes, place: str, encoding: str = "utf-8") -> str:
         raise DatasetError(f"dataset.encoding: {encoding!r} is not an encoding, such as utf-8 or latin-1") from None
 
 
-def json_lines(path: Path) -> Iterator[Record]:
+def json_lines(path: Path) -> Iterator[SourceRecord]:
     """Yield the objects of a JSONL file."""
     place = f"{path}:"
     for number, line in lines(path):
@@ -211,7 +211,7 @@ def json_content(path: Path) -> object:
     return _parsed(content, str(path))
 
 
-def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[Record]:
+def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[SourceRecord]:
     """Return the objects in a list of a JSON file, which errors call by their kind and number from 1."""
     return [_record(f"{path}, {kind} ", number, value) for number, value in enumerate(values, start=1)]
 
@@ -224,10 +224,10 @@ def _parsed(content: bytes, place: str) -> object:
         raise DatasetError(f"{place}: not valid JSON: {error}") from None
 
 
-def _record(place: str, number: int, value: object) -> Record:
+def _record(place: str, number: int, value: object) -> SourceRecord:
     if not isinstance(value, dict):
         raise DatasetError(f"{place}{number}: {_shown(value)} is not a JSON object")
-    return Record(place, number, value)
+    return SourceRecord(place, number, value)
 
 
 def qrels(path: Path) -> list[Qrel]:

@@ -17,8 +17,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, Qrel, Queries, Raw, Source, corpus_of
-from runner.datasets.files import Record
+from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.files import SourceRecord
 
 BUNDLED = "bundled:"
 """How a path begins that names a file which comes with this package."""
@@ -30,7 +30,7 @@ _BUNDLE = Path(__file__).parent / "golden"
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class GoldenJson(Source):
+class GoldenJson(DatasetSource):
     """A file of queries (`path`) and a file of items: JSON, a list or an object with one list, or JSONL.
 
     A path that begins with `bundled:` is of a file that comes with this package. An item's title and text are made of
@@ -92,7 +92,7 @@ class GoldenJson(Source):
             qrels_name=str(path),
         )
 
-    def _expected(self, record: Record) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
+    def _expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
         """Return what a query expects of any search type, and of those that it names.
 
         Where no general list is given, it is all that some search type expects. What is expected in general but not of
@@ -115,7 +115,7 @@ class GoldenJson(Source):
         qrels = {search_type: [(query, *grade) for grade in grades.items()] for search_type, grades in own.items()}
         return [(query, *grade) for grade in general.items()], qrels
 
-    def _grades(self, record: Record, items: object) -> dict[str, int]:
+    def _grades(self, record: SourceRecord, items: object) -> dict[str, int]:
         query = record.identifier("query_id")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise record.fault(f"what {query!r} expects is not a list of JSON objects")
@@ -142,7 +142,7 @@ class GoldenJson(Source):
         shown = [{name: value for name in self.metadata_fields if (value := _at(r.fields, name))} for r in records]
         return replace(corpus_of(self._items(path, records)), metadata=shown if any(shown) else ())
 
-    def _items(self, path: Path, records: Sequence[Record]) -> Iterator[tuple[str, str, str]]:
+    def _items(self, path: Path, records: Sequence[SourceRecord]) -> Iterator[tuple[str, str, str]]:
         for name in (*([self.title_field] if self.title_field else []), *self.text_fields):
             if records and all(_at(record.fields, name) is None for record in records):
                 raise DatasetError(
@@ -169,7 +169,7 @@ def _check_counts(path: Path, metadata: object, queries: Queries) -> None:
         raise DatasetError(f"{path}: metadata.query_types is {said['query_types']}, but the queries are {counts}")
 
 
-def _check_expected_count(record: Record, counts: Collection[int]) -> None:
+def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None:
     """Refuse a count that none of a query's lists has: of its general one, or else of those of the search types."""
     query, listed = record.identifier("query_id"), " or ".join(map(str, sorted(counts)))
     exact, allowed = record.fields.get("expected_count"), record.fields.get("expected_count_range")
@@ -186,7 +186,7 @@ def _check_expected_count(record: Record, counts: Collection[int]) -> None:
         raise record.fault(f"{query!r} has an expected_count_range of {allowed}, but lists {listed} items")
 
 
-def _item_records(path: Path) -> list[Record]:
+def _item_records(path: Path) -> list[SourceRecord]:
     if path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
         return list(files.json_lines(path))
     content = files.json_content(path)
@@ -206,11 +206,11 @@ def _at(value: object, name: str) -> object:
     return value
 
 
-def _text(record: Record, names: Sequence[str]) -> str:
+def _text(record: SourceRecord, names: Sequence[str]) -> str:
     return "\n".join(text for name in names for text in _texts(record, name, _at(record.fields, name)) if text)
 
 
-def _texts(record: Record, name: str, value: object) -> Iterator[str]:
+def _texts(record: SourceRecord, name: str, value: object) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
             yield from _texts(record, name, each)

@@ -13,8 +13,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, Qrel, Queries, Raw, Source, corpus_of
-from runner.datasets.files import Record
+from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.files import SourceRecord
 
 CONTEXTS = "contexts"
 """What `corpus` is where the rows' own contexts are all the documents that there are."""
@@ -23,7 +23,7 @@ _TYPE = "suite"
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Mined(Source):
+class Mined(DatasetSource):
     """A mined dataset.
 
     `corpus` is the file of its documents, null the one that mining left beside it (PATH.corpus.jsonl), or `contexts`:
@@ -67,7 +67,7 @@ class Mined(Source):
             qrels_name=str(path),
         )
 
-    def _documents(self, path: Path, rows: Sequence[Record]) -> Corpus:
+    def _documents(self, path: Path, rows: Sequence[SourceRecord]) -> Corpus:
         if self.corpus == CONTEXTS:
             found: dict[str, tuple[str, str, str]] = {}
             for context in (context for row in rows for context, _ in _contexts(row)):
@@ -89,23 +89,23 @@ class Mined(Source):
         )
 
 
-def _qrels(identifier: str, row: Record) -> Iterator[Qrel]:
+def _qrels(identifier: str, row: SourceRecord) -> Iterator[Qrel]:
     for context, positive in _contexts(row):
         rank = context.grade("rank_relevance") if positive and "rank_relevance" in context.fields else 1
         yield identifier, context.identifier("fqn"), (2 if rank == 1 else 1) if positive else 0
 
 
-def _contexts(row: Record) -> Iterator[tuple[Record, bool]]:
+def _contexts(row: SourceRecord) -> Iterator[tuple[SourceRecord, bool]]:
     """Yield the contexts of a row, and whether they are positive: a row without these is none, not one for nothing."""
     for name, positive in (("positive_ctxs", True), ("negative_ctxs", False)):
         listed = row.value(name) if positive else row.fields.get(name) or []
         if not isinstance(listed, list) or not all(isinstance(context, dict) for context in listed):
             raise row.fault(f"{name!r} is not a list of contexts, each with its 'fqn' and 'text'")
         for number, context in enumerate(listed, start=1):
-            yield Record(f"{row.place}{row.number}, {name} ", number, context), positive
+            yield SourceRecord(f"{row.place}{row.number}, {name} ", number, context), positive
 
 
-def _object(row: Record, name: str) -> dict[str, Any]:
+def _object(row: SourceRecord, name: str) -> dict[str, Any]:
     value = row.fields.get(name) or {}
     if not isinstance(value, dict):
         raise row.fault(f"{name!r} is not a JSON object")

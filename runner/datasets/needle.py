@@ -14,8 +14,8 @@ from typing import Any
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, Source
-from runner.datasets.files import Record
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, DatasetSource, Qrel, Queries, Raw
+from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document
 
 _TYPES = ("type", "dimension", "variant", "category")
@@ -27,7 +27,7 @@ Names = tuple[str, ...]
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Needle(Source):
+class Needle(DatasetSource):
     """A JSON file of questions, and the folder of Markdown or text that has their needles.
 
     The names of its fields are settings. `lists` are the lists of questions at the top of the file; a question's id
@@ -84,7 +84,7 @@ class Needle(Source):
             qrels_name=str(path),
         )
 
-    def _records(self, path: Path, content: object) -> Iterator[Record]:
+    def _records(self, path: Path, content: object) -> Iterator[SourceRecord]:
         """Yield the questions of all lists, or of a file that is nothing but a list."""
         if isinstance(content, list) and content:
             yield from files.json_objects(path, "question", content)
@@ -97,13 +97,13 @@ class Needle(Source):
         for name in lists:
             yield from files.json_objects(path, name, content[name])
 
-    def _type(self, query: Record) -> str:
+    def _type(self, query: SourceRecord) -> str:
         for name in [self.type_field] if self.type_field else _TYPES:
             if query.fields.get(name):
                 return query.identifier(name)
         return ""
 
-    def _golds(self, record: Record, needle: str) -> list[str]:
+    def _golds(self, record: SourceRecord, needle: str) -> list[str]:
         """Return the documents that answer a question."""
         field = next((name for name in self.gold_fields if record.fields.get(name)), "needle_doc_id")
         listed = record.fields.get(field) or needle
@@ -118,7 +118,7 @@ class Needle(Source):
             )
         return list(dict.fromkeys(golds))
 
-    def _ways(self, record: Record) -> Iterator[Record]:
+    def _ways(self, record: SourceRecord) -> Iterator[SourceRecord]:
         """Yield the ways in which a question is asked, each with what is known of the question and an id of its own."""
         ways = record.fields.get(_OWN_WAYS) or []
         if not isinstance(ways, list) or not all(isinstance(way, dict) for way in ways):
@@ -142,7 +142,7 @@ class Needle(Source):
                 fields={_QUESTION: identifier, **known, **way, self.id_field: f"{identifier}.{number}"}
             )
 
-    def _metadata(self, query: Record) -> dict[str, Any]:
+    def _metadata(self, query: SourceRecord) -> dict[str, Any]:
         """Return what else is known of a question, its expected answer under the name that others look for."""
         answer = next((query.text(name) for name in self.answer_fields if query.fields.get(name)), "")
         idle = {self.id_field, _OWN_WAYS, *self.text_fields, *self.answer_fields, *self.gold_fields}

@@ -15,9 +15,9 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, Qrel, Queries, Raw, Source, corpus_of
+from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
-from runner.datasets.files import Record
+from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder
 
 BESIDE = ".chunks.jsonl"
@@ -25,7 +25,7 @@ BESIDE = ".chunks.jsonl"
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Synthetic(Source):
+class Synthetic(DatasetSource):
     """A file of queries (`path`) on a corpus: a file of chunks, a folder of those, or a folder of documents.
 
     A null corpus is the file of chunks beside the queries, `PATH.chunks.jsonl`. On level `chunk` the right answers are
@@ -94,7 +94,7 @@ def _joined(parts: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"{title}\n{text}" if title else text for title, text in parts)
 
 
-def _golden_chunks(records: Sequence[Record], corpus: Corpus) -> Iterator[list[str]]:
+def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[list[str]]:
     """Yield the chunks that each query was made of; raises `DatasetError` for one that is another now."""
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     for record in records:
@@ -109,7 +109,7 @@ def _golden_chunks(records: Sequence[Record], corpus: Corpus) -> Iterator[list[s
         yield golds
 
 
-def _golden_documents(record: Record) -> list[str]:
+def _golden_documents(record: SourceRecord) -> list[str]:
     """Return the documents that answer a query."""
     listed = record.value("expected_doc_ids")
     if not isinstance(listed, list):
@@ -119,14 +119,14 @@ def _golden_documents(record: Record) -> list[str]:
     return [record._replace(fields={"expected_doc_ids": each}).identifier("expected_doc_ids") for each in listed]
 
 
-def _context(record: Record) -> list[Record]:
+def _context(record: SourceRecord) -> list[SourceRecord]:
     listed = record.value("context_chunks")
     if not isinstance(listed, list):
         raise record.fault("'context_chunks' is not a list")
     return [record._replace(fields=_object(record, "context_chunks", each)) for each in listed]
 
 
-def _object(record: Record, name: str, value: object) -> Mapping[str, Any]:
+def _object(record: SourceRecord, name: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise record.fault(f"{name!r} has what is not a JSON object")
     return value

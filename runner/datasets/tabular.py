@@ -14,8 +14,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, Source, corpus_of
-from runner.datasets.files import Record
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.files import SourceRecord
 from runner.datasets.variants import no_query_has
 
 Format = Literal["jsonl", "csv", "tsv", "parquet"]
@@ -43,7 +43,7 @@ _LIST = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Tabular(Source):
+class Tabular(DatasetSource):
     """Files of rows, with a header or field names; each is a file, a folder or a glob.
 
     Without `qrels` the right answers of a query are in its own column `query_golds`: an id, a list of ids, or
@@ -122,7 +122,7 @@ class Tabular(Source):
             grade = record.grade(self.qrel_grade) if self.qrel_grade else 1
             yield record.identifier(self.qrel_query), record.identifier(self.qrel_document), grade
 
-    def _golds(self, record: Record) -> list[str]:
+    def _golds(self, record: SourceRecord) -> list[str]:
         golds = record.fields[self.query_golds]
         if golds is None or golds == "":
             return []
@@ -131,7 +131,7 @@ class Tabular(Source):
         each = golds if isinstance(golds, list) else [golds]
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
 
-    def _check_separator(self, records: Sequence[Record], documents: Collection[str]) -> None:
+    def _check_separator(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
         """Ask for the separator where a text that is no document's id has one in it: as one id it is never found."""
         for record in records:
             golds = record.fields[self.query_golds]
@@ -152,7 +152,9 @@ class Tabular(Source):
                     "dataset.unknown_judged=keep (only a service can find it) or drop"
                 )
 
-    def _records(self, setting: str, pattern: str, named: Sequence[str], also: str | None = None) -> Iterator[Record]:
+    def _records(
+        self, setting: str, pattern: str, named: Sequence[str], also: str | None = None
+    ) -> Iterator[SourceRecord]:
         """Yield the rows of the files that a setting names; each has the columns that the settings `named` name.
 
         Rows have the column `also` too, where the file has it.
@@ -165,7 +167,7 @@ class Tabular(Source):
                     raise record.fault(_missing(columns, record.fields))
                 yield record
 
-    def _rows(self, setting: str, path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[Record]:
+    def _rows(self, setting: str, path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
         kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
             raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
@@ -189,7 +191,7 @@ def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
     return f"{column!r} is missing; there are {has}: {judged}set dataset.{setting} to the column that is meant{beir}"
 
 
-def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[Record]:
+def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
     csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
     place = f"{path}:"
     with files.opened(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:
@@ -199,7 +201,7 @@ def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[
             for row in filter(None, rows):
                 if len(row) != len(header):
                     raise DatasetError(f"{place}{rows.line_num}: {len(row)} columns, but the header has {len(header)}")
-                yield Record(place, rows.line_num, dict(zip(header, row, strict=True)))
+                yield SourceRecord(place, rows.line_num, dict(zip(header, row, strict=True)))
         except UnicodeDecodeError:
             raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, here or a little later") from None
         except csv.Error as error:
@@ -217,7 +219,7 @@ def _headed(lines: Iterator[str], place: str, delimiter: str, columns: Collectio
     yield from lines
 
 
-def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[Record]:
+def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
     import pyarrow
     from pyarrow import parquet
 
@@ -232,6 +234,6 @@ def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> I
         wanted = dict.fromkeys([*columns, *([also] if also else [])])
         rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=list(wanted)))
         for number, fields in enumerate(rows, start=1):
-            yield Record(place, number, fields)
+            yield SourceRecord(place, number, fields)
     except (pyarrow.ArrowException, OSError) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from None

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import beir, files
-from runner.datasets.base import DatasetError, Queries, Raw, Source, corpus_of
+from runner.datasets.base import DatasetError, DatasetSource, Queries, Raw, corpus_of
 
 Format = Literal["trec", "tsv", "jsonl"]
 
@@ -34,7 +34,7 @@ _TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "n
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Trec(Source):
+class Trec(DatasetSource):
     """Documents, topics and judgments in files of TREC's kind.
 
     `documents` is a file, a folder or a glob: SGML (`<DOC><DOCNO>`), TSV (id, text or id, title, text) or JSONL.
@@ -120,7 +120,7 @@ class Trec(Source):
             fields = _topic_fields(topic[3])
             if number := _TOPIC_NUMBER.search(topic[2] or ""):
                 fields["num"] = number[1]
-            record = files.Record(f"{path}, topic ", place, fields)
+            record = files.SourceRecord(f"{path}, topic ", place, fields)
             yield record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields)))
         if not place:
             raise DatasetError(f"{path}: no <top> in it: is it TSV or JSONL? Then set dataset.topics_format")

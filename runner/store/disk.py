@@ -14,13 +14,14 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from retrievers.store import Arrays, Key
+from retrievers.work import Cost
 from runner.store import entries
 from runner.store.lock import alone
 from runner.store.seals import Damaged, Seals
@@ -37,15 +38,6 @@ MEMORY_BYTES = 512 << 20
 """How many bytes of arrays are kept in memory, the least recently used going first."""
 
 log = logging.getLogger("runner.store")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one piece of work took, its own time only, and whether it was found done."""
-
-    kind: str
-    seconds: float
-    reused: bool = False
 
 
 Costs = Mapping[str, Cost]
@@ -121,7 +113,7 @@ class DiskStore:
             for digest in fresh:
                 self._kept[digest].add(fingerprint)
             with suppress(OSError):
-                entries.note(self.folder, self._notes, entries.Use(time.time(), dataset, fingerprint, run), fresh)
+                entries.note(self.folder, self._notes, entries.EntryUse(time.time(), dataset, fingerprint, run), fresh)
 
     def _remember(
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]

@@ -52,7 +52,7 @@ class Manifest:
 
 
 @dataclass(frozen=True)
-class Use:
+class EntryUse:
     """When a process used an entry first for a dataset, and the run that did."""
 
     at: float
@@ -71,7 +71,7 @@ class Entry:
     bytes: int
     seconds: float
     made: float
-    uses: tuple[Use, ...]
+    uses: tuple[EntryUse, ...]
 
     @property
     def used(self) -> float:
@@ -178,7 +178,7 @@ def listed(store: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: (entry.used, entry.folder))
 
 
-def note(store: Path, writer: str, use: Use, digests: Iterable[str]) -> None:
+def note(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
     """Note who used entries, in the writer's own file. A line that a process could not end spoils no other."""
     (store / USES).mkdir(parents=True, exist_ok=True)
     told = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
@@ -256,7 +256,7 @@ def _folders(store: Path) -> Iterator[Path]:
             yield folder
 
 
-def _entry(folder: Path, uses: tuple[Use, ...]) -> Entry:
+def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
     sizes = [file.stat().st_size for file in folder.iterdir()]
     try:
         manifest = _parsed((folder / MANIFEST).read_bytes())
@@ -267,9 +267,9 @@ def _entry(folder: Path, uses: tuple[Use, ...]) -> Entry:
     return Entry(folder, manifest.kind, manifest.parts, sum(sizes), seconds, made, uses)
 
 
-def _uses(store: Path) -> dict[str, list[Use]]:
+def _uses(store: Path) -> dict[str, list[EntryUse]]:
     """Return the uses of entries by their digests."""
-    found: dict[str, list[Use]] = {}
+    found: dict[str, list[EntryUse]] = {}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
             for use, digests in _notes(file):
@@ -278,9 +278,9 @@ def _uses(store: Path) -> dict[str, list[Use]]:
     return found
 
 
-def _notes(file: Path) -> Iterator[tuple[Use, list[str]]]:
+def _notes(file: Path) -> Iterator[tuple[EntryUse, list[str]]]:
     for line in file.read_bytes().splitlines():
         with suppress(ValueError, KeyError, TypeError):
             told = orjson.loads(line)
             digests = told.pop("entries")
-            yield Use(**told), digests
+            yield EntryUse(**told), digests

@@ -15,7 +15,7 @@ import numpy as np
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig
 
-from runner.datasets.base import Source
+from runner.datasets.base import DatasetSource
 from runner.evaluation import Experiment
 from runner.llm.spending import spending
 from runner.metrics.settings import MetricSettings
@@ -194,7 +194,7 @@ def _say_where(parent: LoggedRun | None, names: Sequence[str], output: Path | No
 
 def _choices(
     declared: Declared, experiments: Sequence[Experiment], axes: Mapping[str, str]
-) -> list[tuple[Source, str, list[Combination]]]:
+) -> list[tuple[DatasetSource, str, list[Combination]]]:
     """Return for each dataset of a sweep that is to have a winner where it is chosen, and its points."""
     asked = declared.settings.select_on
     if asked is None:
@@ -256,7 +256,7 @@ def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]], parallel: bool)
         files[f"report{which}.html"] = sweep_page(board, results)
         files[f"leaderboard{which}.csv"] = board.to_csv()
         shown = [results[i] for i in sorted(row.position for row in finalists(board))]
-        if shown and all(result.found for result in shown):
+        if shown and all(result.hits for result in shown):
             for name, text in _golden_files(shown, parallel).items():
                 stem, _, ending = name.rpartition(".")
                 files[f"{stem}{which}.{ending}"] = text

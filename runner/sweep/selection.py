@@ -19,7 +19,7 @@ from runner.analysis.comparison import compare
 from runner.analysis.selection import folds, means, nested, nested_intervals
 from runner.analysis.significance import paired
 from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, DatasetError, Source
+from runner.datasets.base import Dataset, DatasetError, DatasetSource
 from runner.evaluation import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
@@ -36,7 +36,7 @@ TUNING_SPLITS = ("dev", "validation", "train")
 """What a search chooses on unless told otherwise, if the dataset has one of them."""
 
 
-def place(asked: str, source: Source) -> str:
+def place(asked: str, source: DatasetSource) -> str:
     """Return the split that the winner is to be chosen on, or `KFOLD`; raises `ConfigError` if it is not there."""
     splits = source.splits()
     if asked in (KFOLD, source.split, *splits):
@@ -49,7 +49,7 @@ def place(asked: str, source: Source) -> str:
     )
 
 
-def place_of_search(source: Source) -> str:
+def place_of_search(source: DatasetSource) -> str:
     """Return where a search chooses if nobody says so: on a split made for it, else by cross-validation."""
     others = [split for split in TUNING_SPLITS if split in source.splits() and split != source.split]
     return others[0] if others else KFOLD
@@ -80,7 +80,7 @@ class Selecting:
     declared: Declared
     run: SweepRun
     metrics: MetricSettings
-    source: Source
+    source: DatasetSource
     on: str
     points: dict[str, Combination] = field(default_factory=dict)
 
@@ -300,5 +300,5 @@ def _joined(
             kind: {**found, **folded((fold_of >= 0) & (types == kind)), "queries": found["queries"]}
             for kind, found in best.by_type.items()
         },
-        found=None,
+        hits=None,
     )

@@ -64,7 +64,7 @@ class Finished:
     @property
     def bytes(self) -> int:
         """Return about what it takes in memory: its rankings and scores."""
-        found = self.result.found
+        found = self.result.hits
         ranked = found.rankings.documents.nbytes + found.rankings.scores.nbytes + found.grades.nbytes if found else 0
         return ranked + self.result.scores.nbytes
 

@@ -13,7 +13,7 @@ from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.failures import FailureClass, FailureSettings, Judged, Lexicon, failures
-from runner.datasets.base import Dataset, Source
+from runner.datasets.base import Dataset, DatasetSource
 from runner.datasets.beir import Beir
 from runner.datasets.needle import Needle
 from runner.metrics.scores import Grader
@@ -38,7 +38,7 @@ Told = tuple[str, set[FailureClass], set[FailureClass]]
 def judged(collections: Path, needle: Path) -> dict[str, tuple[Judged, Lexicon, Sequence[str]]]:
     """Return what BM25 found of each dataset, its lexicon, and the ids of its queries."""
     pages = str(needle / "corpus_kubernetes")
-    sources: dict[str, Source] = {"scifact": Beir(path=str(collections / "scifact"))}
+    sources: dict[str, DatasetSource] = {"scifact": Beir(path=str(collections / "scifact"))}
     for name in ("informed_questions", "needle_questions"):
         sources[name] = Needle(questions=str(needle / "questions" / f"{name}.json"), documents=pages)
     store = MemoryStore()

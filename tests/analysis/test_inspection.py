@@ -20,7 +20,7 @@ from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
 from runner.analysis.inspection_texts import contained, copied_queries, plain
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw, Source, assemble
+from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetSource, Judgments, Queries, Raw, assemble
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.duplicates import word_counts
 from runner.datasets.own_documents import ExcludeSelf
@@ -33,7 +33,7 @@ DOINGS = ("shines", "sails", "shows", "sells", "bakes", "shelters", "lends", "pl
 N = 60
 
 
-class World(Source):
+class World(DatasetSource):
     """A source of what a test made."""
 
     raw: Raw

@@ -15,11 +15,21 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, DatasetError, Judgments, Qrel, Queries, Raw, Source, assemble, corpus_of
+from runner.datasets.base import (
+    Dataset,
+    DatasetError,
+    DatasetSource,
+    Judgments,
+    Qrel,
+    Queries,
+    Raw,
+    assemble,
+    corpus_of,
+)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Ready(Source):
+class Ready(DatasetSource):
     """A source whose `Raw` is at hand."""
 
     def read(self) -> Raw:

@@ -11,9 +11,9 @@ import pytest
 
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.files import Record
+from runner.datasets.files import SourceRecord
 
-RECORD = Record(
+RECORD = SourceRecord(
     "a.jsonl:", 7, {"id": 5, "text": None, "score": "2", "list": [1], "yes": True, "empty": "", "half": 0.5}
 )
 
@@ -35,7 +35,7 @@ def test_a_whole_number_is_an_id_and_null_is_an_empty_text() -> None:
         (lambda: RECORD.grade("half"), "a.jsonl:7: the grade is 0.5, not a whole number"),
         (lambda: RECORD.grade("list"), "a.jsonl:7: the grade is [1], not a whole number"),
         (lambda: RECORD.grade("grade"), "a.jsonl:7: 'grade' is missing"),
-        (lambda: Record("a:", 1, {}).text("x"), "a:1: 'x' is missing; there are no fields"),
+        (lambda: SourceRecord("a:", 1, {}).text("x"), "a:1: 'x' is missing; there are no fields"),
     ],
 )
 def test_a_field_that_is_missing_or_of_another_type_is_named(read: object, message: str) -> None:

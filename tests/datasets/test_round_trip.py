@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from runner.datasets.base import Source
+from runner.datasets.base import DatasetSource
 from runner.datasets.beir import Beir
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
@@ -63,7 +63,7 @@ def columns(path: Path, rows: list[list[Any]]) -> str:
     return str(path)
 
 
-def as_beir(folder: Path, data: Written) -> Source:
+def as_beir(folder: Path, data: Written) -> DatasetSource:
     (folder / "qrels").mkdir()
     lines(folder / "corpus.jsonl", data.document_rows())
     lines(folder / "queries.jsonl", data.query_rows())
@@ -74,7 +74,7 @@ def as_beir(folder: Path, data: Written) -> Source:
     return Beir(path=str(folder))
 
 
-def as_jsonl(folder: Path, data: Written) -> Source:
+def as_jsonl(folder: Path, data: Written) -> DatasetSource:
     return Tabular(
         documents=lines(folder / "d.jsonl", data.document_rows()),
         queries=lines(folder / "q.jsonl", data.query_rows()),
@@ -83,7 +83,7 @@ def as_jsonl(folder: Path, data: Written) -> Source:
     )
 
 
-def as_csv(folder: Path, data: Written) -> Source:
+def as_csv(folder: Path, data: Written) -> DatasetSource:
     def table(path: Path, rows: list[dict[str, Any]]) -> str:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
@@ -99,7 +99,7 @@ def as_csv(folder: Path, data: Written) -> Source:
     )
 
 
-def as_parquet(folder: Path, data: Written) -> Source:
+def as_parquet(folder: Path, data: Written) -> DatasetSource:
     def table(path: Path, rows: list[dict[str, Any]]) -> str:
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         return str(path)
@@ -112,7 +112,7 @@ def as_parquet(folder: Path, data: Written) -> Source:
     )
 
 
-def as_trec(folder: Path, data: Written) -> Source:
+def as_trec(folder: Path, data: Written) -> DatasetSource:
     documents = [
         f"<DOC>\n<DOCNO> {html.escape(i)} </DOCNO>\n<TITLE>{html.escape(title)}</TITLE>\n"
         f"<TEXT>\n{html.escape(text)}\n</TEXT>\n</DOC>\n"
@@ -129,7 +129,7 @@ def as_trec(folder: Path, data: Written) -> Source:
 @pytest.mark.parametrize("write", [as_jsonl, as_csv, as_parquet, as_trec])
 @settings(deadline=None)  # the first example waits for pyarrow
 @given(data=written())
-def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Written], Source], data: Written) -> None:
+def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Written], DatasetSource], data: Written) -> None:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         beir, same = as_beir(Path(one), data).load(), write(Path(other), data).load()
     assert list(same.corpus.ids) == list(beir.corpus.ids) == list(data.documents)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runner.datasets.base import DatasetError, Source, assemble
+from runner.datasets.base import DatasetError, DatasetSource, assemble
 from runner.datasets.beir import Beir
 from runner.datasets.golden_json import GoldenJson
 from runner.datasets.mined import Mined
@@ -30,7 +30,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def beir(folder: Path, field: str, inside: bool) -> Source:
+def beir(folder: Path, field: str, inside: bool) -> DatasetSource:
     lines(folder / "corpus.jsonl", [{"_id": "d", "title": "", "text": "sea"}])
     about = [{"metadata": topic} if inside else topic for topic in TOPICS]
     lines(folder / "queries.jsonl", [{"_id": f"q{i}", "text": "sea", **row} for i, row in enumerate(about)])
@@ -40,14 +40,14 @@ def beir(folder: Path, field: str, inside: bool) -> Source:
     return Beir(path=str(folder), cluster_field=field)
 
 
-def trec(folder: Path, field: str) -> Source:
+def trec(folder: Path, field: str) -> DatasetSource:
     documents = lines(folder / "documents.jsonl", [{"_id": "d", "text": "sea"}])
     topics = lines(folder / "t.jsonl", [{"_id": f"q{i}", "text": "sea", **row} for i, row in enumerate(TOPICS)])
     (folder / "qrels").write_text("".join(f"q{i} 0 d 1\n" for i in range(3)))
     return Trec(documents=str(documents), topics=str(topics), qrels=str(folder / "qrels"), cluster_field=field)
 
 
-def table(folder: Path, field: str, ending: str) -> Source:
+def table(folder: Path, field: str, ending: str) -> DatasetSource:
     documents, queries = folder / f"d.{ending}", folder / f"q.{ending}"
     write(documents, [{"id": "d", "text": "sea"}])
     every = [{"id": f"q{i}", "text": "sea", "gold": "d", "topic": topic} for i, topic in enumerate(EXPECTED)]
@@ -55,7 +55,7 @@ def table(folder: Path, field: str, ending: str) -> Source:
     return Tabular(documents=str(documents), queries=str(queries), cluster_field=field)
 
 
-def golden(folder: Path, field: str) -> Source:
+def golden(folder: Path, field: str) -> DatasetSource:
     items = folder / "items.json"
     items.write_text(json.dumps([{"item_id": "d", "headline": "sea"}]))
     rows = [
@@ -67,7 +67,7 @@ def golden(folder: Path, field: str) -> Source:
     return GoldenJson(path=str(path), items=str(items), text_fields=("headline",), cluster_field=field)
 
 
-def mined(folder: Path, field: str) -> Source:
+def mined(folder: Path, field: str) -> DatasetSource:
     context = {"fqn": "d", "text": "sea"}
     path = lines(
         folder / "m.jsonl",
@@ -76,7 +76,7 @@ def mined(folder: Path, field: str) -> Source:
     return Mined(path=str(path), corpus="contexts", cluster_field=field)
 
 
-def synthetic(folder: Path, field: str) -> Source:
+def synthetic(folder: Path, field: str) -> DatasetSource:
     (folder / "docs").mkdir()
     (folder / "docs" / "d.md").write_text("sea")
     rows = [{"query": "sea", "expected_doc_ids": ["d"], "validation": row} for row in TOPICS]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import NOTHING, Rankings
-from runner.result import DatasetSummary, Found, QueryTable, Result, Stage, Timings
+from retrievers.work import Cost
+from runner.result import DatasetSummary, Hits, QueryTable, Result, Timings
 
 MEASURES = ("nDCG@1", "nDCG@10", "P@1", "P@10", "R@1", "R@10", "R@100", "RR", "AP")
 TYPES = ("precise", "semantic", "wide")
@@ -27,7 +28,7 @@ def result(
     types: Sequence[str] = TYPES,
     primary: str = "nDCG@10",
     mean_ms: float | None = 1.5,
-    found: bool = True,
+    hits: bool = True,
     text: str = "how does a lighthouse keep its lamp burning in a storm",
     errors: Mapping[int, str] | None = None,
 ) -> Result:
@@ -107,10 +108,10 @@ def result(
             wall_s=1.75,
             mean_ms=mean_ms,
             p95_ms=None if mean_ms is None else 2 * mean_ms,
-            stages=[Stage("postings", 2.25, True), Stage("rankings", 0.25, False)],
+            stages=[Cost("postings", 2.25, True), Cost("rankings", 0.25, False)],
             each_ms=() if mean_ms is None else [mean_ms],
         ),
-        found=_found(n, scores[MEASURES.index("RR")], rng) if found else None,
+        hits=_found(n, scores[MEASURES.index("RR")], rng) if hits else None,
         diagnostics={"recall_of_exact": 0.98} if retriever == "dense" else {},
         environment={"python": "3.12", "cpu": 2},
     )
@@ -126,7 +127,7 @@ def sweep(count: int = 25, **options: Any) -> list[Result]:
         swept = {"retriever": "bm25", "retriever.k1": f"{k1:.1f}", "retriever.b": str(b)}
         name = f"retriever=bm25,retriever.k1={k1:.1f},retriever.b={b}"
         settings: dict[str, Any] = {"seed": i, "quality": quality, "mean_ms": 1 + i % 7 / 5} | options
-        found.append(result(name, swept=swept, found=False, **settings))
+        found.append(result(name, swept=swept, hits=False, **settings))
     return found
 
 
@@ -141,7 +142,7 @@ def mixed() -> list[Result]:
             seed=50 + i,
             quality=0.7 - 0.12 * i,
             mean_ms=12.0 * (i + 1),
-            found=False,
+            hits=False,
         )
         for i, encoder in enumerate(("minilm", "potion"))
     ]
@@ -165,7 +166,7 @@ def _mean(values: np.ndarray[Any, Any]) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _found(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -> Found:
+def _found(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -> Hits:
     """Return rankings whose first gold stands where the reciprocal rank says."""
     k = 12
     documents = np.stack([rng.permutation(np.arange(200, 200 + k)) for _ in range(n)]).astype(np.int32)
@@ -175,7 +176,7 @@ def _found(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -
             place = round(1 / value) - 1
             documents[i, place], grades[i, place] = i, 2
     scores = np.sort(rng.random((n, k)))[:, ::-1].astype(np.float32)
-    return Found(Rankings(documents, scores), [f"d{i}" for i in range(300)], grades)
+    return Hits(Rankings(documents, scores), [f"d{i}" for i in range(300)], grades)
 
 
 def with_variants(of: Result, times: int) -> Result:
@@ -186,4 +187,4 @@ def with_variants(of: Result, times: int) -> Result:
     columns["ids"] = [f"{query}.{place % times}" for place, query in enumerate(columns["ids"])]
     dataset = replace(of.dataset, fingerprint="v1" * 16, queries=times * len(q.ids), clusters=len(q.ids))
     scores = np.repeat(of.scores, times, axis=1)
-    return replace(of, queries=QueryTable(**columns), scores=scores, dataset=dataset, found=None)
+    return replace(of, queries=QueryTable(**columns), scores=scores, dataset=dataset, hits=None)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from retrievers.store import Arrays, Key
 from runner.store import entries, seals
 from runner.store.entries import (
-    Use,
+    EntryUse,
     damage,
     folder_of,
     listed,
@@ -266,7 +266,11 @@ def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
     for key in (first, second):
         made(tmp_path, key)
     later = time.time() + 100
-    uses = [Use(later, "scifact", "f1", "bm25"), Use(later + 9, "scifact", "f1", "k1=2"), Use(5.0, "other", "f2", "x")]
+    uses = [
+        EntryUse(later, "scifact", "f1", "bm25"),
+        EntryUse(later + 9, "scifact", "f1", "k1=2"),
+        EntryUse(5.0, "other", "f2", "x"),
+    ]
     note(tmp_path, "one", uses[0], [first.digest, second.digest])
     note(tmp_path, "two", uses[1], [first.digest, "of an entry that is gone"])
     note(tmp_path, "one", uses[2], [first.digest])
@@ -279,7 +283,7 @@ def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
 
 def test_a_note_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    use = Use(1.0, "scifact", "f1", "bm25")
+    use = EntryUse(1.0, "scifact", "f1", "bm25")
     note(tmp_path, "one", use, [folder.name])
     notes = tmp_path / entries.USES / "one.jsonl"
     notes.write_bytes(notes.read_bytes() + notes.read_bytes()[:30])
@@ -290,7 +294,7 @@ def test_a_note_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
 
 def test_notes_on_what_is_gone_are_forgotten(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    note(tmp_path, "one", Use(1.0, "a", "f", "r"), [folder.name, "gone"])
-    note(tmp_path, "two", Use(1.0, "a", "f", "r"), ["gone"])
+    note(tmp_path, "one", EntryUse(1.0, "a", "f", "r"), [folder.name, "gone"])
+    note(tmp_path, "two", EntryUse(1.0, "a", "f", "r"), ["gone"])
     entries.forget(tmp_path)
     assert [file.name for file in (tmp_path / entries.USES).iterdir()] == ["one.jsonl"]

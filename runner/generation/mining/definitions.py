@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.config.objects import ConfigError
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.files import Record
+from runner.datasets.files import SourceRecord
 from runner.generation.mining.base import Case, Material
 from runner.generation.mining.extraction import CaseFiles, Kind, Suite
 from runner.generation.mining.packages import targets_of
@@ -67,9 +67,9 @@ class Definitions:
             raise ConfigError(f"source.targets={self.targets}: there is no such file; an installed one is package:NAME")
         return read_targets(path)
 
-    def _cases(self, suite: str, entries: list[Record], targets: Targets, folder: Path) -> Iterator[Case]:
+    def _cases(self, suite: str, entries: list[SourceRecord], targets: Targets, folder: Path) -> Iterator[Case]:
         code = CaseFiles([folder / suite, folder, *folder.resolve().parents], self._facts(suite, folder))
-        by_kind: dict[str, list[Record]] = {}
+        by_kind: dict[str, list[SourceRecord]] = {}
         for entry in entries:
             kind = str(entry.fields.get("benchmark_type") or suite)
             by_kind.setdefault(kind if kind in self.kinds else suite, []).append(entry)
@@ -95,7 +95,7 @@ class Definitions:
             raise DatasetError(f"{path}: not files by case, each with its 'path' ({error})") from None
 
 
-def _entries(path: Path) -> list[Record]:
+def _entries(path: Path) -> list[SourceRecord]:
     content = yaml_content(path)
     entries = content.get("benchmarks") if isinstance(content, dict) else None
     if entries is None:

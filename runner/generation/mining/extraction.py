@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from runner.datasets.files import Record
+from runner.datasets.files import SourceRecord
 from runner.generation.mining.base import Case
 from runner.generation.mining.code import Code, code_in, code_of
 from runner.generation.mining.names import names_in, quoted_names, with_parts
@@ -59,7 +59,7 @@ class Suite:
     """The entries of a suite that are of one kind, and where the code is that they name."""
 
     name: str
-    entries: Sequence[Record]
+    entries: Sequence[SourceRecord]
     files: CaseFiles
 
 
@@ -79,7 +79,7 @@ class Answers:
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
         """Yield the `question` of each entry, with the names of all its answers."""
         for entry in suite.entries:
-            answers = [Record(f"{entry.place}{entry.number}, answer ", *a) for a in _answers(entry)]
+            answers = [SourceRecord(f"{entry.place}{entry.number}, answer ", *a) for a in _answers(entry)]
             yield Case(
                 id=entry.identifier("id"),
                 suite=suite.name,
@@ -171,7 +171,7 @@ _ABOUT_CODE = re.compile(
 _HAS_CODE = re.compile(r"```|\n(?: {4}|\t)\S|\n\s*(?:import|from|def|class|return)\s")
 
 
-def _snippet(entry: Record, files: CaseFiles) -> tuple[str, str]:
+def _snippet(entry: SourceRecord, files: CaseFiles) -> tuple[str, str]:
     """Return the code of an entry, "" where it has none, and why it cannot be had, "" where it can."""
     if code := str(entry.fields.get("code_snippet") or "").strip():
         return code, ""
@@ -198,7 +198,7 @@ def _classes(question: str, targets: Targets) -> tuple[str, ...]:
     return tuple(name for name, meant in found.items() if len(meant) == 1 and targets.is_class(meant[0]))
 
 
-def _answers(entry: Record) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _answers(entry: SourceRecord) -> Iterator[tuple[int, Mapping[str, Any]]]:
     answers = entry.value("answers")
     for number, answer in enumerate(answers if isinstance(answers, list) else [answers], start=1):
         if not isinstance(answer, dict):
@@ -206,7 +206,7 @@ def _answers(entry: Record) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield number, answer
 
 
-def _names(answer: Record) -> list[str]:
+def _names(answer: SourceRecord) -> list[str]:
     names = answer.fields.get("fully_qualified_class_name") or []
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
@@ -214,12 +214,12 @@ def _names(answer: Record) -> list[str]:
     return listed
 
 
-def _code(entry: Record, files: CaseFiles) -> Code | None:
+def _code(entry: SourceRecord, files: CaseFiles) -> Code | None:
     paths = [str(entry.fields[field]) for field in ("fixed_file", "test_file") if entry.fields.get(field)]
     return next((code for path in paths if (code := files.code(path))), None)
 
 
-def _right_option(entry: Record) -> str:
+def _right_option(entry: SourceRecord) -> str:
     """Return the option that is right, which is given by its letter, its number from 0, or in words."""
     options, right = entry.value("options"), entry.value("correct_answer")
     if isinstance(options, list):
@@ -249,5 +249,5 @@ def _mentions(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
-def _known(entry: Record) -> dict[str, Any]:
+def _known(entry: SourceRecord) -> dict[str, Any]:
     return {name: entry.fields[name] for name in ("category", "benchmark_type") if name in entry.fields}

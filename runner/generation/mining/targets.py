@@ -187,7 +187,7 @@ def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
         raise DatasetError(str(error)) from None
 
 
-def _target(record: files.Record) -> Target:
+def _target(record: files.SourceRecord) -> Target:
     fields = record.fields
     signatures = (_text(fields, name) for name in ("signature", "constructor_signature"))
     members = (member for name in ("properties", "methods") for member in _listed(record, name))
@@ -201,7 +201,7 @@ def _target(record: files.Record) -> Target:
     )
 
 
-def _listed(record: files.Record, name: str) -> list[Any]:
+def _listed(record: files.SourceRecord, name: str) -> list[Any]:
     listed = record.fields.get(name) or []
     if not isinstance(listed, list):
         raise record.fault(f"{name!r} is {listed!r:.60}, not a list")

@@ -16,7 +16,7 @@ from retrievers.base import NOTHING
 from runner.analysis.agreement import Documents, Headroom, headroom, jaccard, kendall_tau, rank_1, rbo
 from runner.reports.comparison.comparability import ReportError
 from runner.reports.comparison.labels import labels
-from runner.result import Found, Result
+from runner.result import Hits, Result
 
 ANSWERED = ("pass", "partial", "fail")
 """The statuses of queries that have gold, and whose search went well."""
@@ -88,13 +88,13 @@ def _shared(results: Sequence[Result]) -> list[NDArray[np.int64]]:
     return [np.array([place[query] for query in shared], dtype=np.int64) for place in places]
 
 
-def _found(result: Result) -> Found:
-    if result.found is None:
+def _found(result: Result) -> Hits:
+    if result.hits is None:
         raise ReportError(f"{result.name} was loaded without its rankings: there is nothing to compare")
-    return result.found
+    return result.hits
 
 
-def _documents(found: Found, code_of: dict[str, int]) -> NDArray[np.int64]:
+def _documents(found: Hits, code_of: dict[str, int]) -> NDArray[np.int64]:
     """Return rankings by numbers that are the same for the same id in all results; new ids are added to `code_of`.
 
     Of chunks these are of their documents, each where its first chunk is.

@@ -126,7 +126,7 @@ def in_order(result: Result, ids: Sequence[str]) -> Result:
     order = np.array([position[query] for query in ids])
     q = result.queries
     columns = {name: [column[i] for i in order] if (column := getattr(q, name)) else () for name in vars(q)}
-    found = result.found
+    found = result.hits
     if found is not None:
         rankings = Rankings(found.rankings.documents[order], found.rankings.scores[order])
         found = replace(found, rankings=rankings, grades=found.grades[order])
@@ -135,7 +135,7 @@ def in_order(result: Result, ids: Sequence[str]) -> Result:
         result,
         queries=QueryTable(**columns),
         scores=result.scores[:, order],
-        found=found,
+        hits=found,
         grades=None,
         timings=replace(result.timings, each_ms=[each[i] for i in order]),
     )
@@ -180,7 +180,7 @@ def _is_merit(measure: str) -> bool:
 def depth(result: Result) -> int:
     """Return how many hits each query can have; a service that returned unknown documents may exceed the corpus."""
     requested = int((result.config.get("metrics") or {}).get("depth", 0))
-    if not result.dataset.documents or (result.found is not None and result.found.unknown):
+    if not result.dataset.documents or (result.hits is not None and result.hits.unknown):
         return requested
     return min(requested, result.dataset.documents)
 

@@ -169,7 +169,7 @@ class Comparison:
     def agreement_of(self, system: int) -> PairAgreement | None:
         """Return how far a system finds what the first finds; None where one was kept without its rankings."""
         first, other = self.results[0], self.results[system]
-        return None if first.found is None or other.found is None else agreement_of(first, other)
+        return None if first.hits is None or other.hits is None else agreement_of(first, other)
 
     @property
     def headroom(self) -> Headroom:

@@ -39,9 +39,9 @@ class Insights:
 
 def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     """Read the insights off a result; `lexicon` is that of its corpus, where the texts are at hand."""
-    if result.found is None:
+    if result.hits is None:
         return Insights()
-    found, queries, truth = result.found, result.queries, result.of(result.primary)
+    found, queries, truth = result.hits, result.queries, result.of(result.primary)
     cutoff = _cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
     known = set(found.judged) - found.unknown if len(found.documents) - len(found.unknown) == searched else None
@@ -223,7 +223,7 @@ def thresholds_note(found: Insights) -> str:
 
 
 def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
-    q, found = result.queries, result.found
+    q, found = result.queries, result.hits
     golds = np.array([len(expected) for expected in q.expected], dtype=np.int64)
     ran = np.array([not error for error in q.errors], dtype=np.bool_)
     if found is None or not (ran & (golds == 0)).any():

@@ -92,7 +92,7 @@ def _query(query: Hard, result: Result) -> str:
     if query.type:
         lines.append(f"- **Type**: {escape(query.type)}")
     lines.append(f"- **Expected**: {_some(map(escape, query.expected))}")
-    if result.found is not None:
+    if result.hits is not None:
         found = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in query.found)
         lines.append(f"- **Retrieved** (gold in bold): {_some(found)}")
     lines.append(f"- **First gold at rank**: {numbers.number(query.first_gold)}")

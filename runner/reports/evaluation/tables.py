@@ -122,7 +122,7 @@ def no_result_queries(result: Result, limit: int) -> Table:
         Column("best found", least=12),
         Column("its score", number, numeric=True),
     ]
-    q, found = result.queries, result.found
+    q, found = result.queries, result.hits
     wrong = [i for i, status in enumerate(q.statuses) if status == "false_positive"]
     if found is None:
         return Table(columns, [])
@@ -237,9 +237,9 @@ def hard(result: Result, i: int) -> Hard:
     q = result.queries
     found: list[tuple[str, int]] = []
     first = None
-    if result.found is not None:
-        ids = result.found.ids(i)
-        grades = result.found.grades[i, : len(ids)].tolist()
+    if result.hits is not None:
+        ids = result.hits.ids(i)
+        grades = result.hits.grades[i, : len(ids)].tolist()
         found = list(zip(ids, grades, strict=True))
         first = next((place + 1 for place, grade in enumerate(grades) if grade > 0), None)
     elif "RR" in result.measures and result.of("RR")[i] > 0:

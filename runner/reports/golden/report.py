@@ -21,7 +21,7 @@ from runner.reports.comparison.labels import labels
 from runner.reports.evaluation.tables import outcomes
 from runner.reports.golden.comparison import comparison, retrieval_times, select_sensible
 from runner.reports.golden.markdown import golden_markdown
-from runner.result import Found, Result
+from runner.result import Hits, Result
 
 SHOWN = 10
 """How many of the items that a query found are described: their metadata, the gaps between their scores."""
@@ -117,11 +117,11 @@ def _listed(results: Sequence[Result]) -> int:
 
 
 def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
-    if result.found is None:
+    if result.hits is None:
         raise ReportError(f"{name} was loaded without its rankings: a golden report shows what each query found")
     each = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
     words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
-    sure = _confidence(result.found)
+    sure = _confidence(result.hits)
     measures = select_sensible(result, result.measures)
     return {
         "summary": _means(measures, result.means.get)
@@ -136,7 +136,7 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
                 "query_text": result.queries.texts[i],
                 "query_type": result.queries.types[i],
                 "search_type": name,
-                **_query(result, result.found, i, words, listed),
+                **_query(result, result.hits, i, words, listed),
                 "retrieval_time_ms": each[i],
                 "score_confidence": sure[i],
             }
@@ -147,7 +147,7 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     }
 
 
-def _query(result: Result, found: Found, i: int, words: Mapping[int, str], listed: int) -> dict[str, Any]:
+def _query(result: Result, found: Hits, i: int, words: Mapping[int, str], listed: int) -> dict[str, Any]:
     q, ids = result.queries, found.ids(i)
     scores = found.rankings.scores[i, : len(ids)].tolist()
     gold = (place for place, grade in enumerate(found.grades[i, : len(ids)].tolist(), start=1) if grade > 0)
@@ -188,7 +188,7 @@ def _query(result: Result, found: Found, i: int, words: Mapping[int, str], liste
     }
 
 
-def _shown(found: Found, document: int) -> Mapping[str, Any]:
+def _shown(found: Hits, document: int) -> Mapping[str, Any]:
     return found.metadata[document] if found.metadata else {}
 
 
@@ -199,7 +199,7 @@ def _score_stats(scores: Sequence[float]) -> dict[str, float]:
     return {"min": low, "max": high, "median": float(np.median(scores)), "range": high - low}
 
 
-def _confidence(found: Found) -> list[str | None]:
+def _confidence(found: Hits) -> list[str | None]:
     """Return how far each query's best score stands above its second, beside those of the other queries.
 
     It is a matter of thirds: scores of different search types have different scales, and no fixed gap fits them all.

@@ -22,12 +22,12 @@ def systems() -> list[Result]:
 
 def renumbered(found: Result, seed: int = 0) -> Result:
     """Return the same result over the same documents in another order."""
-    assert found.found is not None
-    order = np.random.default_rng(seed).permutation(len(found.found.documents))
-    documents = [found.found.documents[d] for d in order]
-    rankings = found.found.rankings
+    assert found.hits is not None
+    order = np.random.default_rng(seed).permutation(len(found.hits.documents))
+    documents = [found.hits.documents[d] for d in order]
+    rankings = found.hits.rankings
     moved = np.where(rankings.documents < 0, -1, np.argsort(order)[rankings.documents]).astype(np.int32)
-    return replace(found, found=replace(found.found, documents=documents, rankings=replace(rankings, documents=moved)))
+    return replace(found, hits=replace(found.hits, documents=documents, rankings=replace(rankings, documents=moved)))
 
 
 def test_every_two_systems_are_compared_over_the_queries_that_have_gold() -> None:
@@ -36,7 +36,7 @@ def test_every_two_systems_are_compared_over_the_queries_that_have_gold() -> Non
     assert list(found.pairs) == [agreement_of(first, second) for first, second in combinations(systems(), 2)]
     assert {pair.queries for pair in found.pairs} == {30}
     assert list(found.pairs[0].coefficients) == ["rank_1", "jaccard@3", "jaccard@5", "rbo", "tau@10"]
-    documents = [r.found.rankings.documents[:30] for r in systems() if r.found]
+    documents = [r.hits.rankings.documents[:30] for r in systems() if r.hits]
     assert found.pairs[1].coefficients["rbo"] == pytest.approx(rbo(documents[0], documents[2]).mean())
 
 
@@ -50,7 +50,7 @@ def test_documents_are_compared_by_id() -> None:
 
 def test_queries_are_compared_by_id() -> None:
     first, second, _ = systems()
-    assert second.found is not None
+    assert second.hits is not None
     order = np.random.default_rng(3).permutation(len(second.queries.ids))[:20]
     columns = {
         name: [column[i] for i in order] if column else column
@@ -61,17 +61,17 @@ def test_queries_are_compared_by_id() -> None:
         second,
         queries=replace(second.queries, **columns),
         scores=second.scores[:, order],
-        found=replace(
-            second.found,
-            rankings=Rankings(second.found.rankings.documents[order], second.found.rankings.scores[order]),
-            grades=second.found.grades[order],
+        hits=replace(
+            second.hits,
+            rankings=Rankings(second.hits.rankings.documents[order], second.hits.rankings.scores[order]),
+            grades=second.hits.grades[order],
         ),
     )
     found = agreement([fewer, first])
     assert found.pairs[0].queries == np.count_nonzero(order < 30)
     answered = order[order < 30]
-    assert first.found is not None
-    expected = rbo(second.found.rankings.documents[answered], first.found.rankings.documents[answered])
+    assert first.hits is not None
+    expected = rbo(second.hits.rankings.documents[answered], first.hits.rankings.documents[answered])
     assert found.pairs[0].coefficients["rbo"] == pytest.approx(expected.mean())
     assert found.headroom["RR"] == headroom(np.stack([second.of("RR")[order], first.of("RR")[order]]))
 
@@ -96,4 +96,4 @@ def test_less_than_two_results_or_one_without_rankings_are_refused() -> None:
     with pytest.raises(ReportError, match="agreement is between two results or more: there is 1"):
         agreement([result()])
     with pytest.raises(ReportError, match="b was loaded without its rankings"):
-        agreement([result("a"), result("b", found=False)])
+        agreement([result("a"), result("b", hits=False)])

@@ -225,8 +225,8 @@ def test_measures_of_whole_rankings_are_left_out_where_the_depths_differ() -> No
 
 def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corpus() -> None:
     local = replace(result("a"), config={"metrics": {"depth": 10**6}})
-    assert local.found is not None
-    service = replace(local, found=replace(local.found, unknown=frozenset(local.found.documents[:1])))
+    assert local.hits is not None
+    service = replace(local, hits=replace(local.hits, unknown=frozenset(local.hits.documents[:1])))
     assert depth(local) == local.dataset.documents < 10**6
     assert depth(service) == 10**6
 

@@ -200,7 +200,7 @@ def test_data_is_never_markup() -> None:
     [
         [result("a"), result("a")],
         [result("a", types=(), no_result=0, mean_ms=None), result("b", types=(), no_result=0, mean_ms=None, seed=3)],
-        [result("a", found=False), result("b", found=False, seed=2)],
+        [result("a", hits=False), result("b", hits=False, seed=2)],
         [result("a", queries=1, no_result=0), result("b", queries=1, no_result=0, seed=2)],
         [result("a"), result("b", errors=dict.fromkeys(range(30), "down"))],
         [result(n, types=("类型", "タイプ"), seed=i) for i, n in enumerate("ab")],

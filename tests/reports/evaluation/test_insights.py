@@ -49,8 +49,8 @@ def reports(found: Result) -> tuple[str, str]:
 
 def test_the_missed_queries_are_those_without_gold_above_the_cutoff(hard: Result) -> None:
     found = insights(hard)
-    assert hard.found is not None
-    gold = (hard.found.grades[:WIDE, :10] > 0).any(axis=1)
+    assert hard.hits is not None
+    gold = (hard.hits.grades[:WIDE, :10] > 0).any(axis=1)
     assert {failure.query for failure in found.failures} == set(np.flatnonzero(~gold))
     assert found.failures
     assert f"{len(found.failures)} queries have no gold in the first 10" in insight_tables.failures_note(found)
@@ -145,7 +145,7 @@ def test_where_no_threshold_can_be_chosen_the_report_says_why() -> None:
 
 
 def test_gold_is_said_to_be_absent_only_where_all_ids_are_known(hard: Result) -> None:
-    assert hard.found is not None
+    assert hard.hits is not None
     complete = replace(hard, dataset=replace(hard.dataset, documents=300))
     moved = replace(complete, queries=replace(hard.queries, expected=[["gone"]] * WIDE + [[]] * 10))
     assert all(failure.absent == ("gone",) for failure in insights(moved).failures)

@@ -59,7 +59,7 @@ def test_a_hard_query_shows_what_was_expected_and_what_was_found() -> None:
 
 
 def test_a_result_without_types_or_no_result_queries_has_no_such_sections() -> None:
-    found = result(types=(), no_result=0, found=False)
+    found = result(types=(), no_result=0, hits=False)
     text = result_markdown(found, insights(found))
     assert "By query type" not in text
     assert "nothing is right" not in text

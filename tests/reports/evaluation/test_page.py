@@ -73,6 +73,6 @@ def test_whatever_there_is_makes_a_page(found: Result) -> None:
 
 
 def test_a_result_without_rankings_makes_a_page() -> None:
-    page = Page(page_of(result(found=False)))
+    page = Page(page_of(result(hits=False)))
     assert "retrieved" not in page.texts
     assert "expected" in page.texts

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from retrievers.work import Cost
 from runner.reports.evaluation import tables
 from runner.reports.rendering.numbers import interval_title
-from runner.result import Stage
 from tests.reports.factory import TYPES, result
 
 PRIMARY = "nDCG@10"
@@ -57,7 +57,7 @@ def test_the_hardest_queries_are_those_of_the_lowest_value() -> None:
 
 def test_the_first_gold_rank_is_the_same_with_and_without_rankings() -> None:
     found = result()
-    assert found.found is not None
+    assert found.hits is not None
     ranks = [query.first_gold for query in tables.hardest(found)]
     assert ranks == [query.first_gold for query in tables.hardest(found.light())]
     assert any(rank is not None for rank in ranks)
@@ -84,7 +84,7 @@ def test_nested_settings_are_shown_in_one_level() -> None:
 def test_kinds_of_work_are_told_in_plain_words() -> None:
     """Where the store calls something live, that is nobody's word who reads a report."""
     made = result()
-    stages = [Stage("live code", 1.0, False), Stage("live postings", 0.1, True), Stage("rankings", 0.2, False)]
+    stages = [Cost("live code", 1.0, False), Cost("live postings", 0.1, True), Cost("rankings", 0.2, False)]
     made = replace(made, timings=replace(made.timings, stages=stages))
     assert tables.cost(made).endswith("cached: postings in memory")
     twice = replace(made, timings=replace(made.timings, stages=[*made.timings.stages] * 2))
@@ -98,8 +98,8 @@ def test_kinds_of_work_are_told_in_plain_words() -> None:
 
 def test_the_pieces_of_one_kind_of_work_are_told_together() -> None:
     """As a hybrid has rankings of its own and of its parts; what was there already stays apart."""
-    stages = [Stage("rankings", 0.25, False), Stage("lsa", 3.0, False), Stage("rankings", 0.5, False)]
-    made = replace(result(), timings=replace(result().timings, stages=[*stages, Stage("rankings", 2.0, True)]))
+    stages = [Cost("rankings", 0.25, False), Cost("lsa", 3.0, False), Cost("rankings", 0.5, False)]
+    made = replace(result(), timings=replace(result().timings, stages=[*stages, Cost("rankings", 2.0, True)]))
     assert tables.timings_table(made).rows[:3] == [
         ["rankings", 0.75, ""],
         ["lsa", 3.0, ""],

@@ -20,7 +20,7 @@ from runner.golden_report import read_report
 from runner.reports.comparison.comparability import NotComparable, ReportError
 from runner.reports.golden.markdown import golden_markdown
 from runner.reports.golden.report import golden_files, golden_report, search_types
-from runner.result import Found, Result
+from runner.result import Hits, Result
 from tests.reports.factory import TYPES, result
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -138,9 +138,9 @@ def test_an_error_enters_no_mean_and_is_listed() -> None:
 
 def test_a_query_without_a_right_answer_has_no_metrics_and_says_what_was_found() -> None:
     found = result()
-    assert found.found is not None
+    assert found.hits is not None
     metadata = [{"category": "Food" if i % 2 else "Travel", "headline": f"Item {i}"} for i in range(300)]
-    shown = configured(replace(found, found=replace(found.found, metadata=metadata)))
+    shown = configured(replace(found, hits=replace(found.hits, metadata=metadata)))
     report = golden_report([shown], AT)
     wrong = next(query for query in report["query_results"] if query["status"] == "false_positive")
     assert (wrong["metrics"], wrong["first_relevant_rank"], wrong["expected_relevance"]) == ({}, None, {})
@@ -184,8 +184,8 @@ def test_confidence_does_not_depend_on_the_scale_of_scores(gaps: list[float], fa
 def confidences(rows: list[list[float]]) -> list[str | None]:
     found = configured(result(queries=len(rows), no_result=0))
     documents = np.tile(np.arange(2, dtype=np.int32), (len(rows), 1))
-    ranked = Found(Rankings(documents, np.array(rows, np.float32)), ["a", "b"], np.zeros_like(documents))
-    report = golden_report([replace(found, found=ranked)], AT)
+    ranked = Hits(Rankings(documents, np.array(rows, np.float32)), ["a", "b"], np.zeros_like(documents))
+    report = golden_report([replace(found, hits=ranked)], AT)
     return [query["score_confidence"] for query in report["query_results"]]
 
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_reported_is_refused() -> None:
     with pytest.raises(ReportError, match="needs a result"):
         golden_report([], AT)
     with pytest.raises(ReportError, match="bm25 was loaded without its rankings"):
-        golden_report([configured(result(found=False))], AT)
+        golden_report([configured(result(hits=False))], AT)
     other = configured(result("other", retriever="other"))
     other = replace(other, dataset=replace(other.dataset, fingerprint="e" * 32))
     with pytest.raises(NotComparable, match="different datasets"):

@@ -260,7 +260,7 @@ def test_results_that_settings_do_not_tell_apart_go_by_name() -> None:
     )
 )
 def test_labels_always_tell_results_apart(swept: list[dict[str, object]]) -> None:
-    base = result(queries=1, no_result=0, found=False)
+    base = result(queries=1, no_result=0, hits=False)
     found = labels([replace(base, swept=s) for s in swept])
     assert len(set(found)) == len(found)
 
