@@ -22,8 +22,8 @@ from runner.agents.measures.rankings import ranked
 from runner.agents.measures.stages import NO_GROUND_TRUTH, Artifact
 from runner.agents.measures.summary import described
 from runner.agents.measures.taxonomy import LABELS
-from runner.evaluation import environment
-from runner.measuring import JudgedQueries, Searched, measured
+from runner.environment import describe_environment
+from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
@@ -65,17 +65,28 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     gold = [each.gold for each in kept]
     errors = {place: each.error for place, each in enumerate(kept) if each.error}
     files = ranked([each.found for each in kept], gold, settings.depth, errors)
-    found = columns((each.trial.figures for each in kept), names)
-    sure = columns((each.trial.figures for each in kept if each.trial.confidence != LOW), names)
+    figures = columns((task.trial.figures for task in kept), names)
+    sure = columns((task.trial.figures for task in kept if task.trial.confidence != LOW), names)
     config = _config(name, kept, settings, dataset)
     types = [each.suite for each in kept]
     rows = [orjson.dumps(row).decode() for row in zip(tasks, types, gold, strict=True)]
-    result = measured(
-        files.rankings,
+    diagnostics: dict[str, float] = {
+        **_means(figures),
+        "agent/superseded": len(trials) - len(by_task),
+        "agent/no_ground_truth": len(by_task) - len(tasks),
+    }
+    if low := sum(task.trial.confidence == LOW for task in kept):
+        diagnostics["agent/low_confidence"] = low
+        diagnostics |= {f"{key}_without_low_confidence": mean for key, mean in _means(sure, ("file_recall",)).items()}
+    measurements = measure(
+        replace(files.rankings, diagnostics=diagnostics),
         files.grader,
         settings,
-        queries=JudgedQueries(tasks, tasks, types, gold, [[1] * len(each) for each in gold]),
-        searched=Searched(files.files),
+        JudgedQueries(tasks, tasks, types, gold, [[1] * len(golds) for golds in gold]),
+        RankedDocuments(files.files),
+    )
+    return Result(
+        **vars(measurements),
         name=name,
         retriever=name,
         config=config,
@@ -84,21 +95,13 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
             name=dataset,
             split="test",
             fingerprint=fingerprint("tasks", *rows),
-            corpus_fingerprint="",  # what else there was to find, no trace says
+            corpus_fingerprint="",  # traces do not say which other files there were
             documents=0,
             queries=len(tasks),
             judgments=len(files.grader.judgments),
         ),
-    )
-    left_out: dict[str, float] = {
-        "agent/superseded": len(trials) - len(by_task),
-        "agent/no_ground_truth": len(by_task) - len(tasks),
-    }
-    if low := sum(each.trial.confidence == LOW for each in kept):
-        left_out["agent/low_confidence"] = low
-        left_out |= {f"{key}_without_low_confidence": mean for key, mean in _means(sure, ("file_recall",)).items()}
-    return replace(
-        result, timings=_timings(found["seconds"]), diagnostics={**_means(found), **left_out}, environment=environment()
+        timings=_timings(figures["seconds"]),
+        environment=describe_environment(),
     )
 
 

@@ -10,7 +10,7 @@ measured. Knows nothing of who writes such reports.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
-from runner.measuring import JudgedQueries, Searched, measured
+from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -139,11 +139,11 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
     }
     graded = ([(i, _grade(q, i, report.config.relevance)) for i in dict.fromkeys(q.expected_items)] for q in queries)
     gold = [sorted((each for each in found if each[1] > 0), key=lambda each: (-each[1], each[0])) for found in graded]
-    result = measured(
+    measurements = measure(
         rankings,
         grader,
         settings,
-        queries=JudgedQueries(
+        JudgedQueries(
             ids=[q.query_id for q in queries],
             texts=[q.query_text for q in queries],
             types=[q.query_type for q in queries],
@@ -151,7 +151,10 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             grades=[[grade for _, grade in each] for each in gold],
             own_gold=part.own_gold,
         ),
-        searched=Searched(documents),
+        RankedDocuments(documents),
+    )
+    return Result(
+        **vars(measurements),
         name=f"{report.run_id} {search_type}",
         retriever=search_type,
         config=config,
@@ -165,9 +168,9 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             queries=len(queries),
             judgments=len(grader.judgments),
         ),
+        timings=_timings(part, rankings.errors or {}),
+        environment={"run_id": report.run_id, "timestamp": report.timestamp},
     )
-    made = {"run_id": report.run_id, "timestamp": report.timestamp}
-    return replace(result, timings=_timings(part, rankings.errors or {}), environment=made)
 
 
 def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:

@@ -1,7 +1,6 @@
-"""What rankings are worth by judgments, as a result: measures, their means and intervals, how each query went.
+"""Scores rankings from any origin: retrievers, imported reports, agent traces.
 
-Whoever has rankings comes here: the evaluation of a retriever, the reader of a report, the one of what an agent saw. It
-is arithmetic, and knows neither where rankings are from nor where a result goes.
+It is arithmetic: nothing here knows where rankings come from, or where a result goes.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.reach import list_depth_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, Timings
+from runner.result import Hits, Holes, Measurements, QueryTable, Timings
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
-"""The timings of what nobody timed."""
+"""The timings of a result without any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,31 +43,21 @@ class JudgedQueries:
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
-    """What the positions in rankings stand for: as `Hits` has it."""
+class RankedDocuments:
+    """The documents by their positions in rankings: ids, metadata to show, and parents, as in `Hits`."""
 
-    documents: Sequence[str]
+    ids: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
     parents: Sequence[str] = ()
 
 
-def measured(
-    rankings: Rankings,
-    grader: Grader,
-    settings: MetricSettings,
-    *,
-    queries: JudgedQueries,
-    searched: Searched,
-    name: str,
-    retriever: str,
-    config: Mapping[str, Any],
-    config_hash: str,
-    dataset: DatasetSummary,
-) -> Result:
-    """Return the result of rankings by the judgments of a grader, untimed.
+def measure(
+    rankings: Rankings, grader: Grader, settings: MetricSettings, queries: JudgedQueries, documents: RankedDocuments
+) -> Measurements:
+    """Measure rankings by the judgments of a grader.
 
-    `queries` are the queries of both in their order. No-result queries are said to be answered or not by the thresholds
-    of the settings, at the recall of their largest cutoff. Raises `ValueError` where rankings are of other queries.
+    `queries` are those of both, in their order. Thresholds of the settings decide whether no-result queries were
+    answered, at the recall of the largest cutoff. Raises `ValueError` where rankings are of other queries.
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
@@ -76,15 +65,9 @@ def measured(
     units = None if clusters is None else clusters[scores.counted]
     intervals = mean_interval(counted, settings.confidence, units).tolist()
     places, errors = range(len(queries.ids)), rankings.errors or {}
-    found = _found(rankings, searched, grader.grades(rankings))
+    hits = _resolve_hits(rankings, documents, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)
-    return Result(
-        name=name,
-        retriever=retriever,
-        config=config,
-        config_hash=config_hash,
-        swept={},
-        dataset=dataset,
+    return Measurements(
         primary=str(settings.primary_measure),
         queries=QueryTable(
             ids=queries.ids,
@@ -103,9 +86,8 @@ def measured(
         intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
         by_type=scores.by_type(queries.types),
         abstention=measure_abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
-        timings=UNTIMED,
-        hits=found,
-        holes=_holes(found, scores.counted, settings.primary_measure.cutoff or 10),
+        hits=hits,
+        holes=_count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
@@ -114,28 +96,27 @@ def measured(
     )
 
 
-def _found(rankings: Rankings, searched: Searched, grades: NDArray[np.int32]) -> Hits:
+def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArray[np.int32]) -> Hits:
     """Return rankings by id; hits that the corpus lacks are documents without metadata, and their own parents."""
-    documents, metadata, parents = searched.documents, searched.metadata, searched.parents
     outside = rankings.unknown_ids
     if not outside:
-        return Hits(rankings, documents, grades, metadata, parents)
+        return Hits(rankings, documents.ids, grades, documents.metadata, documents.parents)
     return Hits(
         replace(rankings, unknown_ids=()),
-        [*documents, *outside],
+        [*documents.ids, *outside],
         grades,
-        [*metadata, *({} for _ in outside)] if metadata else (),
-        [*parents, *outside] if parents else (),
-        frozenset(outside).difference(parents),
+        [*documents.metadata, *({} for _ in outside)] if documents.metadata else (),
+        [*documents.parents, *outside] if documents.parents else (),
+        frozenset(outside).difference(documents.parents),
     )
 
 
-def _holes(found: Hits, counted: NDArray[np.bool_], cutoff: int) -> Holes:
+def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int) -> Holes:
     """Count the hits without a grade among the first ones of the counted queries."""
-    documents, grades = found.rankings.documents[counted, :cutoff], found.grades[counted, :cutoff]
-    hits, unjudged = np.count_nonzero(documents != NOTHING), np.count_nonzero((documents != NOTHING) & (grades < 0))
-    if not found.unknown:
-        return Holes(cutoff, int(hits), int(unjudged), 0, 0)
-    outside = found.is_unknown
+    documents, grades = hits.rankings.documents[counted, :cutoff], hits.grades[counted, :cutoff]
+    n, unjudged = np.count_nonzero(documents != NOTHING), np.count_nonzero((documents != NOTHING) & (grades < 0))
+    if not hits.unknown:
+        return Holes(cutoff, int(n), int(unjudged), 0, 0)
+    outside = hits.is_unknown
     among_first = int(np.count_nonzero(outside[counted, :cutoff]))
-    return Holes(cutoff, int(hits), int(unjudged), among_first, int(np.count_nonzero(outside)))
+    return Holes(cutoff, int(n), int(unjudged), among_first, int(np.count_nonzero(outside)))

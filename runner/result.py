@@ -172,28 +172,20 @@ class Holes:
         return self.unjudged / self.hits if self.hits else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One evaluation of one retriever on one dataset.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measurements:
+    """What rankings are worth by judgments, whatever ranked the documents.
 
-    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone, in the order
-    in which they are told. `measures` are names as ir_measures spells them; `scores` (measures x queries, float64) are
-    NaN for queries that enter no mean. `means`, `intervals` (low, high) and `by_type` (type -> measure -> mean; type ->
-    "queries" -> count) are folds over `scores`. `abstention` is about the queries whose right answer is nothing,
-    `diagnostics` what the retriever says of itself (an approximate index's recall). `grades` are a language model's,
-    where one is configured. `search_type` is by what name the dataset was asked for expectations, `own_gold` are the
-    queries, by id, of which it expects other items of this search type than in general, `settled` is as its rankings
-    are. `warnings` are sentences on what a reader of the figures has to know. `holes` counts the unjudged hits, None
-    for a record that was written without that count. `addresses` are those of the services that answered, by the part
-    of the retriever that queried each.
+    `measures` are names as ir_measures spells them, `primary` is the one to rank systems by; `scores` (measures x
+    queries, float64) are NaN for queries that enter no mean. `means`, `intervals` (low, high) and `by_type` (type ->
+    measure -> mean; type -> "queries" -> count) are folds over `scores`. `abstention` is about the queries whose right
+    answer is nothing. `holes` counts the unjudged hits, None for a record that was written without that count.
+    `own_gold` are the queries, by id, of which the dataset expects other items of this search type than in general.
+    `diagnostics` are the retriever's figures on itself (an approximate index's recall), `addresses` those of the
+    services that answered, by the part of the retriever that queried each; `settled` is as in `Rankings`. `warnings`
+    are sentences that a reader of the figures has to know.
     """
 
-    name: str
-    retriever: str
-    config: Mapping[str, Any]
-    config_hash: str
-    swept: Mapping[str, Any]
-    dataset: DatasetSummary
     primary: str
     queries: QueryTable
     measures: Sequence[str]
@@ -202,17 +194,34 @@ class Result:
     intervals: Mapping[str, tuple[float, float]]
     by_type: Mapping[str, Mapping[str, float]]
     abstention: Mapping[str, Any]
-    timings: Timings
     hits: Hits | None = None
-    grades: Grades | None = None
+    holes: Holes | None = None
+    own_gold: Sequence[str] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    settled: bool = True
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Measurements):
+    """One evaluation of one retriever on one dataset.
+
+    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone, in the order
+    in which they are shown. `grades` are a language model's, where one is configured. `search_type` is the name by
+    which the dataset was asked for expectations.
+    """
+
+    name: str
+    retriever: str
+    config: Mapping[str, Any]
+    config_hash: str
+    dataset: DatasetSummary
+    timings: Timings
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    grades: Grades | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     search_type: str = ""
-    settled: bool = True
-    own_gold: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-    holes: Holes | None = None
-    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""

@@ -20,7 +20,8 @@ from runner.analysis.failures import Lexicon
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.needle import Needle
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports.comparison.agreement import agreement_of
 from runner.reports.evaluation.insights import insights
@@ -68,11 +69,11 @@ def logged(here: Path, tracking: Tracking) -> Path:
 
 
 def evaluated(chunking: Chunking, here: Path, name: str = "bm25") -> tuple[Dataset, Result]:
-    source = Needle(questions=str(here / "questions.json"), documents=str(here / "pages"), chunking=chunking)
+    source = Needle(questions=str(here / "questions.json"), documents=str(here / "pages"))
     bench = Bench(DiskStore(here / "cache"))
-    return bench.dataset(source), bench.evaluate(
-        Experiment(name, "bm25", BM25(), source, MetricSettings(resamples=10), {}, {})
-    )
+    settings = MetricSettings(resamples=10)
+    experiment = Experiment(name, "bm25", BM25(), source, settings, {}, {}, chunking=chunking)
+    return bench.dataset(experiment), bench.evaluate(experiment)
 
 
 def records(folder: Path) -> list[Result]:

@@ -19,8 +19,10 @@ from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
 from retrievers.postings import Postings
 from retrievers.store import NoStore, Store
-from runner.datasets.base import DatasetSource, Queries, Raw
-from runner.evaluation import Bench, Experiment
+from runner.datasets.base import Queries, Raw
+from runner.datasets.source import DatasetSource
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports.evaluation.tables import heading
 from runner.result import load, save
@@ -92,7 +94,7 @@ def test_gold_is_looked_up_once_for_each_search_type_and_goes_with_its_bench(tmp
     special = bench.evaluate(experiment(BM25(analyzer=PLAIN), "special"))
     assert (one.search_type, special.search_type) == ("bm25", "special")
     assert special.queries.expected != one.queries.expected
-    dataset = weakref.ref(bench.dataset(Small()))
+    dataset = weakref.ref(bench.datasets.load(Small()))
     del bench, one, other, special
     gc.collect()
     assert dataset() is None

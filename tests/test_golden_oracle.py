@@ -22,7 +22,8 @@ import pytest
 from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports.golden.markdown import golden_markdown
 from runner.reports.golden.report import golden_files, golden_report

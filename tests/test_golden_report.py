@@ -15,7 +15,8 @@ import pytest
 from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.golden_report import is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.reports.comparison import comparability

@@ -19,10 +19,12 @@ from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
-from runner.datasets.base import Dataset, DatasetSource, Queries, Raw
+from runner.datasets.base import Dataset, Queries, Raw
 from runner.datasets.beir import Beir
-from runner.datasets.chunking import Tokens
-from runner.evaluation import Bench, Experiment
+from runner.datasets.chunking import Chunking, Tokens, Whole
+from runner.datasets.source import DatasetSource
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.evaluation import grades, tables
@@ -86,8 +88,9 @@ def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
     with service(WHOLE, QUERIES) as api:
         http = Http(api.url)
 
-        def measure(retriever: object = http, **source: object) -> Result:
-            return bench.evaluate(experiment(retriever, World(**source)))  # type: ignore[arg-type]  # any settings
+        def measure(retriever: object = http, chunking: Chunking | None = None, **source: object) -> Result:
+            made = experiment(retriever, World(**source))  # type: ignore[arg-type]  # any settings
+            return bench.evaluate(replace(made, chunking=chunking or Whole()))
 
         measure.http = http  # type: ignore[attr-defined]
         yield measure
@@ -180,7 +183,7 @@ def test_failure_classes_tell_the_same_of_known_documents_beside_unknown_ones(
     few = tuple(name for name in WHOLE.ids if name in JUDGED or int(name[1:]) % 2)
     told = []
     for ids in (tuple(WHOLE.ids), few):
-        lexicon = Lexicon(bench.dataset(World(ids=ids)).documents, bench.analyzer, bench.store)
+        lexicon = Lexicon(bench.datasets.load(World(ids=ids)).documents, bench.analyzer, bench.store)
         told.append(insights(measured(ids=ids), lexicon).failures)
     assert [(f.query, f.gold, f.gold_rank) for f in told[0]] == [(f.query, f.gold, f.gold_rank) for f in told[1]]
     assert "absent from the corpus" not in {name for failure in told[1] for name in failure.classes}
@@ -197,8 +200,8 @@ def test_measures_of_a_real_collection_do_not_depend_on_the_unjudged_documents(
         http = Http(api.url)
         results = []
         for each in (dataset, few):
-            bench._datasets[repr(source)] = each
-            bench._graders.clear()
+            bench.datasets._datasets[repr(source), repr(Whole())] = each
+            bench.datasets._graders.clear()
             results.append(bench.evaluate(experiment(http, source)))
     assert len(judged) < len(dataset.corpus)
     same(*results)

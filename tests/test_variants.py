@@ -15,7 +15,7 @@ from runner.analysis.clusters import numbered
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
 from runner.analysis.selection import folds, nested_intervals
-from runner.measuring import JudgedQueries, Searched, measured
+from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.reports.comparison.comparability import NotComparable
@@ -173,24 +173,28 @@ def measured_again(times: int) -> Result:
     scores = np.tile(np.arange(depth, 0, -1, dtype=np.float32), (n, 1))
     labels = [c for c in clusters for _ in range(times)] if times > 1 else []
     gold = [[corpus.ids[g]] for g in golds]
-    return measured(
+    measurements = measure(
         Rankings(found.astype(np.int32), scores),
         Grader(judgments, n, 8),
         MetricSettings(k_values=(3,), resamples=300),
-        queries=JudgedQueries(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
-        searched=Searched(corpus.ids),
+        JudgedQueries(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
+        RankedDocuments(corpus.ids),
+    )
+    return Result(
+        **vars(measurements),
         name="r",
         retriever="r",
         config={},
         config_hash="",
         dataset=DatasetSummary("d", "test", "f", "c", 8, n, n),
+        timings=UNTIMED,
     )
 
 
 def test_intervals_of_means_are_those_of_clusters_and_are_kept(tmp_path: Path) -> None:
     once, again = measured_again(1), measured_again(TIMES)
-    for measure, interval in once.intervals.items():
-        assert again.intervals[measure] == pytest.approx(interval, nan_ok=True)
+    for name, interval in once.intervals.items():
+        assert again.intervals[name] == pytest.approx(interval, nan_ok=True)
     save(again, tmp_path / "again")
     save(once, tmp_path / "once")
     assert load(tmp_path / "again").queries.clusters == again.queries.clusters

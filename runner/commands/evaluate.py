@@ -32,7 +32,8 @@ def main(cfg: DictConfig) -> int:
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError, build
     from runner.config.values import settle, store_path
-    from runner.evaluation import Bench, experiment_of
+    from runner.evaluation import Bench
+    from runner.experiment import build_experiment
     from runner.llm.spending import figures, spending, spent_for
     from runner.reports import console
     from runner.reports.evaluation.files import evaluation_files
@@ -48,7 +49,7 @@ def main(cfg: DictConfig) -> int:
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
     # A job of another sweeper than ours, which a launcher may have taken to another machine, is told by its overrides.
-    experiment = experiment_of(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
+    experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     sweep = settings_of(settled.config.get("sweep"))
     if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
@@ -63,7 +64,7 @@ def main(cfg: DictConfig) -> int:
     paid = [experiment.retriever, experiment.grading]
     before = spent_for(paid)
     earlier = Unlogged(bench.store.folder.parent / "unlogged" / EVALUATIONS)
-    identity = combination_id(experiment, bench.dataset(experiment.source))
+    identity = combination_id(experiment, bench.dataset(experiment))
     with traced(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
         tracker.start()
         kept = earlier.find(identity)
@@ -73,7 +74,7 @@ def main(cfg: DictConfig) -> int:
             return _finish(entry.result, kept, tracker, bench)
         try:
             with console.Working(experiment.name):
-                result = bench.graded(experiment, bench.evaluate(experiment))
+                result = bench.grade(experiment, bench.evaluate(experiment))
         except (RetrieverError, ConfigError):
             raise
         except Exception as error:
@@ -113,7 +114,7 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
         run = _log(entry, tracker)
     if run is None:
         return FAILED
-    bench.safe()
+    bench.forget_journals()
     console.line(f"run: {run.id}")
     console.line(f"report: {run.where('report.html')}")
     if place := tracker.tracking.from_environment:

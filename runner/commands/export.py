@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets.exporting import Format
-
-if TYPE_CHECKING:
-    from runner.datasets.base import Dataset
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -32,6 +27,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved
     from runner.datasets.exporting import export
+    from runner.datasets.settings import build_dataset
     from runner.reports import console
 
     config = resolved(cfg)
@@ -41,7 +37,8 @@ def main(cfg: DictConfig) -> int:
     except ConfigError as error:  # the settings are at the top
         raise ConfigError(str(error).removeprefix("export.")) from error
     with console.Working("export"):
-        dataset: Dataset = build(config["dataset"], "dataset", config["plugins"]).load()
+        source, chunking = build_dataset(config["dataset"], config["plugins"])
+        dataset = source.load().split_documents(chunking)
         done = export(dataset, wanted.format, Path(wanted.output).expanduser(), wanted.overwrite)
     for note in done.notes:
         console.note(note)

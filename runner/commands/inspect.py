@@ -16,7 +16,8 @@ from runner.analysis.inspection_findings import InspectionSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runner.datasets.base import DatasetSource, Queries
+    from runner.datasets.base import Queries
+    from runner.datasets.source import DatasetSource
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -37,8 +38,8 @@ def main(cfg: DictConfig) -> int:
     from runner.analysis.inspection import inspect
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, store_path
-    from runner.datasets.base import DatasetSource
     from runner.datasets.own_documents import exclude_own, rows_to_exclude
+    from runner.datasets.settings import build_dataset
     from runner.reports import console
     from runner.reports.inspection import tables as told
     from runner.reports.inspection.page import inspection_page
@@ -52,13 +53,11 @@ def main(cfg: DictConfig) -> int:
         )
     except ConfigError as error:  # the settings are at the top
         raise ConfigError(str(error).removeprefix("inspect.")) from error
-    source = build(config["dataset"], "dataset", config["plugins"])
-    if not isinstance(source, DatasetSource):
-        raise ConfigError(f"dataset: {type(source).__name__} is not a DatasetSource")
+    source, chunking = build_dataset(config["dataset"], config["plugins"])
     folder, store = _folder(wanted.output), DiskStore(store_path(config))
     with console.Working("inspect") as working:
         working.note("loading the dataset")
-        dataset, others = source.load(), _other_splits(source)
+        dataset, others = source.load().split_documents(chunking), _other_splits(source)
         wanted_depth, rankings = wanted.inspection.depth + rows_to_exclude(dataset), {}
         for name, retriever in wanted.retrievers.items():
             working.note(f"searching with {name}")
@@ -107,12 +106,11 @@ def _other_splits(source: DatasetSource) -> dict[str, Queries]:
     from dataclasses import replace
 
     from runner.datasets.base import DatasetError
-    from runner.datasets.chunking import Whole
 
     found = {}
     for split in (split for split in source.splits() if split != source.split):
         try:
-            found[split] = replace(source, split=split, max_queries=None, chunking=Whole()).load().queries
+            found[split] = replace(source, split=split, max_queries=None).load().queries
         except DatasetError as error:
             raise DatasetError(f"the split {split}, which is looked at for leakage: {error}") from None
     return found

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from retrievers.base import Rankings
     from runner.analysis.judging import Judging, Pair, Ranked, Standing
     from runner.analysis.verdicts import Verdict
-    from runner.datasets.base import Dataset, DatasetSource
+    from runner.datasets.base import Dataset
     from runner.result import Result
     from runner.tracking.settings import Tracking
 
@@ -92,18 +92,19 @@ def main(cfg: DictConfig) -> int:
 def _ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Ranked]:
     """Return what results found in the dataset that all of them are of, loaded again, and cut as it was for each."""
     from runner.analysis.judging import Ranked
-    from runner.config.objects import ConfigError, build
+    from runner.config.objects import ConfigError
+    from runner.datasets.settings import build_dataset
 
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
         raise ConfigError(f"run: a sweep over several datasets ({names}): judge one of its combinations")
-    sources: list[DatasetSource] = [build(result.config["dataset"], "dataset", plugins) for result in results]
-    whole = sources[0].load()
-    cut = {repr(source.chunking): whole.chunked(source.chunking) for source in sources}
+    built = [build_dataset(result.config["dataset"], plugins) for result in results]
+    whole = built[0][0].load()
+    datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
     found = []
-    for source, result in zip(sources, results, strict=True):
-        dataset, made = cut[repr(source.chunking)], result.dataset
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset, made = datasets[repr(chunking)], result.dataset
         if (dataset.fingerprint, dataset.corpus.fingerprint) != (made.fingerprint, made.corpus_fingerprint):
             raise ConfigError(f"run: the dataset {dataset.name} is not what it was when these results were made")
         judgments = whole.judgments_for(result.search_type or result.retriever)

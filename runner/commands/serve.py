@@ -32,7 +32,8 @@ def main(cfg: DictConfig) -> int:
     from retrievers.search import open_searcher
     from runner.config.objects import ConfigError
     from runner.config.values import settle, store_path
-    from runner.evaluation import Bench, experiment_of
+    from runner.evaluation import Bench
+    from runner.experiment import build_experiment
     from runner.reports import console
     from runner.serving.app import Served, application
     from runner.serving.server import address_of, bound, serve
@@ -44,13 +45,13 @@ def main(cfg: DictConfig) -> int:
             "what is served is no sweep: leave -m and experiment out; +retriever@search_types.NAME=... adds a retriever"
         )
     settled = settle(cfg, hydra.runtime.choices)
-    experiment, wanted = experiment_of(settled), _settings_of(settled.config)
+    experiment, wanted = build_experiment(settled), _settings_of(settled.config)
     if experiment.retriever_name in wanted.search_types:
         raise ConfigError(f"search_types.{experiment.retriever_name}: is the name of the retriever; give it another")
     with bound(wanted.host, wanted.port) as ours:
         store = DiskStore(store_path(settled.config))
         with console.Working("serve"):
-            dataset = Bench(store).dataset(experiment.source)
+            dataset = Bench(store).dataset(experiment)
             retrievers = {experiment.retriever_name: experiment.retriever, **wanted.search_types}
             searchers = {name: open_searcher(each, dataset.corpus, store) for name, each in retrievers.items()}
             for searcher in searchers.values():

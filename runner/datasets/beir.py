@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import DatasetError, DatasetSource, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.source import DatasetSource
 
 
 @settings(frozen=True, config={"extra": "forbid"})

@@ -33,7 +33,7 @@ Positions = NDArray[np.intp]
 class Chunking(Protocol):
     """Settings of a way to cut documents, as a frozen value whose repr is its identity."""
 
-    def chunked(self, corpus: Corpus) -> Corpus:
+    def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents, in their order; ids are `DOCUMENT#0`, `DOCUMENT#1`, ..."""
         ...
 
@@ -42,7 +42,7 @@ class Chunking(Protocol):
 class Whole:
     """No chunking: documents are searched whole."""
 
-    def chunked(self, corpus: Corpus) -> Corpus:
+    def split(self, corpus: Corpus) -> Corpus:
         """Return the same corpus."""
         return corpus
 
@@ -68,7 +68,7 @@ class _Sized:
 class Tokens(_Sized):
     """Chunks of so many words, wherever these end; all but the last are full."""
 
-    def chunked(self, corpus: Corpus) -> Corpus:
+    def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
         return _chunks(corpus, self._pieces)
 
@@ -81,7 +81,7 @@ class Tokens(_Sized):
 class Sentences(_Sized):
     """Chunks of whole sentences, as many as have `size` words together, `overlap` included; a longer one is cut."""
 
-    def chunked(self, corpus: Corpus) -> Corpus:
+    def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
         return _chunks(corpus, self._pieces)
 
@@ -97,7 +97,7 @@ class Headings(_Sized):
     Headings go into the title, behind the document's. A document without one is cut as by `Tokens`.
     """
 
-    def chunked(self, corpus: Corpus) -> Corpus:
+    def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
         return _chunks(corpus, self._pieces)
 

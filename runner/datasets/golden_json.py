@@ -17,8 +17,9 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.source import DatasetSource
 
 BUNDLED = "bundled:"
 """How a path begins that names a file which comes with this package."""

@@ -13,8 +13,9 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.source import DatasetSource
 
 CONTEXTS = "contexts"
 """What `corpus` is where the rows' own contexts are all the documents that there are."""

@@ -14,9 +14,10 @@ from typing import Any
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import EXPECTED_ANSWER, DatasetError, DatasetSource, Qrel, Queries, Raw
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw
 from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document
+from runner.datasets.source import DatasetSource
 
 _TYPES = ("type", "dimension", "variant", "category")
 _OWN_WAYS = "human_queries"

@@ -10,7 +10,7 @@ SPLIT = "{split}"
 """What stands in a path for the name of a split, which has no dot and no slash."""
 
 
-def splits_of(path: str) -> set[str]:
+def list_splits(path: str) -> set[str]:
     """Return the splits for which a path names a file or a folder that is there, packed or not."""
     whole = Path(path).expanduser()
     begin, *others = map(re.escape, str(whole).split(SPLIT))

@@ -15,10 +15,11 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets import files
-from runner.datasets.base import DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder
+from runner.datasets.source import DatasetSource
 
 BESIDE = ".chunks.jsonl"
 """How the name of the file of chunks ends that is beside the queries'."""

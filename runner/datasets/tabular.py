@@ -14,8 +14,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import EXPECTED_ANSWER, DatasetError, DatasetSource, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.source import DatasetSource
 from runner.datasets.variants import no_query_has
 
 Format = Literal["jsonl", "csv", "tsv", "parquet"]

@@ -11,7 +11,8 @@ from typing import Literal
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import beir, files
-from runner.datasets.base import DatasetError, DatasetSource, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.source import DatasetSource
 
 Format = Literal["trec", "tsv", "jsonl"]
 

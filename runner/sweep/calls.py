@@ -19,7 +19,7 @@ from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker, windows
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
-from runner.evaluation import Experiment
+from runner.experiment import Experiment
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
 from runner.llm.ledger import ledger_at
 from runner.reports.plan import PlannedCalls

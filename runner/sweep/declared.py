@@ -18,7 +18,8 @@ from omegaconf.errors import OmegaConfBaseException
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build
 from runner.config.values import store_path
-from runner.evaluation import Bench, Experiment, experiment_of
+from runner.evaluation import Bench
+from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 from runner.sweep.axes import name_of
@@ -63,8 +64,6 @@ class Declared:
         """Return combinations as objects, their datasets loaded, so that a mistake in any is said before any runs."""
         experiments = [self._experiment(point) for point in points]
         self.metrics(experiments)
-        for source in {repr(experiment.source): experiment.source for experiment in experiments}.values():
-            self.bench.dataset(source)
         for experiment in experiments:
             self.bench.check_grades(experiment)
         return experiments
@@ -104,7 +103,7 @@ class Declared:
 
     def _experiment(self, point: Combination) -> Experiment:
         try:
-            return experiment_of(self._composer.settled(point.overrides), point.name, point.swept)
+            return build_experiment(self._composer.settled(point.overrides), point.name, point.swept)
         except ConfigError as error:
             raise ConfigError(f"{error} (in the combination {point.name})" if point.swept else str(error)) from error
         except (HydraException, OmegaConfBaseException) as error:

@@ -15,8 +15,8 @@ import numpy as np
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig
 
-from runner.datasets.base import DatasetSource
-from runner.evaluation import Experiment
+from runner.datasets.source import DatasetSource
+from runner.experiment import Experiment
 from runner.llm.spending import spending
 from runner.metrics.settings import MetricSettings
 from runner.reports import console

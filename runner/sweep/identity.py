@@ -18,7 +18,8 @@ from retrievers.code import code_of, hash_code, modules_behind
 from retrievers.store import fingerprint
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
-from runner.evaluation import Experiment, environment
+from runner.environment import describe_environment
+from runner.experiment import Experiment
 from runner.result import VERSION
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
@@ -76,5 +77,5 @@ def _evaluating() -> frozenset[str]:
 
 @cache
 def _versions() -> str:
-    env = environment()
+    env = describe_environment()
     return json.dumps([VERSION, env["python"], env["packages"], sqlite3.sqlite_version], sort_keys=True)

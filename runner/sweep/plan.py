@@ -15,7 +15,8 @@ from retrievers.store import MemoryStore
 from runner.config.objects import build
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import rows_to_exclude
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.llm.spending import models
 from runner.reports import console
 from runner.reports import plan as plan_tables
@@ -92,7 +93,7 @@ def planned_sweep(
     workers = min(workers, max(len(to_do), 1))
     return Plan(
         name=name,
-        datasets=list(dict.fromkeys(_named(bench.dataset(e.source)) for e in wanted.values())),
+        datasets=list(dict.fromkeys(_named(bench.dataset(e)) for e in wanted.values())),
         combinations=len(wanted),
         finished=len(wanted) - len(to_do),
         to_do=[experiment.name for experiment in to_do.values()],
@@ -101,7 +102,7 @@ def planned_sweep(
         workers=workers,
         store=str(bench.store.folder),
         calls=planned_calls(
-            (experiment, bench.dataset(experiment.source), works[combination].key.digest in needed[combination])
+            (experiment, bench.dataset(experiment), works[combination].key.digest in needed[combination])
             for combination, experiment in to_do.items()
         ),
     )
@@ -124,7 +125,7 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
     """Return the work that each evaluation asks its retriever for, by combination."""
     plans, works = MemoryStore(), {}
     for combination, experiment in experiments.items():
-        dataset = bench.dataset(experiment.source)
+        dataset = bench.dataset(experiment)
         wanted = experiment.metrics.depth + rows_to_exclude(dataset)
         depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
         works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)

@@ -15,7 +15,8 @@ from typing import Self
 from retrievers.search import is_live
 from retrievers.work import kind_of
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import figures, spent_for
 from runner.reports import console
@@ -80,7 +81,7 @@ class SweepRun:
         """Return experiments by identity: of those that are the same combination, the first."""
         found: dict[str, Experiment] = {}
         for experiment in experiments:
-            found.setdefault(combination_id(experiment, self._bench.dataset(experiment.source)), experiment)
+            found.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
         if repeated := len(experiments) - len(found):
             are = "is" if repeated == 1 else "are"
             console.note(f"{repeated:,} of {len(experiments):,} combinations {are} the same as another, and done once")
@@ -305,7 +306,7 @@ class SweepRun:
         """Return an answer with what it found graded; this process does it, so that one budget holds for all."""
         if isinstance(answer, Failure):
             return answer
-        graded = self._bench.graded(self._experiments[combination], answer)
+        graded = self._bench.grade(self._experiments[combination], answer)
         if graded.unfinished and not self._told_unfinished:
             console.note(missing_line(graded))
             self._told_unfinished = True
@@ -325,7 +326,7 @@ class SweepRun:
                 self._tracker.flush()  # what was paid for is safe before it is forgotten
             answer = self.outcome.results[combination] = self._slim(answer)
         self._note_refused()
-        self._bench.safe()
+        self._bench.forget_journals()
         return answer
 
     def _hand_over(self, combination: str, result: Result) -> None:
@@ -407,7 +408,7 @@ class SweepRun:
             self._tracker.ask("add_files", run, files)
 
     def _on_one_dataset(self, experiments: Iterable[Experiment]) -> bool:
-        datasets = (self._bench.dataset(experiment.source) for experiment in experiments)
+        datasets = (self._bench.dataset(experiment) for experiment in experiments)
         return len({(dataset.fingerprint, dataset.split) for dataset in datasets}) < 2
 
     def _leader(self, answer: Answer) -> str | None:

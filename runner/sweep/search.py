@@ -85,7 +85,7 @@ def search(
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)
     objectives = _objectives(own.objectives, metrics)
-    sources = {repr(probe.source): probe.source for probe in probes}
+    sources = {(repr(probe.source), repr(probe.chunking)): probe.source for probe in probes}
     refuse_splits(space.axes)
     if len(sources) > 1:
         raise ConfigError("dataset: a search is on one; a grid (hydra/sweeper=grid) compares on several")

@@ -19,8 +19,9 @@ from runner.analysis.comparison import compare
 from runner.analysis.selection import folds, means, nested, nested_intervals
 from runner.analysis.significance import paired
 from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, DatasetError, DatasetSource
-from runner.evaluation import Experiment
+from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.source import DatasetSource
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.evaluation.tables import headline
@@ -92,7 +93,7 @@ class Selecting:
     def measured(self) -> Dataset:
         """Return the dataset that candidates are measured on."""
         elsewhere = self.on not in (KFOLD, self.source.split)
-        return self.declared.bench.dataset(replace(self.source, split=self.on) if elsewhere else self.source)
+        return self.declared.bench.datasets.load(replace(self.source, split=self.on) if elsewhere else self.source)
 
     def identify(self, points: Sequence[Combination]) -> list[tuple[str, Experiment]]:
         """Return for each point its identity, and the experiment that measures it."""

@@ -23,7 +23,8 @@ from typing import Any, Protocol
 import psutil
 
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.processes import processors, worker_process
 from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result
@@ -139,7 +140,7 @@ def work(combination: str, experiment: Experiment, store: Path, limits: Limits, 
     benches: dict[Path, Bench] = _mine.__dict__.setdefault("benches", {})
     bench = benches.setdefault(store, Bench(DiskStore(store)))
     try:
-        same = combination_id(experiment, bench.dataset(experiment.source)) == combination
+        same = combination_id(experiment, bench.dataset(experiment)) == combination
     except (OSError, ValueError) as error:
         return Failure(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
     if not same:

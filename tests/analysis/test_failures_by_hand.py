@@ -13,9 +13,10 @@ from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.failures import FailureClass, FailureSettings, Judged, Lexicon, failures
-from runner.datasets.base import Dataset, DatasetSource
+from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
 from runner.datasets.needle import Needle
+from runner.datasets.source import DatasetSource
 from runner.metrics.scores import Grader
 
 LABELS: Mapping[str, Mapping[str, list[FailureClass]]] = orjson.loads(

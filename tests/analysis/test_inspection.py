@@ -20,10 +20,12 @@ from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
 from runner.analysis.inspection_texts import contained, copied_queries, plain
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetSource, Judgments, Queries, Raw, assemble
+from runner.datasets.assembly import assemble
+from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.duplicates import word_counts
 from runner.datasets.own_documents import ExcludeSelf
+from runner.datasets.source import DatasetSource
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 from tests.test_docs import chapters, documented, page
@@ -249,7 +251,7 @@ def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> No
     texts = {f"x{i}": worded(rng) for i in range(40)}
     asked = {f"y{i}": worded(rng) for i in range(20)}
     qrels = [(f"y{i}", f"x{i + shift}", grade) for i in range(20) for shift, grade in ((0, 1), (9, 0))]
-    one = dataset(texts, asked, qrels).chunked(chunking)
+    one = dataset(texts, asked, qrels).split_documents(chunking)
     rankings = search_cached(BM25(), one.corpus, one.queries.texts, 20, MemoryStore())
     grader = Grader(one.judgments, len(one.queries), len(one.documents), one.document_of)
     means = grader.score(rankings, [parse("Success@5"), parse("Judged@5")]).means()
@@ -260,7 +262,7 @@ def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> No
 
 def test_a_document_is_found_where_its_first_chunk_is() -> None:
     whole = dataset()
-    cut = whole.chunked(Tokens(size=8, overlap=0))
+    cut = whole.split_documents(Tokens(size=8, overlap=0))
     assert len(cut.corpus) > len(whole.corpus)
     found = inspected(cut)
     assert found.counts["documents"] == 2 * N

@@ -140,7 +140,7 @@ def test_a_judge_that_knows_the_truth_gives_the_true_score(tmp_path: Path) -> No
 
 def test_chunks_are_pooled_by_their_documents_and_judged_by_the_first_that_was_found() -> None:
     """Of two results, cut in other ways, the one that has a document further up shows it; its other chunks add none."""
-    cut = DATASET.chunked(Tokens(1))  # "text", "0", "text", "1", ...
+    cut = DATASET.split_documents(Tokens(1))  # "text", "0", "text", "1", ...
     chunks = rankings([9, 11, 8, 0], [4, 2], [8])
     whole = rankings([5, 4], [2], [4])
     pairs = pool([ranked(chunks, dataset=cut), ranked(whole)], depth=3)
@@ -149,7 +149,7 @@ def test_chunks_are_pooled_by_their_documents_and_judged_by_the_first_that_was_f
 
 
 def test_the_judge_sees_the_chunk_and_its_grade_is_of_the_document(tmp_path: Path) -> None:
-    cut, llm = DATASET.chunked(Tokens(1)), always('{"grade": 3}')
+    cut, llm = DATASET.split_documents(Tokens(1)), always('{"grade": 3}')
     found = ranked(rankings([9, 8, 0], [2], [8]), dataset=cut)
     pairs = pool([found], depth=3)
     said, _ = judge_pairs(Judging(llm=llm), [found], pairs, tmp_path)

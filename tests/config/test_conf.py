@@ -19,7 +19,7 @@ from runner import commands
 from runner.config import CONF
 from runner.config.objects import ConfigError, _locate
 from runner.config.values import settle
-from runner.evaluation import experiment_of
+from runner.experiment import build_experiment
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.products import products
@@ -81,13 +81,13 @@ def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
     group, choice = file.parent.name, file.stem
     overrides = [f"{group}={choice}", *PLACES.get(choice, []), *(["retriever=dense"] if group == "encoder" else [])]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
-    assert experiment_of(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
+    assert build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
 
 
 def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_items(loader: ConfigLoader) -> None:
     def retriever(*overrides: str) -> Http:
         cfg = Composer(loader, "evaluate", []).compose(list(overrides))
-        experiment = experiment_of(settle(cfg, cfg.hydra.runtime.choices))
+        experiment = build_experiment(settle(cfg, cfg.hydra.runtime.choices))
         assert isinstance(experiment.retriever, Http)
         return experiment.retriever
 
@@ -131,4 +131,4 @@ def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: Confi
     assert len(points) > 1
     for point in points:
         cfg = composer.compose(point.overrides)
-        experiment_of(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept)
+        build_experiment(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept)

@@ -15,17 +15,17 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
+from runner.datasets.assembly import assemble
 from runner.datasets.base import (
     Dataset,
     DatasetError,
-    DatasetSource,
     Judgments,
     Qrel,
     Queries,
     Raw,
-    assemble,
     corpus_of,
 )
+from runner.datasets.source import DatasetSource
 
 
 @settings(frozen=True, config={"extra": "forbid"})

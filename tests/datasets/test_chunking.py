@@ -75,7 +75,7 @@ def words(text: str) -> int:
 
 
 def chunks(chunking: Chunking, text: str, title: str = "") -> Corpus:
-    return chunking.chunked(Corpus(["d"], [text], [title] if title else ()))
+    return chunking.split(Corpus(["d"], [text], [title] if title else ()))
 
 
 def places(corpus: Corpus) -> list[tuple[int, int]]:
@@ -232,12 +232,12 @@ def test_whole_sentences_are_repeated_as_far_as_the_overlap_allows() -> None:
 
 def test_a_document_with_nothing_in_it_is_a_chunk() -> None:
     for kind in (Tokens(), Sentences(), Headings()):
-        cut = kind.chunked(Corpus(["a", "a#0"], ["", " \n"], ["Title", ""]))
+        cut = kind.split(Corpus(["a", "a#0"], ["", " \n"], ["Title", ""]))
         assert (list(cut.ids), list(cut.texts), list(cut.titles)) == (["a#0", "a#0#0"], ["", " \n"], ["Title", ""])
 
 
 def test_what_is_known_of_a_document_is_known_of_its_chunks() -> None:
-    cut = Tokens(1).chunked(Corpus(["a"], ["one two"], metadata=[{"category": "x"}]))
+    cut = Tokens(1).split(Corpus(["a"], ["one two"], metadata=[{"category": "x"}]))
     assert [chunk["category"] for chunk in cut.metadata] == ["x", "x"]
 
 
@@ -256,18 +256,18 @@ def dataset() -> Dataset:
 
 def test_a_chunked_dataset_is_the_same_questions_on_the_same_documents() -> None:
     whole = dataset()
-    cut = whole.chunked(Tokens(2))
+    cut = whole.split_documents(Tokens(2))
     assert cut.fingerprint == whole.fingerprint
     assert cut.corpus.fingerprint != whole.corpus.fingerprint
     assert cut.documents is whole.corpus
     assert list(cut.parents) == ["a", "a", "b"]
     assert cut.document_of is not None
     assert cut.document_of.tolist() == [0, 0, 1]
-    assert cut.chunked(Whole()).corpus is whole.corpus
+    assert cut.split_documents(Whole()).corpus is whole.corpus
 
 
 def test_without_chunking_a_dataset_has_documents_alone() -> None:
-    whole = dataset().chunked(Whole())
+    whole = dataset().split_documents(Whole())
     assert whole.whole is None
     assert whole.document_of is None
     assert whole.documents is whole.corpus
@@ -305,7 +305,7 @@ def test_kubernetes_pages_are_cut_by_their_headings(needle: Path) -> None:
     corpus = corpus_of_folder(needle / "corpus_kubernetes")
     assert len(corpus) == 1569
     at = list(corpus.ids).index("tasks_administer-cluster_topology-manager")
-    cut = Headings(10_000).chunked(Corpus(["k"], [corpus.texts[at]], [corpus.titles[at]]))
+    cut = Headings(10_000).split(Corpus(["k"], [corpus.texts[at]], [corpus.titles[at]]))
     assert corpus.titles[at] == "Control Topology Management Policies on a node"
     assert f"{corpus.titles[at]} > How topology manager works" in cut.titles
     assert all(text in corpus.texts[at] for text in cut.texts)

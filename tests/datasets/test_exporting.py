@@ -17,7 +17,8 @@ from retrievers.base import Corpus
 from runner.__main__ import main
 from runner.config import CONF
 from runner.config.objects import build
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw, assemble
+from runner.datasets.assembly import assemble
+from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import DOCUMENT, Tokens
 from runner.datasets.exporting import Exported, Format, export
@@ -264,7 +265,7 @@ def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
 
 def test_a_chunked_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"judgments are of documents.*chunking=none"):
-        export(small().chunked(Tokens(1)), "beir", tmp_path)
+        export(small().split_documents(Tokens(1)), "beir", tmp_path)
 
 
 def test_a_folder_with_something_in_it_is_not_written_to_unless_that_is_asked_for(tmp_path: Path) -> None:

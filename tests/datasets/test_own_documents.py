@@ -79,7 +79,7 @@ def test_excluding_by_id_where_no_id_is_shared_is_refused(tmp_path: Path) -> Non
 
 
 def test_all_chunks_of_the_own_document_leave(tmp_path: Path) -> None:
-    dataset = Beir(path=str(folder(tmp_path)), chunking=Tokens(size=2, overlap=0)).load()
+    dataset = Beir(path=str(folder(tmp_path))).load().split_documents(Tokens(size=2, overlap=0))
     assert len(dataset.corpus) > len(dataset.documents)
     for row, own in zip(ids_of(dataset, 5), ("q1", "q3"), strict=False):
         assert row and not any(chunk.startswith(own) for chunk in row)

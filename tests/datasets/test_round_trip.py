@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from runner.datasets.base import DatasetSource
 from runner.datasets.beir import Beir
+from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
 

@@ -11,7 +11,7 @@ import pytest
 
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
-from runner.datasets.splits import splits_of
+from runner.datasets.splits import list_splits
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
 
@@ -110,17 +110,17 @@ def test_a_name_stands_for_itself_has_no_dot_and_is_the_same_wherever_a_path_has
     written(tmp_path, dict.fromkeys(there, ""))
     (tmp_path / "a[1]/train").mkdir()
     (tmp_path / "a[1]/train/q.train.tsv.gz").write_bytes(gzip.compress(b""))
-    assert splits_of(f"{tmp_path}/a[1]/{{split}}/q.{{split}}.tsv") == {"dev", "train"}
-    assert splits_of(f"{tmp_path}/a[1]/{{split}}") == {"dev", "test", "train"}
+    assert list_splits(f"{tmp_path}/a[1]/{{split}}/q.{{split}}.tsv") == {"dev", "train"}
+    assert list_splits(f"{tmp_path}/a[1]/{{split}}") == {"dev", "test", "train"}
 
 
 def test_paths_may_begin_at_the_working_directory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder / "qrels")
-    assert splits_of("./{split}/all.txt") == {"dev", "test"}
-    assert splits_of("../queries.{split}.jsonl") == {"test", "train"}
+    assert list_splits("./{split}/all.txt") == {"dev", "test"}
+    assert list_splits("../queries.{split}.jsonl") == {"test", "train"}
 
 
 def test_a_path_may_end_with_the_name_of_a_split(folder: Path, tmp_path: Path) -> None:
     written(tmp_path, {"qrels.dev": "t1 0 d2 1\n", "qrels.test.gz": "", "qrels.test.old": ""})
-    assert splits_of(f"{tmp_path}/qrels.{{split}}") == {"dev", "test"}
-    assert splits_of(f"{tmp_path}/q{{split}}{{split}}") == set()
+    assert list_splits(f"{tmp_path}/qrels.{{split}}") == {"dev", "test"}
+    assert list_splits(f"{tmp_path}/q{{split}}{{split}}") == set()

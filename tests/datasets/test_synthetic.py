@@ -83,10 +83,11 @@ def test_documents_in_a_folder_are_what_is_searched_whole_or_cut(path: Path, tmp
     (folder / "ferry.md").write_text("# Ferry\n\nIt leaves at noon. Tickets are sold on board.")
     (folder / "museum.txt").write_text("It opens at ten.")
     whole = Synthetic(path=str(path), corpus=str(folder))
-    cut = Synthetic(path=str(path), corpus=str(folder), chunking=Tokens(size=4))
     assert list(whole.load().corpus.ids) == ["ferry", "museum"]
-    assert len(cut.load().corpus) == 4
-    assert golds(whole) == golds(cut) == [("when does it leave", "ferry"), ("hours", "ferry"), ("hours", "museum")]
+    dataset = whole.load()
+    cut = dataset.split_documents(Tokens(size=4))
+    assert (len(cut.corpus), cut.documents, cut.judgments) == (4, dataset.corpus, dataset.judgments)
+    assert golds(whole) == [("when does it leave", "ferry"), ("hours", "ferry"), ("hours", "museum")]
     with pytest.raises(DatasetError, match=r"dataset.level=chunk: .* has documents, not the chunks"):
         Synthetic(path=str(path), corpus=str(folder), level="chunk").load()
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from runner.datasets.base import DatasetError, DatasetSource, assemble
+from runner.datasets.assembly import assemble
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.golden_json import GoldenJson
 from runner.datasets.mined import Mined
 from runner.datasets.needle import Needle
+from runner.datasets.source import DatasetSource
 from runner.datasets.synthetic import Synthetic
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from runner.config.objects import build
+from runner.datasets.chunking import Whole
+from runner.datasets.settings import build_dataset
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 OWN = ["beir", "csv", "golden", "golden_json", "jsonl", "needle", "parquet", "trec"]
@@ -17,7 +18,7 @@ WHOLE = {"_target_": "runner.datasets.chunking.Whole"}
 
 
 def settings(path: Path) -> dict[str, Any]:
-    """Return what a file says, with something in the place of what it requires, and no chunking chosen."""
+    """Return the settings in a file, with a value for those that are required, and no chunking chosen."""
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     told = {"???": "somewhere", "${chunking}": WHOLE}
     return {key: told.get(value, value) if isinstance(value, str) else value for key, value in content.items()}
@@ -30,22 +31,23 @@ def test_all_formats_are_shipped() -> None:
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_each_file_opens_with_its_command_and_binds_to_its_class(path: Path) -> None:
     assert path.read_text(encoding="utf-8").startswith(f"# python -m runner dataset={path.stem}")
-    assert callable(build(settings(path), "dataset").load)
+    source, chunking = build_dataset(settings(path))
+    assert callable(source.load) and chunking == Whole()
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_each_file_shows_every_setting_with_its_default(name: str) -> None:
     values = settings(CONF / f"{name}.yaml")
-    made = build(values, "dataset")
+    made, _ = build_dataset(values)
     parameters = inspect.signature(type(made)).parameters
-    assert set(values) - {"_target_"} == set(parameters)
+    assert set(values) - {"_target_", "chunking"} == set(parameters)
     if name != "golden":
         required = [key for key, parameter in parameters.items() if parameter.default is parameter.empty]
         assert made == type(made)(**dict.fromkeys(required, "somewhere"))
 
 
 def test_the_golden_dataset_is_ready_to_load() -> None:
-    dataset = build(settings(CONF / "golden.yaml"), "dataset").load()
+    dataset = build_dataset(settings(CONF / "golden.yaml"))[0].load()
     assert dataset.name == "golden"
     assert len(dataset.corpus) and len(dataset.queries) and all(dataset.corpus.titles) and all(dataset.corpus.texts)
     assert (dataset.judgments.golds(len(dataset.queries)) == 0).any()

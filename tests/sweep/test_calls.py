@@ -23,7 +23,7 @@ from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.grading import Grading
 from runner.datasets.base import Queries
-from runner.evaluation import Experiment
+from runner.experiment import Experiment
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings

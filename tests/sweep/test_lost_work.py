@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.reports import console
 from runner.sweep import run as sweep_run
 from runner.sweep import workers

@@ -32,7 +32,8 @@ from retrievers.search import Work, is_live, plan_rankings, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from runner.__main__ import main
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.plan import Plan, PlannedCalls, PlannedStage

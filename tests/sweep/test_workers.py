@@ -11,7 +11,8 @@ import pytest
 
 from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
-from runner.evaluation import Bench, Experiment
+from runner.evaluation import Bench
+from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result
@@ -30,13 +31,13 @@ def source() -> Any:
     from hydra import compose, initialize_config_dir
 
     from runner.config import CONF
-    from runner.config.objects import build
+    from runner.datasets.settings import build_dataset
 
     with initialize_config_dir(str(CONF), version_base="1.3"):
         cfg = compose("evaluate")
     from omegaconf import OmegaConf
 
-    return build(OmegaConf.to_container(cfg.dataset, resolve=True), "dataset")
+    return build_dataset(OmegaConf.to_container(cfg.dataset, resolve=True))[0]
 
 
 def _answers(
@@ -47,7 +48,7 @@ def _answers(
 ) -> dict[str, Result | Failure]:
     bench = Bench(DiskStore(tmp_path / "cache"))
     made = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
-    experiments = {combination_id(experiment, bench.dataset(source)): experiment for experiment in made}
+    experiments = {combination_id(experiment, bench.dataset(experiment)): experiment for experiment in made}
     chosen = SweepSettings(**{"backend": "loky", "workers": 2, **settings})
     with crew_of(chosen, bench) as crew:
         found = answers(experiments, crew, chosen.retries)
@@ -100,7 +101,7 @@ def test_a_worker_with_other_code_refuses(tmp_path: Path, source: GoldenJson) ->
 def test_a_worker_that_dies_while_it_waits_is_replaced(tmp_path: Path, source: GoldenJson) -> None:
     bench = Bench(DiskStore(tmp_path / "cache"))
     experiment = Experiment("fine", "bm25", Unruly(1), source, MetricSettings(), {}, {})
-    combination = combination_id(experiment, bench.dataset(source))
+    combination = combination_id(experiment, bench.dataset(experiment))
     with crew_of(SweepSettings(backend="loky", workers=1), bench) as crew:
         for _ in range(2):
             assert isinstance(dict(answers({combination: experiment}, crew, 1))[combination], Result)

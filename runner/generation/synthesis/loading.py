@@ -167,7 +167,7 @@ def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:
 
 def _cut(corpus: Corpus, chunking: Chunking) -> ChunkTable:
     """Return the chunks of documents; a document that is not cut is a chunk, 0."""
-    chunked = chunking.chunked(corpus)
+    chunked = chunking.split(corpus)
     titles = list(chunked.titles) or [""] * len(chunked)
     if chunked is corpus:
         return ChunkTable(list(corpus.ids), ["0"] * len(corpus), titles, list(corpus.texts))

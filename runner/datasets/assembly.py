@@ -1,0 +1,199 @@
+"""What a format's files say, checked, limited and made a dataset.
+
+Nothing here knows any format.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import Corpus
+from runner.datasets.base import Dataset, DatasetError, Judgments, Qrel, Queries, Raw
+from runner.datasets.variants import cluster_labels
+
+if TYPE_CHECKING:
+    from runner.datasets.source import DatasetSource
+
+logger = logging.getLogger("runner.datasets")
+
+Table = TypeVar("Table", Corpus, Queries)
+
+
+def assemble(source: DatasetSource, raw: Raw) -> Dataset:
+    """Check what a format's files say, limit it, and make it a dataset.
+
+    Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
+    """
+    name = source.name or _called_after(Path(source.origin))
+    if not len(raw.corpus):
+        raise DatasetError(f"{name}: there are no documents")
+    raw = replace(raw, judged=tuple(raw.judged))
+    tables = {"": list(raw.qrels)} | {kind: _replaced(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()}
+    query_at = _query_positions(source, raw, tables.values())
+    document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
+    unknown = _unknown_documents(source, raw, document_at, tables.values())
+    document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
+    judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
+
+    queries = _kept_queries(source, raw, query_at, judged.values())
+    if not len(raw.queries):
+        raise DatasetError(f"{name}: there are no queries")
+    if not queries.any():
+        raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
+    documents = _kept_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
+    kept = {kind: _selected(judgments, queries, documents) for kind, judgments in judged.items()}
+    dataset = Dataset(
+        name=name,
+        split=source.split,
+        corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
+        queries=_rows(_clustered(source, raw.queries), queries),
+        judgments=kept.pop(""),
+        judgments_by_search_type=kept,
+        unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
+        exclude_self=source.exclude_self,
+    )
+    if source.exclude_self == "true" and not (dataset.own_documents >= 0).any():
+        raise DatasetError(f"{name}: no query has the id of a document, so dataset.exclude_self=true excludes nothing")
+    if source.max_documents is not None and len(dataset.corpus) > source.max_documents:
+        logger.warning(
+            "dataset.max_documents=%s: %s documents are kept, as all judged documents are; max_queries keeps fewer",
+            f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
+        )  # fmt: skip
+    return dataset
+
+
+def _clustered(source: DatasetSource, queries: Queries) -> Queries:
+    """Return queries with the labels of their clusters, where a setting names the field; raises `DatasetError`."""
+    if source.cluster_field is None:
+        return queries
+    try:
+        return replace(queries, clusters=cluster_labels(queries.ids, queries.metadata, source.cluster_field))
+    except ValueError as error:
+        raise DatasetError(str(error)) from None
+
+
+def describe_repeated_id(source: DatasetSource, table: Literal["document", "query"], identifier: str) -> str:
+    """Return an error about an id that stands twice, with the places where the format knows them."""
+    first, *others = source.places(table, identifier) or [""]
+    if others:
+        return f"{others[0]}: the {table} id {identifier!r} is already used at {first}: ids must be unique"
+    return f"{source.origin}: the {table} id {identifier!r} occurs more than once: ids must be unique"
+
+
+def _called_after(path: Path) -> str:
+    name = path.expanduser().resolve().name
+    return name if path.expanduser().is_dir() else name.removesuffix(".gz").rpartition(".")[0] or name
+
+
+def _replaced(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
+    named = {query for query, _, _ in own}
+    return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
+
+
+def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+    query_at: dict[str, int] = {}
+    for position, identifier in enumerate(raw.queries.ids):
+        if query_at.setdefault(identifier, position) != position:
+            raise DatasetError(describe_repeated_id(source, "query", identifier))
+    named = dict.fromkeys(query for qrels in tables for query, _, _ in qrels) | dict.fromkeys(raw.judged)
+    missing = [query for query in named if query not in query_at]
+    if missing:
+        raise DatasetError(
+            f"{raw.qrels_name}: queries judged but not among the {len(query_at)} that there are: {len(missing)}, "
+            f"first {missing[0]!r}; are these the judgments of these queries?"
+        )
+    return query_at
+
+
+def _unknown_documents(
+    source: DatasetSource, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
+) -> list[str]:
+    unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
+    if unknown and source.unknown_judged == "error":
+        raise DatasetError(
+            f"{raw.qrels_name}: documents judged but not among the {len(document_at)} of the corpus: {len(unknown)}, "
+            f"first {next(iter(unknown))!r}; to go on, dataset.unknown_judged=keep (only a service finds them) or drop"
+        )
+    return sorted(unknown)
+
+
+def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], document_at: Mapping[str, int]) -> Judgments:
+    queries = np.fromiter((query_at[query] for query, _, _ in qrels), np.int32, len(qrels))
+    documents = np.fromiter((document_at[document] for _, document, _ in qrels), np.int32, len(qrels))
+    grades = np.fromiter((max(grade, 0) for _, _, grade in qrels), np.int32, len(qrels))
+    order = np.lexsort((documents, queries))
+    queries, documents, grades = queries[order], documents[order], grades[order]
+    repeats = (queries[1:] == queries[:-1]) & (documents[1:] == documents[:-1])
+    conflicts = np.flatnonzero(repeats & (grades[1:] != grades[:-1]))
+    if len(conflicts):
+        first = conflicts[0]
+        query, document, _ = qrels[order[first]]
+        raise DatasetError(
+            f"{raw.qrels_name}: query {query!r} and document {document!r} have two grades, "
+            f"{grades[first]} and {grades[first + 1]}: a pair has one"
+        )
+    new = np.concatenate((np.ones(min(len(qrels), 1), dtype=np.bool_), ~repeats))
+    return Judgments(queries[new], documents[new], grades[new])
+
+
+def _kept_queries(
+    source: DatasetSource, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
+) -> NDArray[np.bool_]:
+    kept = np.zeros(len(raw.queries), dtype=np.bool_)
+    kept[[query_at[query] for query in raw.judged]] = True
+    for judgments in tables:
+        kept[judgments.queries] = True
+    if source.unknown_judged == "drop":  # a query that lost all its gold documents must not pass for a true negative
+        for judgments in tables:
+            known = judgments.documents < len(raw.corpus)
+            golds = np.bincount(judgments.queries[known & (judgments.grades > 0)], minlength=len(kept))
+            kept &= (golds > 0) | (judgments.golds(len(kept)) == 0)
+    return _sampled(kept, source.max_queries, source.seed)
+
+
+def _kept_documents(
+    source: DatasetSource, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
+) -> NDArray[np.bool_]:
+    used = np.zeros(known + unknown, dtype=np.bool_)
+    for judgments in tables:
+        used[judgments.documents[queries[judgments.queries]]] = True
+    kept, others = used.copy(), ~used[:known]
+    if source.max_documents is not None:
+        others = _sampled(others, max(source.max_documents - int(used[:known].sum()), 0), source.seed)
+    kept[:known] |= others
+    if source.unknown_judged == "drop":
+        kept[known:] = False
+    return kept
+
+
+def _sampled(mask: NDArray[np.bool_], most: int | None, seed: int) -> NDArray[np.bool_]:
+    candidates = np.flatnonzero(mask)
+    if most is None or len(candidates) <= most:
+        return mask
+    sample = np.zeros_like(mask)
+    sample[np.random.default_rng(seed).choice(candidates, most, replace=False)] = True
+    return sample
+
+
+def _selected(judgments: Judgments, queries: NDArray[np.bool_], documents: NDArray[np.bool_]) -> Judgments:
+    rows = queries[judgments.queries] & documents[judgments.documents]
+    return Judgments(
+        (np.cumsum(queries, dtype=np.int32) - 1)[judgments.queries[rows]],
+        (np.cumsum(documents, dtype=np.int32) - 1)[judgments.documents[rows]],
+        judgments.grades[rows],
+    )
+
+
+def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
+    if kept.all():
+        return table
+    columns = {column.name: getattr(table, column.name) for column in fields(table)}
+    return replace(table, **{name: tuple(compress(column, kept)) for name, column in columns.items()})

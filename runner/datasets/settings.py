@@ -1,0 +1,27 @@
+"""The settings of a dataset as objects: where it is read from, and how its documents are split into chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.config.objects import ConfigError, build
+from runner.datasets.chunking import Chunking, Whole
+from runner.datasets.source import DatasetSource
+
+CHUNKING = "chunking"
+"""The key of a dataset's settings that is not the source's."""
+
+
+def build_dataset(node: Mapping[str, Any], plugins: Sequence[str] = ()) -> tuple[DatasetSource, Chunking]:
+    """Return the source and the chunking that `dataset` describes; raises `ConfigError`."""
+    own = {key: value for key, value in node.items() if key != CHUNKING} if isinstance(node, Mapping) else node
+    source = build(own, "dataset", plugins)
+    if not isinstance(source, DatasetSource):
+        raise ConfigError(f"dataset: {type(source).__name__} is not a DatasetSource")
+    if own is node or CHUNKING not in node:
+        return source, Whole()
+    chunking = build(node[CHUNKING], f"dataset.{CHUNKING}", plugins)
+    if not isinstance(chunking, Chunking):
+        raise ConfigError(f"dataset.{CHUNKING}: {type(chunking).__name__} is not a Chunking")
+    return source, chunking

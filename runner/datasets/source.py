@@ -1,0 +1,110 @@
+"""Where a dataset is read from: the settings that all formats share.
+
+A format's module reads its files into `Raw` and knows nothing more; `DatasetSource.load` checks, limits and assembles.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import RepeatedIdError, RetrieverError
+from runner.datasets.assembly import assemble, describe_repeated_id
+from runner.datasets.base import Dataset, DatasetError, Raw
+from runner.datasets.own_documents import ExcludeSelf
+from runner.datasets.splits import SPLIT, list_splits
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class DatasetSource(ABC):
+    """Settings that every source of a dataset has.
+
+    `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
+    `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
+    (only a service that has them can find them), or drop them, together with the queries left without gold. Any path
+    may contain `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document of the corpus
+    out of its own results: `true` by its id, `auto` where the text is the same too. `cluster_field` names the field of
+    queries whose value the variants of a query share: tests and intervals resample such clusters, and a query without
+    the field is a cluster of its own. Where `golden` is true, the metadata of documents are for reading, and
+    evaluations leave a golden report.
+    """
+
+    golden: ClassVar[bool] = False
+
+    name: str | None = None
+    split: str = "test"
+    max_queries: int | None = Field(default=None, ge=1)
+    max_documents: int | None = Field(default=None, ge=1)
+    unknown_judged: Literal["error", "keep", "drop"] = "error"
+    exclude_self: ExcludeSelf = "auto"
+    cluster_field: str | None = Field(default=None, min_length=1)
+    seed: int = Field(default=0, ge=0)
+
+    @field_validator("exclude_self", mode="before")
+    @classmethod
+    def _format_boolean(cls, value: object) -> object:
+        """Return a boolean as a word: YAML reads an unquoted true as a boolean."""
+        return str(value).lower() if isinstance(value, bool) else value
+
+    @abstractmethod
+    def read(self) -> Raw:
+        """Read the files."""
+
+    def splits(self) -> Sequence[str]:
+        """Return the splits to choose from; none where no path contains `{split}`.
+
+        A split exists where all paths with `{split}` do. Files that another setting names do not count.
+        """
+        if not self._split_paths:
+            return ()
+        others = {Path(path) for path in self._texts.values()}
+        existing = (
+            {name for name in list_splits(path) if Path(path.replace(SPLIT, name)) not in others}
+            for path in self._split_paths.values()
+        )
+        return sorted(set.intersection(*existing))
+
+    @property
+    def origin(self) -> str:
+        """Return the file or folder that names a dataset without a name of its own."""
+        return type(self).__name__.lower()
+
+    def load(self) -> Dataset:
+        """Read and check the files, and return a dataset with whole documents; raises `DatasetError`."""
+        source = self._resolve_split()
+        try:
+            return assemble(source, source.read())
+        except RepeatedIdError as error:
+            raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None
+        except RetrieverError as error:
+            raise DatasetError(f"{source.origin}: {error}") from None
+
+    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
+        """Return where an id occurs, as FILE:LINE; nothing for a format without line numbers."""
+        return ()
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """Return the settings of the format that are text, by name."""
+        common = {field.name for field in fields(DatasetSource)}
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
+        return {name: value for name, value in own.items() if isinstance(value, str)}
+
+    @property
+    def _split_paths(self) -> dict[str, str]:
+        """Return the paths that contain `{split}`, by setting."""
+        return {name: path for name, path in self._texts.items() if SPLIT in path}
+
+    def _resolve_split(self) -> Self:
+        """Return the settings with paths to the files of the split; raises `DatasetError` where there are none."""
+        if self._split_paths and self.split not in (there := self.splits()):
+            path, has = next(iter(self._split_paths.values())), ", ".join(there) or "none"
+            raise DatasetError(f"dataset.split: there is no split {self.split!r} for {path}; there are {has}")
+        paths: dict[str, Any] = {name: path.replace(SPLIT, self.split) for name, path in self._split_paths.items()}
+        return replace(self, **paths) if paths else self

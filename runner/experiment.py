@@ -1,0 +1,122 @@
+"""A composed config as objects: which retriever is evaluated on which dataset, and by what measures.
+
+Nothing here runs anything. It knows neither Hydra nor MLflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from retrievers.base import Retriever
+from runner.analysis.grading import Grading
+from runner.config.environment import RESOLVER
+from runner.config.objects import ConfigError, build
+from runner.config.values import Settled
+from runner.datasets.chunking import Chunking, Whole
+from runner.datasets.settings import build_dataset
+from runner.datasets.source import DatasetSource
+from runner.llm.none import NoLLM
+from runner.metrics.settings import MetricSettings
+
+LARGEST_INTEGER = 2**63 - 1
+"""The largest integer that records, databases and random generators accept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A composed config as objects. `parameters` are the config flattened, `swept` the keys that vary in a sweep.
+
+    `chunking` is how the documents of `source` are split before they are searched. `grading` is None where no language
+    model is configured. `named_by` is the setting that the dataset's name comes from, as it is recorded, where an
+    environment variable gives it.
+    """
+
+    name: str
+    retriever_name: str
+    retriever: Retriever
+    source: DatasetSource
+    metrics: MetricSettings
+    config: Mapping[str, Any]
+    parameters: Mapping[str, str]
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    grading: Grading | None = None
+    named_by: str = ""
+    chunking: Chunking = Whole()  # noqa: RUF009 (immutable)
+
+    @property
+    def search_type(self) -> str:
+        """Return the name by which a dataset may expect other items: a search API's search type, or the retriever's."""
+        return str(getattr(self.retriever, "search_type", None) or self.retriever_name)
+
+
+def build_experiment(settled: Settled, name: str | None = None, swept: Mapping[str, Any] | None = None) -> Experiment:
+    """Return a config as objects; raises `ConfigError` before any work is done."""
+    config = settled.config
+    plugins = config.get("plugins") or ()
+    retriever = build(config["retriever"], "retriever", plugins)
+    source, chunking = build_dataset(config["dataset"], plugins)
+    metrics = build(config["metrics"], "metrics", plugins)
+    for key, part, kind in (("retriever", retriever, Retriever), ("metrics", metrics, MetricSettings)):
+        if not isinstance(part, kind):
+            raise ConfigError(f"{key}: {type(part).__name__} is not a {kind.__name__}")
+    _check_dataclass(retriever)
+    _check_integers(config)
+    grading = _build_grading(config, plugins)
+    settled = settled if grading else _without_grading(settled)
+    choice, swept = str(config["choices"].get("retriever", "retriever")), swept or {}
+    first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
+    return Experiment(
+        name or choice, choice, retriever, source, metrics, settled.public, {**first, **settled.parameters}, swept,
+        grading, _find_name_setting(settled, source), chunking,
+    )  # fmt: skip
+
+
+def _find_name_setting(settled: Settled, source: DatasetSource) -> str:
+    """Return the recorded setting of a dataset's name or path where it refers to an environment variable, else ""."""
+    own, recorded = settled.config["dataset"], settled.public["dataset"]
+    wanted = source.name or source.origin
+    values = (recorded[key] for key in own if own[key] == wanted)
+    return next((value for value in values if isinstance(value, str) and RESOLVER in value), "")
+
+
+def _build_grading(config: Mapping[str, Any], plugins: Sequence[str]) -> Grading | None:
+    """Return the settings of grading; None without a language model, or with `grading=none`."""
+    if not config.get("grading"):
+        return None
+    grading = build(config["grading"], "grading", plugins)
+    if not isinstance(grading, Grading):
+        raise ConfigError(f"grading: {type(grading).__name__} is not a Grading")
+    return None if isinstance(grading.llm, NoLLM) else grading
+
+
+def _without_grading(settled: Settled) -> Settled:
+    """Return a config without the settings of grading where nothing is graded: they decide nothing."""
+    chosen = settled.public["choices"]
+    off = {"grading", "llm"} if chosen.get("llm") == "none" else {"grading"}
+    choices = {group: choice for group, choice in chosen.items() if group not in off}
+    public = {key: value for key, value in settled.public.items() if key not in off} | {"choices": choices}
+    kept = {key: value for key, value in settled.parameters.items() if key.partition(".")[0] not in off}
+    return replace(settled, public=public, parameters=kept)
+
+
+def _check_dataclass(retriever: object) -> None:
+    """Refuse a retriever that is not a dataclass: its repr and its code would not identify it."""
+    if not is_dataclass(retriever):
+        raise ConfigError(f"retriever: {type(retriever).__name__} is not a dataclass, whose settings are its identity")
+    values = (getattr(retriever, field.name) for field in fields(retriever))
+    for parts in (value for value in values if isinstance(value, Mapping)):
+        for part in parts.values():
+            if isinstance(part, Retriever) and not isinstance(part, Sequence):  # text has an `index` too
+                _check_dataclass(part)
+
+
+def _check_integers(node: object, path: str = "") -> None:
+    """Refuse an integer that a record cannot hold, before any work."""
+    if isinstance(node, int) and not -LARGEST_INTEGER <= node <= LARGEST_INTEGER:
+        raise ConfigError(f"{path}={node}: should be at most {LARGEST_INTEGER}, the largest integer of 64 bits")
+    items = node.items() if isinstance(node, Mapping) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        if isinstance(value, int | Mapping | list):
+            _check_integers(value, f"{path}.{key}" if path else str(key))
