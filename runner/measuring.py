@@ -85,7 +85,7 @@ def measure(
         means=scores.means(),
         intervals={measure: (low, high) for measure, (low, high) in zip(names, intervals, strict=True)},
         by_type=scores.by_type(queries.types),
-        abstention=measure_abstention(grader, rankings, settings.thresholds, deepest).to_dict(),
+        abstention=measure_abstention(grader, rankings, settings.thresholds, deepest),
         hits=hits,
         holes=_count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10),
         diagnostics=dict(rankings.diagnostics),

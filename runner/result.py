@@ -25,6 +25,7 @@ from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from retrievers.work import Cost
 from runner.analysis.clusters import Clusters, numbered
 from runner.analysis.grades import Grades, load_grades, save_grades
+from runner.metrics.abstention import Abstention
 
 VERSION = 1
 
@@ -193,7 +194,7 @@ class Measurements:
     means: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
     by_type: Mapping[str, Mapping[str, float]]
-    abstention: Mapping[str, Any]
+    abstention: Abstention
     hits: Hits | None = None
     holes: Holes | None = None
     own_gold: Sequence[str] = ()
@@ -284,6 +285,7 @@ def save(result: Result, folder: Path) -> None:
         save_grades(result.grades, q.ids, folder / "grades.parquet")
     head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
     head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
+    head |= {"abstention": result.abstention.to_dict()}
     head |= {"grades": result.grades.head()} if result.grades is not None else {}
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
@@ -333,6 +335,7 @@ def _loaded(file: Path, rankings: bool) -> Result:
     )
     timings = head.pop("timings")
     stages = [Cost(**stage) for stage in timings.pop("stages")]
+    head["abstention"] = Abstention.from_dict(head["abstention"])
     head["holes"] = Holes(**head["holes"]) if head.get("holes") else None
     head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
     rows = [table[m].to_numpy() for m in head["measures"]]

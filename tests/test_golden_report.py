@@ -84,7 +84,7 @@ def test_times_and_no_result_queries_are_those_that_the_report_has(real_golden: 
         assert min(timed) == pytest.approx(said["timing"]["min_retrieval_time_ms"])
         assert max(timed) == pytest.approx(said["timing"]["max_retrieval_time_ms"])
         assert result.timings.mean_ms == pytest.approx(said["timing"]["avg_retrieval_time_ms"])
-        assert result.abstention["thresholds"][0]["true_negatives"] == said["summary"]["edge_cases"]["true_negatives"]
+        assert result.abstention.everything.true_negatives == said["summary"]["edge_cases"]["true_negatives"]
 
 
 def test_a_report_of_several_search_types_is_as_many_results(real_golden: Path) -> None:

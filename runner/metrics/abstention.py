@@ -7,7 +7,7 @@ A threshold drops the results that score below it from the same rankings.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,10 @@ class AtThreshold:
     recall_lost: float
     left_with_nothing: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values for JSON, with None for NaN."""
+        return asdict(self, dict_factory=_without_nan)
+
 
 @dataclass(frozen=True)
 class Abstention:
@@ -55,9 +59,28 @@ class Abstention:
     auroc: float
     thresholds: tuple[AtThreshold, ...]
 
+    @property
+    def everything(self) -> AtThreshold:
+        """Return the figures on all that was returned."""
+        return self.thresholds[0]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the values for JSON, with None for NaN."""
-        return asdict(self, dict_factory=lambda items: {n: v if v == v else None for n, v in items})
+        return asdict(self, dict_factory=_without_nan)
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> Abstention:
+        """Return the figures that `to_dict` returned; raises `TypeError` or `LookupError` for other content."""
+        thresholds = tuple(AtThreshold(**_with_nan(at)) for at in content["thresholds"])
+        return Abstention(**{**_with_nan(content), "thresholds": thresholds})
+
+
+def _without_nan(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value if value == value else None for name, value in items}
+
+
+def _with_nan(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None and name != "threshold" else value for name, value in content.items()}
 
 
 def measure_abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] = (), k: int = 10) -> Abstention:

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from runner.metrics.formulas import find_formula
+from runner.metrics.abstention import Abstention
 from runner.result import Result, save, write_trec
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
@@ -184,31 +184,31 @@ def metrics_of(result: Result) -> list[Point]:
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
     """Yield the rates of each type that has queries without gold, and what answerable queries of all types lost."""
-    if not result.abstention["no_result"]:
+    if not result.abstention.no_result:
         return
-    everything = result.abstention["thresholds"][0]
-    costs = (("recall_lost", "recall_lost"), ("answerable_rejected", "left_with_nothing"))
+    everything = result.abstention.everything
+    costs = (("recall_lost", everything.recall_lost), ("answerable_rejected", everything.left_with_nothing))
     for kind in sorted(set(result.queries.types) - {""}):
         ended = [s for t, s in zip(result.queries.types, result.queries.statuses, strict=True) if t == kind]
         right, wrong = ended.count("true_negative"), ended.count("false_positive")
         if right + wrong:
             yield kind, "tn_rate", right / (right + wrong)
             yield kind, "fp_rate", wrong / (right + wrong)
-            yield from ((kind, name, everything[key]) for name, key in costs if everything[key] is not None)
+            yield from ((kind, name, value) for name, value in costs if not math.isnan(value))
 
 
-def _abstention_metrics(abstention: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+def _abstention_metrics(abstention: Abstention) -> list[tuple[str, float, int]]:
     """Return the figures on no-result queries: those of what was returned, then each threshold's."""
-    if not abstention["no_result"]:
+    if not abstention.no_result:
         return []
-    everything, *thresholds = abstention["thresholds"]
-    found = [("auroc", abstention["auroc"]), *((name, everything[name]) for name in ("tn_rate", "fp_rate"))]
-    found += [("recall_lost", everything["recall_lost"]), ("answerable_rejected", everything["left_with_nothing"])]
+    everything, *thresholds = abstention.thresholds
+    figures = [("auroc", abstention.auroc), ("tn_rate", everything.tn_rate), ("fp_rate", everything.fp_rate)]
+    figures += [("recall_lost", everything.recall_lost), ("answerable_rejected", everything.left_with_nothing)]
     for at in thresholds:
-        place = f"threshold_{at['threshold']:g}"
-        found += [(f"{place}/{name}", at[name]) for name in ("tn_rate", "fp_rate", "recall", "recall_lost")]
-        found.append((f"{place}/answerable_rejected", at["left_with_nothing"]))
-    return [(name, value, 0) for name, value in found if value is not None]
+        place = f"threshold_{at.threshold:g}"
+        figures += [(f"{place}/tn_rate", at.tn_rate), (f"{place}/fp_rate", at.fp_rate), (f"{place}/recall", at.recall)]
+        figures += [(f"{place}/recall_lost", at.recall_lost), (f"{place}/answerable_rejected", at.left_with_nothing)]
+    return [(name, value, 0) for name, value in figures if not math.isnan(value)]
 
 
 def _grades(result: Result) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.work import Cost
+from runner.metrics.abstention import Abstention, AtThreshold
 from runner.result import DatasetSummary, Hits, QueryTable, Result, Timings
 
 MEASURES = ("nDCG@1", "nDCG@10", "P@1", "P@10", "R@1", "R@10", "R@100", "RR", "AP")
@@ -58,19 +60,19 @@ def result(
         elif scores[MEASURES.index("RR"), i] == 0:
             statuses[i] = "fail"
     negatives = statuses.count("true_negative")
-    thresholds = [
-        {
-            "threshold": threshold,
-            "true_negatives": negatives,
-            "false_positives": no_result - negatives,
-            "tn_rate": negatives / no_result if no_result else None,
-            "fp_rate": 1 - negatives / no_result if no_result else None,
-            "recall": means["R@10"],
-            "recall_lost": 0.0,
-            "left_with_nothing": 0.0,
-        }
+    thresholds = tuple(
+        AtThreshold(
+            threshold=threshold,
+            true_negatives=negatives,
+            false_positives=no_result - negatives,
+            tn_rate=negatives / no_result if no_result else math.nan,
+            fp_rate=1 - negatives / no_result if no_result else math.nan,
+            recall=means["R@10"],
+            recall_lost=0.0,
+            left_with_nothing=0.0,
+        )
         for threshold in (None, 0.5)
-    ]
+    )
     return Result(
         name=name,
         retriever=retriever,
@@ -93,14 +95,14 @@ def result(
         means=means,
         intervals={m: (mean - 0.05, mean + 0.05) for m, mean in means.items()},
         by_type=by_type,
-        abstention={
-            "no_result": no_result,
-            "answerable": queries,
-            "errors": len(errors),
-            "k": 10,
-            "auroc": 0.875 if no_result else None,
-            "thresholds": thresholds,
-        },
+        abstention=Abstention(
+            no_result=no_result,
+            answerable=queries,
+            errors=len(errors),
+            k=10,
+            auroc=0.875 if no_result else math.nan,
+            thresholds=thresholds,
+        ),
         timings=Timings(
             index_s=2.5,
             search_s=0.25,

@@ -190,8 +190,8 @@ def _least(rows: Rows, i: int, statistics: Statistics) -> float:
 
 def describe_cost(result: Result) -> str:
     """Return what a result's TN rate cost its answerable queries, in brackets."""
-    everything = result.abstention["thresholds"][0]
-    lost, rejected = score(everything["recall_lost"]), percent(everything["left_with_nothing"])
+    everything = result.abstention.everything
+    lost, rejected = score(everything.recall_lost), percent(everything.left_with_nothing)
     return f" (recall lost {lost}, answerable queries rejected {rejected})"
 
 

@@ -41,7 +41,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
             for measure, row in comparison.table.items()
         },
         "no_result": {
-            label: list(result.abstention["thresholds"] if result.abstention.get("no_result") else ())
+            label: [at.to_dict() for at in result.abstention.thresholds] if result.abstention.no_result else []
             for label, result in zip(comparison.labels, comparison.results, strict=True)
         },
         "agreement": {

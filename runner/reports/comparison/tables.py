@@ -145,7 +145,7 @@ def no_result_table(comparison: Comparison) -> Table:
     """Return how the queries without gold went in each system, by score threshold, with what that cost the others."""
     parts = [abstention_table(result) for result in comparison.results]
     columns = list(parts[0].columns)
-    if len({result.abstention.get("k") for result in comparison.results}) > 1:
+    if len({result.abstention.k for result in comparison.results}) > 1:
         columns = [replace(c, title="recall") if c.title.startswith("R@") else c for c in columns]
     rows = [[label, *row] for label, part in zip(comparison.labels, parts, strict=True) for row in part.rows]
     return Table([Column("system"), *columns], rows)

@@ -228,7 +228,7 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
     ran = np.array([not error for error in q.errors], dtype=np.bool_)
     if found is None or not (ran & (golds == 0)).any():
         return (), ""
-    k = int(result.abstention.get("k") or 10)
+    k = result.abstention.k
     targets = (ThresholdSettings(k=k), ThresholdSettings(target="recall", k=k))
     try:
         return [tune(found.rankings, found.grades, golds, ran, each, q.cluster_numbers) for each in targets], ""

@@ -190,32 +190,25 @@ def unknown_warning(result: Result) -> str:
 
 def no_result_title(result: Result) -> str:
     """Return the title of what is said about the queries without gold."""
-    auroc = result.abstention.get("auroc")
+    auroc = result.abstention.auroc
     return "Queries without gold" + ("" if missing(auroc) else f" (AUROC {score(auroc)})")
 
 
 def abstention_table(result: Result) -> Table:
     """Return how the queries whose right answer is nothing went, by score threshold; empty if there are none."""
-    a = result.abstention
+    figures = result.abstention
     columns = [
         Column("threshold", lambda value: "none" if value is None else f"{value:g}", numeric=True),
         Column("true negatives", numeric=True),
         Column("TN rate", percent, numeric=True),
-        Column(f"R@{a.get('k', '')}", score, numeric=True),
+        Column(f"R@{figures.k}", score, numeric=True),
         Column("recall lost", score, numeric=True),
         Column("answerable rejected", percent, numeric=True),
     ]
-    n = a.get("no_result") or 0
+    n = figures.no_result
     rows = [
-        [
-            at["threshold"],
-            f"{at['true_negatives']} of {n}",
-            at["tn_rate"],
-            at["recall"],
-            at["recall_lost"],
-            at["left_with_nothing"],
-        ]
-        for at in a.get("thresholds") or ()
+        [at.threshold, f"{at.true_negatives} of {n}", at.tn_rate, at.recall, at.recall_lost, at.left_with_nothing]
+        for at in figures.thresholds
     ]
     return Table(columns, rows if n else [])
 

@@ -220,19 +220,16 @@ def _confidence(found: Hits) -> list[str | None]:
 
 def _edge_cases(result: Result) -> dict[str, Any]:
     """Return how the queries without gold went: as everything that was returned counts, then by threshold."""
-    said = result.abstention
-    whole, *others = said.get("thresholds") or [{}]
-    names = ("true_negatives", "false_positives", "tn_rate", "fp_rate")
-    counts = {name: whole.get(name, 0) for name in names}
-    auroc = said.get("auroc")
+    abstention = result.abstention.to_dict()
+    everything, *thresholds = abstention["thresholds"]
     return {
-        "total": said.get("no_result", 0),
-        **counts,
-        "recall_lost": whole.get("recall_lost"),
-        "answerable_rejected": whole.get("left_with_nothing"),
-        "auroc": auroc,
-        "thresholds": others,
-        "recall_at": said.get("k"),
+        "total": abstention["no_result"],
+        **{name: everything[name] for name in ("true_negatives", "false_positives", "tn_rate", "fp_rate")},
+        "recall_lost": everything["recall_lost"],
+        "answerable_rejected": everything["left_with_nothing"],
+        "auroc": abstention["auroc"],
+        "thresholds": thresholds,
+        "recall_at": abstention["k"],
     }
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from runner.analysis.comparison import compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import mean_interval
+from runner.metrics.abstention import AtThreshold
 from runner.reports.comparison.comparability import ReportError, other_gold, some
 from runner.reports.comparison.labels import labels, swept_apart
 from runner.reports.evaluation.tables import recall_at_most, unknown_warning
@@ -327,7 +328,7 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
         return lambda result: _number(result.means.get(measure))
 
     def at_threshold(threshold: float, figure: str) -> Callable[[Result], float]:
-        return lambda result: _number(_by_threshold(result).get(threshold, {}).get(figure))
+        return lambda result: float(getattr(_by_threshold(result).get(threshold), figure, math.nan))
 
     measures = [m for m in (recall_at_most(m for r in results for m in r.measures), "RR") if m and m != primary]
     columns: dict[str, Callable[[Result], float]] = {measure: mean(measure) for measure in measures}
@@ -340,7 +341,7 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
         }
     columns |= {
         "grade": lambda result: _number(result.grades.figures()["grade/mean"]) if result.grades else math.nan,
-        "auroc": lambda result: _number(result.abstention.get("auroc")),
+        "auroc": lambda result: result.abstention.auroc,
         "median_ms": lambda result: _number(result.timings.median_ms),
         "mean_ms": lambda result: _number(result.timings.mean_ms),
         "p95_ms": lambda result: _number(result.timings.p95_ms),
@@ -349,10 +350,9 @@ def _others(results: Sequence[Result], primary: str) -> dict[str, Callable[[Resu
     return {name: of for name, of in columns.items() if not all(math.isnan(of(result)) for result in results)}
 
 
-def _by_threshold(result: Result) -> dict[float, Mapping[str, Any]]:
+def _by_threshold(result: Result) -> dict[float, AtThreshold]:
     """Return how the queries without gold went at each threshold that was set."""
-    every = result.abstention.get("thresholds") or ()
-    return {at["threshold"]: at for at in every if at["threshold"] is not None}
+    return {at.threshold: at for at in result.abstention.thresholds if at.threshold is not None}
 
 
 def _median(values: NDArray[np.float64]) -> float:

@@ -238,7 +238,7 @@ def test_a_measure_that_one_lacks_is_said_to_be_missing() -> None:
 
 def test_no_result_queries_have_a_measure_of_their_own(two: Comparison) -> None:
     first, _ = two.table["tn_rate"]
-    assert first.mean == two.results[0].abstention["thresholds"][0]["tn_rate"]
+    assert first.mean == two.results[0].abstention.everything.tn_rate
     assert "tn_rate" not in compared(result("a", no_result=0), result("b", no_result=0)).table
 
 

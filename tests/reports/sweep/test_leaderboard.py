@@ -173,10 +173,10 @@ def test_columns_about_no_result_queries_are_there_only_with_such_queries() -> N
 
 def test_the_rate_of_true_negatives_is_there_at_each_threshold_that_was_set() -> None:
     found = result()
-    (without, *_) = found.abstention["thresholds"]
-    at = [{**without, "threshold": t, "tn_rate": rate} for t, rate in ((0.5, 0.25), (2.0, 0.75))]
-    tuned = replace(found, abstention={**found.abstention, "thresholds": [without, *at]})
-    plain = replace(found, abstention={**found.abstention, "thresholds": [without]})
+    without = found.abstention.everything
+    at = [replace(without, threshold=t, tn_rate=rate) for t, rate in ((0.5, 0.25), (2.0, 0.75))]
+    tuned = replace(found, abstention=replace(found.abstention, thresholds=(without, *at)))
+    plain = replace(found, abstention=replace(found.abstention, thresholds=(without,)))
     means = leaderboard([tuned], PRIMARY).rows[0].means
     assert (means["tn_rate@0.5"], means["tn_rate@2"]) == (0.25, 0.75)
     others = leaderboard([plain], PRIMARY).others
