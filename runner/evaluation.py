@@ -33,7 +33,7 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.result import DatasetSummary, Result, Timings
-from runner.store.disk import DiskStore
+from runner.store.base import WorkStore
 
 
 class LoadedDatasets:
@@ -67,7 +67,7 @@ class LoadedDatasets:
 class Bench:
     """What evaluations share: the store and the datasets. `analyzer` is for reports on retrievers without their own."""
 
-    def __init__(self, store: DiskStore, analyzer: Analyzer = Analyzer()) -> None:  # noqa: B008 (immutable)
+    def __init__(self, store: WorkStore, analyzer: Analyzer = Analyzer()) -> None:  # noqa: B008 (immutable)
         self.store, self.analyzer = store, analyzer
         self.datasets = LoadedDatasets()
         self._journals: list[Journal] = []
@@ -135,7 +135,7 @@ class Bench:
         hits = [result.hits.ids(position, experiment.grading.k) for position in range(n)]
         grades, journal = grade_found(
             experiment.grading, dataset.corpus, dataset.queries, hits, result.queries.expected, failed,
-            self.store.folder.parent / "grading", repr(experiment.retriever),
+            self.store.run_files.gradings, repr(experiment.retriever),
         )  # fmt: skip
         result = replace(result, grades=grades, warnings=[*result.warnings, *grades.warnings(SCALE)])
         if not (grades.unasked or grades.failed):

@@ -20,8 +20,9 @@ from retrievers.store import Key
 from runner.__main__ import main
 from runner.commands.cache import CacheSettings, chosen
 from runner.store import disk as stores
+from runner.store.base import Entry, EntryUse
 from runner.store.disk import DiskStore
-from runner.store.entries import Entry, EntryUse, folder_of, listed, note, read, write
+from runner.store.entries import folder_of, listed, note, read, write
 from runner.store.seals import Seals
 
 DAY = 86400.0
@@ -282,7 +283,7 @@ SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20
 
 @given(SIZES, st.integers(0, 600))
 def test_what_stays_within_a_size_fits_and_is_what_was_used_last(sizes: list[tuple[int, int]], most: int) -> None:
-    kept = [Entry(Path(str(n)), "k", {}, size, 0.0, float(used), ()) for n, (size, used) in enumerate(sizes)]
+    kept = [Entry(str(n), str(n), "k", {}, size, 0.0, float(used), ()) for n, (size, used) in enumerate(sizes)]
     kept.sort(key=lambda entry: entry.used)
     goes = chosen(kept, CacheSettings(max_size=f"{most}B"), 100.0)  # type: ignore[arg-type]  # text, as from YAML
     stays = [entry for entry in kept if entry not in goes]

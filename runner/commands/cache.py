@@ -12,9 +12,7 @@ from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass as settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runner.store.entries import Entry
+    from runner.store.base import Entry, WorkStore
 
 FAILED = 1
 """The exit code when something is damaged, or can't be removed."""
@@ -64,7 +62,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.values import store_path
     from runner.reports import console
     from runner.reports.cache import as_json, leftover_lines
-    from runner.store import entries
+    from runner.store.opening import open_store
     from runner.tracking.leftovers import orphaned_artifacts, waiting_results
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
@@ -74,25 +72,25 @@ def main(cfg: DictConfig) -> int:
             "cache.remove=true: say what is to go: cache.older_than=30d, cache.dataset=NAME, ...; cache.older_than=0d "
             "is everything"
         )
-    store, now = store_path(config), time.time()
-    kept = entries.listed(store)
+    store, now = open_store(store_path(config)), time.time()
+    kept = store.list_entries()
     meant = chosen(kept, wanted, now)
-    damaged = _damaged(meant) if wanted.verify else None
+    damaged = _damaged(store, meant) if wanted.verify else None
     doomed = meant if damaged is None else list(damaged)
     stays = _remove(store, doomed, wanted.verify) if wanted.remove else {}
     removed = [entry for entry in doomed if wanted.remove and entry not in stays]
-    waiting, orphans = waiting_results(store), orphaned_artifacts(build(config["tracking"], "tracking"))
+    waiting, orphans = waiting_results(store.run_files), orphaned_artifacts(build(config["tracking"], "tracking"))
     if wanted.json:
-        console.line(as_json(store, meant, damaged, removed, waiting, orphans))
+        console.line(as_json(store.location, meant, damaged, removed, waiting, orphans))
     elif damaged is not None:
         _tell_damage(meant, damaged, removed, wanted)
     else:
-        _tell(store, kept, meant, removed, wanted, now)
+        _tell(store.location, kept, meant, removed, wanted, now)
     if not wanted.json:
         for line in leftover_lines(waiting, orphans):
             console.line(line)
     for entry, why in stays.items():
-        console.error(f"{entry.folder}: can't be removed ({why})")
+        console.error(f"{entry.place}: can't be removed ({why})")
     return FAILED if damaged or stays else 0
 
 
@@ -122,38 +120,33 @@ def _is_of(entry: Entry, dataset: str) -> bool:
     )
 
 
-def _damaged(meant: Sequence[Entry]) -> dict[Entry, str]:
+def _damaged(store: WorkStore, meant: Sequence[Entry]) -> dict[Entry, str]:
     """Read entries, all of each, and return what is wrong with those that are damaged."""
     from runner.reports import console
-    from runner.store.entries import damage
 
     found = {}
     with console.Working("cache") as working:
         for n, entry in enumerate(meant):
             working.note(f"verifying {n + 1:,} of {len(meant):,}")
-            if (wrong := damage(entry.folder)) is not None:
+            if (wrong := store.find_damage(entry)) is not None:
                 found[entry] = wrong
     return found
 
 
-def _remove(store: Path, doomed: Iterable[Entry], damaged: bool) -> dict[Entry, str]:
+def _remove(store: WorkStore, doomed: Iterable[Entry], damaged: bool) -> dict[Entry, str]:
     """Remove entries, what processes that are gone left, and notes on what is gone; return what stays, and why."""
-    from runner.store import entries
-
     stays = {}
     for entry in doomed:
         try:
-            (entries.remove_damaged if damaged else entries.remove)(entry.folder)
+            store.remove(entry, only_damaged=damaged)
         except OSError as error:
             stays[entry] = error.strerror or str(error)
-    for kind in store.glob("*/"):
-        entries.tidy(kind)
-    entries.forget(store)
+    store.tidy()
     return stays
 
 
 def _tell(
-    store: Path,
+    store: str,
     kept: Sequence[Entry],
     meant: Sequence[Entry],
     removed: Sequence[Entry],

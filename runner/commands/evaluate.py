@@ -38,7 +38,7 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.reports.evaluation.files import evaluation_files
     from runner.reports.golden.report import golden_files
-    from runner.store.disk import DiskStore
+    from runner.store.opening import open_store
     from runner.sweep.identity import combination_id
     from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker
@@ -58,12 +58,12 @@ def main(cfg: DictConfig) -> int:
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )
-    bench = Bench(DiskStore(store_path(settled.config)), analyzer)
+    bench = Bench(open_store(store_path(settled.config)), analyzer)
     lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
     paid = [experiment.retriever, experiment.grading]
     before = spent_for(paid)
-    earlier = Unlogged(bench.store.folder.parent / "unlogged" / EVALUATIONS)
+    earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
     identity = combination_id(experiment, bench.dataset(experiment))
     with traced(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
         tracker.start()

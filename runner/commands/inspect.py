@@ -43,7 +43,7 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.reports.inspection import tables as told
     from runner.reports.inspection.page import inspection_page
-    from runner.store.disk import DiskStore
+    from runner.store.opening import open_store
 
     config = resolved(cfg)
     node = {each.name: config[each.name] for each in fields(InspectSettings)}
@@ -54,7 +54,7 @@ def main(cfg: DictConfig) -> int:
     except ConfigError as error:  # the settings are at the top
         raise ConfigError(str(error).removeprefix("inspect.")) from error
     source, chunking = build_dataset(config["dataset"], config["plugins"])
-    folder, store = _folder(wanted.output), DiskStore(store_path(config))
+    folder, store = _folder(wanted.output), open_store(store_path(config))
     with console.Working("inspect") as working:
         working.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _other_splits(source)

@@ -33,7 +33,7 @@ def main(cfg: DictConfig) -> int:
     from runner.llm.spending import spending
     from runner.reports import console
     from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
-    from runner.store.disk import DiskStore
+    from runner.store.opening import open_store
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import DatasetMade, now
 
@@ -45,7 +45,7 @@ def main(cfg: DictConfig) -> int:
     tracking = build(config["tracking"], "tracking")
     path = Path(str(config["output"])).expanduser()  # a name may be a number
     check_output(path, *_files(config["source"]))
-    store = DiskStore(store_path(config))
+    store = open_store(store_path(config))
     with console.Working("reading cases and targets"):
         material = source.load()
     for note in material.targets.notes:

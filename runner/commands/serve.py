@@ -37,7 +37,7 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.serving.app import Served, application
     from runner.serving.server import address_of, bound, serve
-    from runner.store.disk import DiskStore
+    from runner.store.opening import open_store
 
     hydra = HydraConfig.get()
     if hydra.mode == RunMode.MULTIRUN:
@@ -49,7 +49,7 @@ def main(cfg: DictConfig) -> int:
     if experiment.retriever_name in wanted.search_types:
         raise ConfigError(f"search_types.{experiment.retriever_name}: is the name of the retriever; give it another")
     with bound(wanted.host, wanted.port) as ours:
-        store = DiskStore(store_path(settled.config))
+        store = open_store(store_path(settled.config))
         with console.Working("serve"):
             dataset = Bench(store).dataset(experiment)
             retrievers = {experiment.retriever_name: experiment.retriever, **wanted.search_types}

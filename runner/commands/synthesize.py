@@ -42,7 +42,7 @@ def main(cfg: DictConfig) -> int:
         samples_table,
         types_table,
     )
-    from runner.store.disk import DiskStore
+    from runner.store.opening import open_store
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import DatasetMade, now
 
@@ -53,7 +53,7 @@ def main(cfg: DictConfig) -> int:
     synthesis, tracking = _synthesis(config), build(config["tracking"], "tracking")
     check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
     check_source(synthesis.source)  # before a tracker is waited for
-    store, journal = DiskStore(store_path(config)), Journal(beside(output, JOURNAL))
+    store, journal = open_store(store_path(config)), Journal(beside(output, JOURNAL))
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         try:

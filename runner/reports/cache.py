@@ -17,7 +17,7 @@ from rich.filesize import decimal
 
 from runner.reports.rendering.numbers import DASH, duration, gist, number
 from runner.reports.rendering.tables import Column, Table
-from runner.store.entries import Entry
+from runner.store.base import Entry
 
 LONGEST = 64
 """How many characters of settings are shown."""
@@ -64,7 +64,7 @@ def entries_table(entries: Iterable[Entry], now: float) -> Table:
 def damage_table(damaged: Mapping[Entry, str]) -> Table:
     """Return what is wrong with which entries."""
     columns = [Column("entry", least=32), Column("size", size, numeric=True), Column("what is wrong", least=16)]
-    return Table(columns, [[str(entry.folder), entry.bytes, wrong] for entry, wrong in damaged.items()])
+    return Table(columns, [[entry.place, entry.bytes, wrong] for entry, wrong in damaged.items()])
 
 
 class WaitingFolder(Protocol):
@@ -100,7 +100,7 @@ def leftover_lines(waiting: Sequence[WaitingFolder], orphans: Sequence[Path]) ->
 
 
 def as_json(
-    store: Path,
+    store: str,
     entries: Sequence[Entry],
     damaged: Mapping[Entry, str] | None,
     removed: Collection[Entry],
@@ -111,7 +111,7 @@ def as_json(
     listed = [
         {
             "kind": entry.kind,
-            "digest": entry.folder.name,
+            "digest": entry.digest,
             "parts": entry.parts,
             "bytes": entry.bytes,
             "seconds": entry.seconds,

@@ -12,7 +12,7 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 from retrievers.store import Arrays, Key
 from retrievers.work import Cost
 from runner.store import entries
+from runner.store.base import Costs, Entry, EntryUse, RunFiles
 from runner.store.lock import alone
 from runner.store.seals import Damaged, Seals
 
@@ -38,10 +39,6 @@ MEMORY_BYTES = 512 << 20
 """How many bytes of arrays are kept in memory, the least recently used going first."""
 
 log = logging.getLogger("runner.store")
-
-
-Costs = Mapping[str, Cost]
-"""Pieces of work by digest, so that what two things share is counted once."""
 
 
 class _Memory:
@@ -81,8 +78,18 @@ class DiskStore:
         self._nested_s = [0.0]  # the time that each spent in works within
 
     def __reduce__(self) -> tuple[type[DiskStore], tuple[Path]]:
-        """Return the store as another process takes it: the same folder, with a memory of its own."""
-        return DiskStore, (self.folder,)
+        """Return the store for another process: the same folder, with a memory of its own."""
+        return DiskStore, (self.folder.absolute(),)
+
+    @property
+    def location(self) -> str:
+        """Return the folder as text."""
+        return str(self.folder)
+
+    @property
+    def run_files(self) -> RunFiles:
+        """Return the files of runs under way, which are beside the folder."""
+        return RunFiles(self.folder.parent)
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Cost]]:
@@ -113,7 +120,25 @@ class DiskStore:
             for digest in fresh:
                 self._kept[digest].add(fingerprint)
             with suppress(OSError):
-                entries.note(self.folder, self._notes, entries.EntryUse(time.time(), dataset, fingerprint, run), fresh)
+                entries.note(self.folder, self._notes, EntryUse(time.time(), dataset, fingerprint, run), fresh)
+
+    def list_entries(self) -> list[Entry]:
+        """Return every entry, the least recently used first."""
+        return entries.listed(self.folder)
+
+    def find_damage(self, entry: Entry) -> str | None:
+        """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+        return entries.damage(Path(entry.place))
+
+    def remove(self, entry: Entry, only_damaged: bool = False) -> None:
+        """Remove an entry, or remove it if it is damaged; raises `OSError`."""
+        (entries.remove_damaged if only_damaged else entries.remove)(Path(entry.place))
+
+    def tidy(self) -> None:
+        """Remove what dead processes left, and notes on entries that are gone."""
+        for kind in self.folder.glob("*/"):
+            entries.tidy(kind)
+        entries.forget(self.folder)
 
     def _remember(
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]

@@ -26,6 +26,7 @@ import orjson
 
 from retrievers.store import Arrays, Key
 from runner.store import seals
+from runner.store.base import Entry, EntryUse
 from runner.store.lock import holder, is_gone
 from runner.store.seals import Damaged, Seals, verify
 
@@ -49,34 +50,6 @@ class Manifest:
     parts: Mapping[str, str]
     arrays: Mapping[str, tuple[int, int]]
     costs: Mapping[str, tuple[str, float]]
-
-
-@dataclass(frozen=True)
-class EntryUse:
-    """When a process used an entry first for a dataset, and the run that did."""
-
-    at: float
-    dataset: str
-    fingerprint: str
-    run: str
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """An entry as it is listed; times are seconds since 1970. Of a damaged one `parts` and `seconds` are not known."""
-
-    folder: Path
-    kind: str
-    parts: Mapping[str, str]
-    bytes: int
-    seconds: float
-    made: float
-    uses: tuple[EntryUse, ...]
-
-    @property
-    def used(self) -> float:
-        """Return when it was used last, as far as that was noted."""
-        return max([self.made, *(use.at for use in self.uses)])
 
 
 def folder_of(store: Path, key: Key) -> Path:
@@ -175,7 +148,7 @@ def listed(store: Path) -> list[Entry]:
     for folder in _folders(store):
         with suppress(FileNotFoundError):  # it may be removed meanwhile
             found.append(_entry(folder, tuple(uses.get(folder.name, ()))))
-    return sorted(found, key=lambda entry: (entry.used, entry.folder))
+    return sorted(found, key=lambda entry: (entry.used, entry.place))
 
 
 def note(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
@@ -262,9 +235,10 @@ def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
         manifest = _parsed((folder / MANIFEST).read_bytes())
         made = (folder / MANIFEST).stat().st_mtime
     except (Damaged, OSError):
-        return Entry(folder, folder.parent.name.replace("_", " "), {}, sum(sizes), 0.0, folder.stat().st_mtime, uses)
+        kind, made = folder.parent.name.replace("_", " "), folder.stat().st_mtime
+        return Entry(str(folder), folder.name, kind, {}, sum(sizes), 0.0, made, uses)
     _, seconds = manifest.costs.get(folder.name, ("", 0.0))
-    return Entry(folder, manifest.kind, manifest.parts, sum(sizes), seconds, made, uses)
+    return Entry(str(folder), folder.name, manifest.kind, manifest.parts, sum(sizes), seconds, made, uses)
 
 
 def _uses(store: Path) -> dict[str, list[EntryUse]]:

@@ -21,7 +21,7 @@ from runner.config.values import store_path
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
-from runner.store.disk import DiskStore
+from runner.store.opening import open_store
 from runner.sweep.axes import name_of
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
@@ -46,7 +46,7 @@ class Declared:
         self.tracking: Tracking = build(own["tracking"], "tracking")
         self.traces = traces(config)
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
-        self.bench = Bench(DiskStore(store_path(own)), analyzer)
+        self.bench = Bench(open_store(store_path(own)), analyzer)
         self.output = None if self.settings.dry_run else _made(self.settings.output)
         self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
 

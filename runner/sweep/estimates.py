@@ -15,7 +15,7 @@ from statistics import median
 from retrievers.search import TIMED_QUERIES
 from retrievers.store import Key
 from retrievers.work import KINDS
-from runner.store.entries import Entry
+from runner.store.base import Entry
 
 MOST_ALIKE = 100
 """How many entries of a kind are looked at, those used last: they tell most of how fast this machine is now."""

@@ -22,7 +22,6 @@ from runner.reports import console
 from runner.reports import plan as plan_tables
 from runner.reports.plan import Plan, PlannedStage
 from runner.result import ResultError
-from runner.store import entries
 from runner.store.disk import WORTH_KEEPING_S
 from runner.sweep.calls import planned_calls
 from runner.sweep.declared import Declared
@@ -84,8 +83,8 @@ def planned_sweep(
         if combination not in finished or is_live(experiment.retriever)
     }
     works = works_of(wanted, bench)
-    kept = entries.listed(bench.store.folder)
-    there = {entry.folder.name for entry in kept if entry.parts}
+    kept = bench.store.list_entries()
+    there = {entry.digest for entry in kept if entry.parts}
     needed = {combination: _added({}, works[combination], there) for combination in to_do}
     distinct = {digest: work for each in needed.values() for digest, work in each.items()}
     estimator = Estimator(kept)
@@ -100,7 +99,7 @@ def planned_sweep(
         stages=[*_stages(works.values(), there, estimates), _scoring(len(wanted), len(to_do))],
         wall_seconds=_wall(needed, estimates, workers),
         workers=workers,
-        store=str(bench.store.folder),
+        store=bench.store.location,
         calls=planned_calls(
             (experiment, bench.dataset(experiment), works[combination].key.digest in needed[combination])
             for combination, experiment in to_do.items()

@@ -50,7 +50,7 @@ class SweepRun:
         self.outcome = Outcome()
         self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
         self._rankings = rankings
-        self._under_way = UnderWay(bench.store.folder.parent / "sweeps" / f"{sweep.id}.under-way")
+        self._under_way = UnderWay(bench.store.run_files.sweeps / f"{sweep.id}.under-way")
         self._context = ExitStack()
         self._crew: Crew | None = None
         self._single_crew: Crew | None = None
@@ -67,10 +67,10 @@ class SweepRun:
         """Begin, once no other process is at the same sweep; raises `ConfigError`."""
         if self._settings.resume:
             with console.Working("beginning the sweep"):
-                lock = self._bench.store.folder.parent / "sweeps" / f"{self._sweep.id}.lock"
+                lock = self._bench.store.run_files.sweeps / f"{self._sweep.id}.lock"
                 self._context.enter_context(alone(lock, "the same sweep"))
             self._state = self._tracker.state(self._sweep.id, self._sweep.report)
-        self._unlogged = Unlogged(self._bench.store.folder.parent / "unlogged" / self._sweep.id, self._settings.resume)
+        self._unlogged = Unlogged(self._bench.store.run_files.unlogged / self._sweep.id, self._settings.resume)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
@@ -28,7 +28,7 @@ from runner.experiment import Experiment
 from runner.processes import processors, worker_process
 from runner.reports.sweep.leaderboard import Failure
 from runner.result import Result
-from runner.store.disk import DiskStore
+from runner.store.base import WorkStore
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 
@@ -109,12 +109,12 @@ def crew_of(
     if settings.backend == "sequential":
         return nullcontext(_Alone(bench, begin))
     crews = {"loky": _loky, "dask": _dask, "ray": _ray}
-    return crews[settings.backend](settings, bench.store.folder.resolve())
+    return crews[settings.backend](settings, bench.store)
 
 
 def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
     """Return a single worker of this machine, which may die without harm to this process."""
-    return _loky(SweepSettings(backend="loky", workers=1), bench.store.folder.resolve())
+    return _loky(SweepSettings(backend="loky", workers=1), bench.store)
 
 
 def attempt(bench: Bench, experiment: Experiment) -> Answer:
@@ -131,14 +131,16 @@ _mine = threading.local()
 """What a worker keeps between calls. Some clusters run calls in threads, and a store is for one thread."""
 
 
-def work(combination: str, experiment: Experiment, store: Path, limits: Limits, threads: int) -> Answer:
+def work(combination: str, experiment: Experiment, store: WorkStore, limits: Limits, threads: int) -> Answer:
     """Evaluate an experiment in a worker: what every backend calls.
 
     It fails where it would be another combination: with other code, data or libraries than the process that sent it.
     """
     _limit_threads(threads)
-    benches: dict[Path, Bench] = _mine.__dict__.setdefault("benches", {})
-    bench = benches.setdefault(store, Bench(DiskStore(store)))
+    benches: dict[str, Bench] = _mine.__dict__.setdefault("benches", {})
+    if store.location not in benches:
+        benches[store.location] = Bench(copy(store))  # a cluster of threads may hand over the same one
+    bench = benches[store.location]
     try:
         same = combination_id(experiment, bench.dataset(experiment)) == combination
     except (OSError, ValueError) as error:
@@ -210,7 +212,7 @@ class _Alone:
 class _Loky:
     """Processes of this machine, each an executor of its own, so that one that dies takes its own call with it."""
 
-    def __init__(self, settings: SweepSettings, store: Path) -> None:
+    def __init__(self, settings: SweepSettings, store: WorkStore) -> None:
         cpus = processors()
         self.size = settings.workers or cpus
         self._threads = max(1, cpus // self.size)
@@ -248,7 +250,7 @@ def _limits(settings: SweepSettings) -> Limits:
 
 
 @contextmanager
-def _loky(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+def _loky(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
     crew = _Loky(settings, store)
     try:
         yield crew
@@ -268,7 +270,7 @@ class _Cluster:
 
 
 @contextmanager
-def _dask(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
     distributed = _imported("distributed", "dask")
     local = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
     try:
@@ -286,7 +288,7 @@ def _dask(settings: SweepSettings, store: Path) -> Iterator[Crew]:
 
 
 @contextmanager
-def _ray(settings: SweepSettings, store: Path) -> Iterator[Crew]:
+def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
     ray = _imported("ray", "ray")
     try:
         cpus = None if settings.address else settings.workers

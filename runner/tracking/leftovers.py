@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.store.base import RunFiles
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
@@ -26,9 +27,9 @@ class WaitingResults:
     bytes: int
 
 
-def waiting_results(store: Path) -> list[WaitingResults]:
-    """Return the folders of results that wait beside a store."""
-    groups = [(folder, list(waiting_in(folder))) for folder in sorted((store.parent / "unlogged").glob("*/"))]
+def waiting_results(files: RunFiles) -> list[WaitingResults]:
+    """Return the folders of results that wait to be logged."""
+    groups = [(folder, list(waiting_in(folder))) for folder in sorted(files.unlogged.glob("*/"))]
     return [WaitingResults(folder, len(group), sum(each.bytes for each in group)) for folder, group in groups if group]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from runner.metrics.abstention import Abstention
+from runner.metrics.formulas import find_formula
 from runner.result import Result, save, write_trec
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000

@@ -433,7 +433,7 @@ def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> Non
     folder, wrong = tmp_path / "store", tmp_path / "wrong"
     together([SPAWN.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
     assert not wrong.exists(), wrong.read_text()
-    left = [entry.folder for entry in entries.listed(folder)]
+    left = [Path(entry.place) for entry in entries.listed(folder)]
     assert left
     assert [entries.damage(entry) for entry in left] == [None] * len(left)
     assert any(entry.uses for entry in entries.listed(folder))

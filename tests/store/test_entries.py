@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from retrievers.store import Arrays, Key
 from runner.store import entries, seals
+from runner.store.base import EntryUse
 from runner.store.entries import (
-    EntryUse,
     damage,
     folder_of,
     listed,
@@ -244,7 +244,7 @@ def test_only_entries_are_listed_and_only_what_entries_leave_is_tidied(tmp_path:
 def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (entry,) = listed(tmp_path)
-    assert (entry.folder, entry.kind, entry.parts, entry.seconds) == (folder, KEY.kind, dict(KEY.parts), 1.5)
+    assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind, dict(KEY.parts), 1.5)
     assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
     assert abs(entry.made - time.time()) < 60
     assert entry.used == entry.made
@@ -254,7 +254,7 @@ def test_a_damaged_entry_is_listed_by_its_place(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (folder / "manifest.json").write_text("{")
     (entry,) = listed(tmp_path)
-    assert (entry.kind, entry.parts, entry.folder) == ("small things", {}, folder)
+    assert (entry.kind, entry.parts, entry.place) == ("small things", {}, str(folder))
 
 
 def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
@@ -274,10 +274,10 @@ def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
     note(tmp_path, "one", uses[0], [first.digest, second.digest])
     note(tmp_path, "two", uses[1], [first.digest, "of an entry that is gone"])
     note(tmp_path, "one", uses[2], [first.digest])
-    found = {entry.folder.name: entry for entry in listed(tmp_path)}
+    found = {entry.digest: entry for entry in listed(tmp_path)}
     assert set(found[first.digest].uses) == set(uses)
     assert found[second.digest].uses == (uses[0],)
-    assert [entry.folder.name for entry in listed(tmp_path)] == [second.digest, first.digest]  # by their last use
+    assert [entry.digest for entry in listed(tmp_path)] == [second.digest, first.digest]  # by their last use
     assert found[first.digest].used == later + 9
 
 

@@ -21,6 +21,7 @@ from runner.__main__ import main
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.reports import console
+from runner.store.base import RunFiles
 from runner.sweep import run as sweep_run
 from runner.sweep import workers
 from runner.tracking.leftovers import orphaned_artifacts, waiting_results
@@ -163,7 +164,7 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     Tracker(Tracking(f"sqlite:///{another}", artifacts=str(artifacts)))  # whose they are not
     assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
     (orphan,) = orphaned_artifacts(tracking)
-    waiting = waiting_results(Path("mlruns/cache"))
+    waiting = waiting_results(RunFiles(Path("mlruns")))
     assert [each.results for each in waiting] == [1]
     assert main(["cache"]) == 0
     said = capsys.readouterr().out

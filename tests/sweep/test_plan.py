@@ -38,8 +38,8 @@ from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.plan import Plan, PlannedCalls, PlannedStage
 from runner.store import disk, entries
+from runner.store.base import Entry
 from runner.store.disk import DiskStore
-from runner.store.entries import Entry
 from runner.sweep.estimates import Estimator
 from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, planned_sweep
 from runner.tracking.settings import Tracking
@@ -237,7 +237,7 @@ def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path
 
 def entry(kind: str, seconds: float, size: int, **parts: object) -> Entry:
     key = Key.of(kind, (), **parts)
-    return Entry(Path(kind, key.digest), kind, dict(key.parts), size, seconds, 0.0, ())
+    return Entry(kind, key.digest, kind, dict(key.parts), size, seconds, 0.0, ())
 
 
 def postings(characters: int, **parts: object) -> Key:

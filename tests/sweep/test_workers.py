@@ -93,7 +93,7 @@ def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson)
 def test_a_worker_with_other_code_refuses(tmp_path: Path, source: GoldenJson) -> None:
     bench = Bench(DiskStore(tmp_path / "cache"))
     experiment = Experiment("fine", "bm25", Unruly(1), source, MetricSettings(), {}, {})
-    answer = work("what another would be", experiment, bench.store.folder, Limits(), 1)
+    answer = work("what another would be", experiment, bench.store, Limits(), 1)
     assert isinstance(answer, Failure)
     assert "other code, data or libraries" in answer.error
 
