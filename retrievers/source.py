@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
-from retrievers.files import write_whole
+from retrievers.files import replace_file
 
 SETTLED_S = 2.0
 """The age from which a file is cached. Until then it could change again within the resolution of its times."""
@@ -56,7 +56,9 @@ def read_source(file: Path) -> SourceCode:
     source = parse_source(_content(file))
     if seal == _seal(file) and now - file.stat().st_ctime >= SETTLED_S:
         with suppress(OSError):
-            write_whole(cached, json.dumps([seal, *source]).encode())
+            cached.parent.mkdir(exist_ok=True)
+            with replace_file(cached) as new:
+                new.write_text(json.dumps([seal, *source]))
     return source
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from retrievers.files import replace_file
 from retrievers.store import fingerprint
 from runner.agent_results import result_of
 from runner.agents.kept import Kept, writing
@@ -101,11 +102,8 @@ def _read(file: Path) -> dict[str, Logged]:
 
 
 def _write(output: Path, logged: Mapping[str, Logged]) -> None:
-    """Write down what was logged, whole or not at all."""
-    new = output / f"{FILE}.new"
-    with writing(output):
+    with writing(output), replace_file(output / FILE) as new:
         new.write_bytes(_RECORD.dump_json(dict(logged), indent=2))
-        new.replace(output / FILE)
 
 
 def _is_there(logged: Logged, tracking: Tracking) -> bool:

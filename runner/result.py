@@ -22,6 +22,7 @@ import orjson
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
+from retrievers.files import replace_file
 from retrievers.work import Cost
 from runner.analysis.clusters import Clusters, numbered
 from runner.analysis.grades import Grades, load_grades, save_grades
@@ -290,7 +291,8 @@ def save(result: Result, folder: Path) -> None:
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
     options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    (folder / "result.json").write_bytes(orjson.dumps(head, option=options, default=str))
+    with replace_file(folder / "result.json") as new:
+        new.write_bytes(orjson.dumps(head, option=options, default=str))
 
 
 def load(path: Path, rankings: bool = True) -> Result:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from filelock import FileLock, Timeout
 
+from retrievers.files import replace_file
 from retrievers.store import fingerprint
 from runner.agents.measures.stages import Artifact
 from runner.config.objects import ConfigError
@@ -61,17 +62,19 @@ class Kept(Mapping[str, dict[str, Any]]):
 
     def settle(self, names: Collection[str]) -> None:
         """Leave only the artifacts of these names, in their order, and in the file nothing else."""
-        new = self._file.with_suffix(".new")
         places: dict[str, tuple[str, int]] = {}
         end = 0
-        with writing(self._folder):
-            with self._file.open("rb") as old, new.open("wb") as file:
-                for name in names:
-                    inputs, place = self._places[name]
-                    old.seek(place)
-                    places[name] = inputs, end
-                    end += file.write(old.readline().rstrip(b"\n") + b"\n")
-            new.replace(self._file)
+        with (
+            writing(self._folder),
+            replace_file(self._file) as new,
+            self._file.open("rb") as old,
+            new.open("wb") as file,
+        ):
+            for name in names:
+                inputs, place = self._places[name]
+                old.seek(place)
+                places[name] = inputs, end
+                end += file.write(old.readline().rstrip(b"\n") + b"\n")
         self._places, self._end, self._torn = places, end, False
 
     def _append(self, content: Mapping[str, Any]) -> int:

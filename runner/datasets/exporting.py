@@ -6,8 +6,8 @@ formats are read.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import orjson
 
+from retrievers.files import UNFINISHED, replace_file
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, Qrel
 from runner.datasets.chunk_files import corpus_id
 from runner.datasets.chunking import DOCUMENT
@@ -23,7 +24,6 @@ from runner.datasets.chunking import DOCUMENT
 Format = Literal["beir", "trec", "jsonl", "mined", "synthetic"]
 
 _LINE_ENDS = "\r\n"
-_UNFINISHED = ".unfinished-"
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -48,18 +48,16 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
         )
     if folder.exists() and not folder.is_dir():
         raise DatasetError(f"output={folder}: is a file; name a folder")
-    if not overwrite and folder.exists() and any(not path.name.startswith(_UNFINISHED) for path in folder.iterdir()):
+    if not overwrite and folder.exists() and any(path.suffix != UNFINISHED for path in folder.iterdir()):
         raise DatasetError(f"output={folder}: there is something in it; overwrite=true replaces files of the same name")
     files, settings = _WRITERS[format](dataset, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as aside:  # no file is ever there in part
-            for name, (path, lines) in enumerate(files.items()):
+        with ExitStack() as stack:  # all are written before one replaces an earlier file
+            for path, lines in files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with Path(aside, str(name)).open("wb") as file:
+                with stack.enter_context(replace_file(path)).open("wb") as file:
                     file.writelines(lines)
-            for name, path in enumerate(files):
-                Path(aside, str(name)).replace(path)
     except OSError as error:
         raise DatasetError(f"output={folder}: cannot be written ({error.strerror})") from None
     settings = {**settings, "split": dataset.split, **({"unknown_judged": "keep"} if dataset.unknown_documents else {})}

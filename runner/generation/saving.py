@@ -6,13 +6,13 @@ It knows nothing of what is in them.
 from __future__ import annotations
 
 import tempfile
-import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 
 SUMMARY, JOURNAL, INSPECTION = ".summary.json", ".journal.jsonl", ".inspection"
@@ -60,11 +60,5 @@ def save(output: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], summary
 
 
 def _write(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file under another name first, so that it is never there in part."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with unfinished.open("wb") as file:
-            file.writelines(parts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replace_file(path) as new, new.open("wb") as file:
+        file.writelines(parts)

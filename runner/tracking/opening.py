@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
+from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 from runner.config.values import public
 from runner.tracking.settings import Tracking
@@ -71,15 +72,12 @@ def _make(database: Path) -> None:
     """Make MLflow's tables aside and move them into place: half of them, of a process that was ended, are no use."""
     from mlflow.store.db.utils import _initialize_tables, create_sqlalchemy_engine
 
-    aside = database.with_suffix(".new")
-    for left in (aside, Path(f"{aside}-wal"), Path(f"{aside}-shm")):
-        left.unlink(missing_ok=True)
-    engine = create_sqlalchemy_engine(f"sqlite:///{aside}")  # type: ignore[no-untyped-call]  # MLflow has no types
-    try:
-        _initialize_tables(engine)  # type: ignore[no-untyped-call]  # the same
-    finally:
-        engine.dispose()
-    aside.rename(database)
+    with replace_file(database) as new:
+        engine = create_sqlalchemy_engine(f"sqlite:///{new}")  # type: ignore[no-untyped-call]  # MLflow has no types
+        try:
+            _initialize_tables(engine)  # type: ignore[no-untyped-call]  # the same
+        finally:
+            engine.dispose()
 
 
 def _connect(uri: str) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from retrievers.files import replace_file
 from runner.store.lock import holder, is_gone
 from runner.tracking.record import Finished
 
@@ -95,16 +96,10 @@ class Unlogged:
         if not self._made:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._made = True
-        try:
-            with aside.open("wb", buffering=0) as raw:
-                raw.write(_HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big"))
-                if raw.write(body) != len(body):
-                    raise OSError(f"{aside}: not all of the result could be written")
-            aside.rename(file)
-        except BaseException:
-            with suppress(OSError):
-                aside.unlink()
-            raise
+        with replace_file(file, aside), aside.open("wb", buffering=0) as raw:
+            raw.write(_HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big"))
+            if raw.write(body) != len(body):
+                raise OSError(f"{aside}: not all of the result could be written")
         self._files[combination] = file
         return Waiting(file, len(body))
 

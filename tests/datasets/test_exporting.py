@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus
+from retrievers.files import UNFINISHED
 from runner.__main__ import main
 from runner.config import CONF
 from runner.config.objects import build
@@ -289,7 +290,7 @@ def test_what_is_cut_short_leaves_no_file_and_the_same_command_does_it_again(
         with pytest.raises(KeyboardInterrupt):
             export(small(), "beir", tmp_path / "out")
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    (tmp_path / "out" / ".unfinished-1").mkdir()  # as a kill leaves it
+    (tmp_path / "out" / f".corpus.jsonl.0123abcd{UNFINISHED}").touch()  # as a kill leaves it
     assert read(export(small(), "beir", tmp_path / "out")).fingerprint == small().fingerprint
 
 
