@@ -22,7 +22,7 @@ from runner.commands.cache import CacheSettings, chosen
 from runner.store import disk as stores
 from runner.store.base import Entry, EntryUse
 from runner.store.disk import DiskStore
-from runner.store.entries import folder_of, listed, note, read, write
+from runner.store.entries import folder_of, list_entries, note_use, read, write
 from runner.store.seals import Seals
 
 DAY = 86400.0
@@ -68,8 +68,8 @@ def kept(here: Path) -> dict[str, Path]:
         "vectors": keep(here, "document vectors", 50, texts="0" * 32, model="minilm"),
     }
     use = EntryUse(time.time() - 20 * DAY, "scifact", "f" * 32, "bm25 k1=0.9")
-    note(here, "one", use, [found["postings"].name, found["rankings"].name])
-    note(here, "two", EntryUse(time.time() - 1 * DAY, "medquad", MEDQUAD, "k1=2"), [found["medquad"].name])
+    note_use(here, "one", use, [found["postings"].name, found["rankings"].name])
+    note_use(here, "two", EntryUse(time.time() - 1 * DAY, "medquad", MEDQUAD, "k1=2"), [found["medquad"].name])
     return found
 
 
@@ -271,10 +271,10 @@ def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, m
     before = search(first, 1.0)
     assert search(second, 1.0) == before
     assert "boats" in "\n".join(out("cache.dataset=boats", "cache.remove=true"))
-    assert listed(here) == []
+    assert list_entries(here) == []
     assert search(first, 1.0) == search(first, 2.0) == search(second, 2.0) == search(DiskStore(here), 1.0) == before
-    assert {use.run for entry in listed(here) for use in entry.uses} >= {"k1=2.0"}
-    for entry in listed(here):
+    assert {use.run for entry in list_entries(here) for use in entry.uses} >= {"k1=2.0"}
+    for entry in list_entries(here):
         read(entry.folder, Seals())
 
 

@@ -1,1 +1,1 @@
-"""What is costly to rebuild, kept on disk: entries, the lock that one process builds under, and the store of both."""
+"""Work that is costly to repeat, kept between runs: entries on disk, their lock, and the store that holds them."""

@@ -1,9 +1,9 @@
 """The store on disk: named arrays under the hash of what they depend on, shared by all runs and processes.
 
-What is wanted by several processes at a time is built by one of them. What takes less time to build than to keep stays
-in memory. What cannot be kept, or read, is built, so that a full disk or a bad one costs time and nothing else. The
-store also keeps account of what work an evaluation needs and what it costs, whether done now or found done. It knows
-nothing of what the arrays mean.
+Work that several processes want at once is done by one of them. Arrays that are built faster than they are written stay
+in memory. Arrays that cannot be written or read are built again, so that a full or failing disk costs time and nothing
+else. The store also keeps an account of the work that an evaluation needs and what it costs, cached or not. Nothing
+here knows what the arrays mean.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from runner.store.seals import Damaged, Seals
 T = TypeVar("T")
 
 WORTH_KEEPING_S = 0.05
-"""What is built faster than this is not written to disk."""
+"""Arrays that are built faster than this are not written to disk."""
 
 LIVE_OBJECTS = 256
-"""How many live objects are kept in memory, the least recently used going first."""
+"""How many live objects are kept in memory; the least recently used is dropped first."""
 
 MEMORY_BYTES = 512 << 20
-"""How many bytes of arrays are kept in memory, the least recently used going first."""
+"""How many bytes of arrays are kept in memory; the least recently used are dropped first."""
 
 log = logging.getLogger("runner.store")
 
 
 class _Memory:
-    """What was used last, as much as `most` says; the newest stays whatever it weighs."""
+    """The most recently used values, up to a weight of `most`; the newest stays whatever it weighs."""
 
     def __init__(self, most: int) -> None:
         self._most, self._total = most, 0
@@ -70,12 +70,12 @@ class DiskStore:
         self.folder = folder
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
         self._seals = Seals()
-        self._kept: dict[str, set[str]] = {}  # what was seen on disk, and for which datasets that was noted
+        self._kept: dict[str, set[str]] = {}  # entries seen on disk, and the datasets for which their use was noted
         self._notes = uuid.uuid4().hex
         self._tidied: set[Path] = set()
-        self._told: set[str] = set()
-        self._open: list[dict[str, Cost]] = []  # the work under way, outermost first
-        self._nested_s = [0.0]  # the time that each spent in works within
+        self._reported: set[str] = set()
+        self._open: list[dict[str, Cost]] = []  # the work in progress, outermost first
+        self._nested_s = [0.0]  # the time that each spent in work within it
 
     def __reduce__(self) -> tuple[type[DiskStore], tuple[Path]]:
         """Return the store for another process: the same folder, with a memory of its own."""
@@ -93,7 +93,7 @@ class DiskStore:
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Cost]]:
-        """Collect what is used within the block, by digest."""
+        """Collect the work that is used within the block, by digest."""
         self._open.append({})
         try:
             yield self._open[-1]
@@ -101,17 +101,17 @@ class DiskStore:
             self._open.pop()
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays kept under a key, from memory, from disk, or built now."""
+        """Return the arrays of a key, from memory or disk, or built now."""
         kept: Arrays = self._remember(self._arrays, _bytes, key, lambda: self._from_disk(key, build))
         return kept
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
-        """Return the live object kept under a key, made once in this process."""
+        """Return the live object of a key, made once in this process."""
         kept: T = self._remember(self._live, lambda _: 1, key, lambda: self._measure(key, make))
         return kept
 
     def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
-        """Note on disk what a run on a dataset used of what is kept there, once a process and dataset.
+        """Note on disk which entries a run on a dataset used, once for each process and dataset.
 
         `costs` are an account; `fingerprint` is the dataset's.
         """
@@ -120,15 +120,15 @@ class DiskStore:
             for digest in fresh:
                 self._kept[digest].add(fingerprint)
             with suppress(OSError):
-                entries.note(self.folder, self._notes, EntryUse(time.time(), dataset, fingerprint, run), fresh)
+                entries.note_use(self.folder, self._notes, EntryUse(time.time(), dataset, fingerprint, run), fresh)
 
     def list_entries(self) -> list[Entry]:
         """Return every entry, the least recently used first."""
-        return entries.listed(self.folder)
+        return entries.list_entries(self.folder)
 
     def find_damage(self, entry: Entry) -> str | None:
         """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
-        return entries.damage(Path(entry.place))
+        return entries.find_damage(Path(entry.place))
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
         """Remove an entry, or remove it if it is damaged; raises `OSError`."""
@@ -138,7 +138,7 @@ class DiskStore:
         """Remove what dead processes left, and notes on entries that are gone."""
         for kind in self.folder.glob("*/"):
             entries.tidy(kind)
-        entries.forget(self.folder)
+        entries.forget_uses(self.folder)
 
     def _remember(
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]
@@ -159,13 +159,13 @@ class DiskStore:
 
     def _book(self, costs: Costs) -> None:
         if self._open:
-            for digest, cost in costs.items():  # work done here is not "reused" because a later part finds it
+            for digest, cost in costs.items():  # work done here stays "not reused" when a later part finds it
                 self._open[-1].setdefault(digest, cost)
 
     def _measure(self, key: Key, make: Callable[[], T]) -> tuple[T, Costs]:
-        """Make something and return it with what it cost, without and with the works within.
+        """Make a value and return it with its costs: its own, and those of the work within it.
 
-        What raises is counted too: rankings that are not to be kept leave the store as an exception.
+        The cost of work that raises counts too: rankings that are not to be kept leave the store as an exception.
         """
         self._nested_s.append(0.0)
         start = time.perf_counter()
@@ -183,8 +183,8 @@ class DiskStore:
         with suppress(OSError, Damaged):
             return self._read(folder)
         with alone(folder.with_suffix(".lock"), key.kind):
-            if (found := self._found(folder)) is not None:  # made by another meanwhile
-                return found
+            if (entry := self._find(folder)) is not None:  # another process built it meanwhile
+                return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
             if time.perf_counter() - start < WORTH_KEEPING_S:
@@ -199,8 +199,8 @@ class DiskStore:
         self._kept.setdefault(folder.name, set())
         return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
 
-    def _found(self, folder: Path) -> tuple[Arrays, Costs] | None:
-        """Return an entry if there is one to be read, and remove a damaged one."""
+    def _find(self, folder: Path) -> tuple[Arrays, Costs] | None:
+        """Return an entry that can be read, or None; remove a damaged one."""
         try:
             return self._read(folder)
         except FileNotFoundError:
@@ -208,17 +208,17 @@ class DiskStore:
         except Damaged:
             self._kept.pop(folder.name, None)
         except OSError as error:
-            log.warning("%s can't be read, and its work is done again: %s", folder, error.strerror or error)
+            log.warning("%s cannot be read, and its work is done again: %s", folder, error.strerror or error)
             return None
         try:
             if wrong := entries.remove_damaged(folder):
                 log.warning("%s is damaged and is built again: %s", folder, wrong)
         except OSError as error:
-            log.warning("%s is damaged and can't be removed: %s", folder, error.strerror or error)
+            log.warning("%s is damaged and cannot be removed: %s", folder, error.strerror or error)
         return None
 
     def _keep(self, folder: Path, key: Key, arrays: Arrays, costs: Costs) -> None:
-        """Write an entry, if that can be done."""
+        """Write an entry if possible."""
         try:
             if folder.parent not in self._tidied:
                 self._tidied.add(folder.parent)
@@ -226,13 +226,13 @@ class DiskStore:
             entries.write(folder, key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
         except OSError as error:
             why = error.strerror or str(error)
-            if why not in self._told:  # a full disk is no news the second time
-                self._told.add(why)
+            if why not in self._reported:  # report a full disk once
+                self._reported.add(why)
                 log.warning("%s, and what comes after it, is not kept in %s: %s", key.kind, self.folder, why)
 
 
 def _bytes(arrays: Arrays) -> int | None:
-    """Return what arrays take in memory; None where one is mapped, which is made anew in no time."""
+    """Return the bytes that arrays take in memory; None if one is mapped, which takes no time to repeat."""
     if any(isinstance(array.base, np.memmap) for array in arrays.values()):
         return None
     return sum(array.nbytes for array in arrays.values())

@@ -1,10 +1,10 @@
-"""Entries of a store on disk: how one is written, read, checked, listed and removed, and who used it.
+"""Entries of a store on disk: write, read, check, list and remove them, and note who used them.
 
-An entry is a folder, `<store>/<kind>/<digest>`, with a .npy file an array and a manifest that has their sizes and
-checksums, and its own. It is made aside and renamed into place, and is renamed aside before it is removed: what has its
-name is whole, whatever ends a process in between. What a loss of power, a bad disk or anybody's hands do to it shows
-when it is opened. Uses are noted in `<store>/.used`, a file a process, to which only that process adds lines. Nothing
-here knows what the arrays mean.
+An entry is a folder, `<store>/<kind>/<digest>`, with a .npy file for each array and a manifest of their sizes and
+checksums, which has a checksum of its own. An entry is written aside and renamed into place, and renamed aside before
+it is removed: a folder of its name is complete, whatever ends a process. Damage by a loss of power, a failing disk or
+edits shows when an entry is read. Uses are noted in `<store>/.used`, in a file for each process, to which only that
+process appends. Nothing here knows what the arrays mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runner.store.lock import holder, is_gone
 from runner.store.seals import Damaged, Seals, verify
 
 LEFTOVER_S = 24 * 3600
-"""How old a half-made entry is when whoever made it must be gone."""
+"""The age of an unfinished entry from which its process must be gone."""
 
 MANIFEST = "manifest.json"
 
@@ -44,7 +44,7 @@ _ASIDE = re.compile(rf"\.{_DIGEST.pattern}\.(.+)\.[0-9a-f]{{8}}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an entry is: its key, each array's size and checksum, and what it cost, by digest: (kind, seconds)."""
+    """The content of an entry: its key, the size and checksum of each array, and costs by digest: (kind, seconds)."""
 
     kind: str
     parts: Mapping[str, str]
@@ -53,12 +53,12 @@ class Manifest:
 
 
 def folder_of(store: Path, key: Key) -> Path:
-    """Return where the entry of a key is."""
+    """Return the folder of a key's entry."""
     return store / key.kind.replace(" ", "_") / key.digest
 
 
 def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
-    """Make an entry aside, its manifest last, and rename it into place, where another's of the same key may stay."""
+    """Write an entry aside, its manifest last, and rename it into place; an existing entry of the same key stays."""
     aside = _aside(folder)
     try:
         aside.mkdir(parents=True)
@@ -75,12 +75,12 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str,
 
 
 def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
-    """Return the arrays of an entry, large ones mapped, and its manifest; `verified` are the files known to be whole.
+    """Return the arrays of an entry, large ones mapped, and its manifest; `verified` are files known to be whole.
 
-    Raises `FileNotFoundError` where there is no entry, `Damaged`, and whatever else keeps files from being read.
+    Raises `FileNotFoundError` where there is no entry, `Damaged`, and `OSError` for files that cannot be read.
     """
     raw = _raw(folder)
-    manifest = _parsed(raw)
+    manifest = _parse(raw)
     arrays = {}
     for name, (size, crc32) in manifest.arrays.items():
         file = folder / f"{name}.npy"
@@ -98,41 +98,41 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
     return arrays, manifest
 
 
-def damage(folder: Path) -> str | None:
-    """Read all of an entry and return what is wrong with it, None if it is whole, or gone."""
+def find_damage(folder: Path) -> str | None:
+    """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
     try:
-        for name, (size, crc32) in _parsed(_raw(folder)).arrays.items():
+        for name, (size, crc32) in _parse(_raw(folder)).arrays.items():
             verify(folder / f"{name}.npy", size, crc32)
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing" if folder.exists() else None
     except OSError as error:
-        return f"it can't be read: {error.strerror or error}"
+        return f"it cannot be read: {error.strerror or error}"
     except ValueError as error:
         return str(error)
     return None
 
 
 def remove(folder: Path) -> None:
-    """Remove an entry, at once for whoever looks; what others have mapped stays valid for them. Raises `OSError`."""
+    """Remove an entry in one step; arrays that other processes have mapped stay valid. Raises `OSError`."""
     with suppress(FileNotFoundError):
-        shutil.rmtree(_taken(folder), ignore_errors=True)
+        shutil.rmtree(_take(folder), ignore_errors=True)
 
 
 def remove_damaged(folder: Path) -> str | None:
-    """Remove an entry if it is damaged, and return what was wrong; one that was made anew meanwhile stays."""
+    """Remove an entry if it is damaged, and return what was wrong; one that was rebuilt meanwhile stays."""
     try:
-        aside = _taken(folder)
+        aside = _take(folder)
     except FileNotFoundError:
         return None
-    if (wrong := damage(aside)) is None:
-        with suppress(OSError):  # there is another by now, which is as good
+    if (wrong := find_damage(aside)) is None:
+        with suppress(OSError):  # another one is there by now, which is as good
             aside.rename(folder)
     shutil.rmtree(aside, ignore_errors=True)
     return wrong
 
 
 def tidy(kind: Path) -> None:
-    """Remove what processes that are gone left in the folder of a kind: half-made entries, and locks."""
+    """Remove the unfinished entries and the locks that dead processes left in the folder of a kind."""
     for left in kind.glob("*.*"):
         with suppress(OSError):
             if (aside := _ASIDE.fullmatch(left.name)) and _is_left(left, aside[1]):
@@ -141,26 +141,26 @@ def tidy(kind: Path) -> None:
                 left.unlink()
 
 
-def listed(store: Path) -> list[Entry]:
-    """Return every entry of a store, the one that was not used for longest first."""
+def list_entries(store: Path) -> list[Entry]:
+    """Return every entry of a store, the least recently used first."""
     uses = _uses(store)
-    found = []
+    entries = []
     for folder in _folders(store):
         with suppress(FileNotFoundError):  # it may be removed meanwhile
-            found.append(_entry(folder, tuple(uses.get(folder.name, ()))))
-    return sorted(found, key=lambda entry: (entry.used, entry.place))
+            entries.append(_entry(folder, tuple(uses.get(folder.name, ()))))
+    return sorted(entries, key=lambda entry: (entry.used, entry.place))
 
 
-def note(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
-    """Note who used entries, in the writer's own file. A line that a process could not end spoils no other."""
+def note_use(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
+    """Note a use of entries in the writer's own file. An unfinished line does not affect others."""
     (store / USES).mkdir(parents=True, exist_ok=True)
-    told = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
+    content = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
     with (store / USES / f"{writer}.jsonl").open("ab", buffering=0) as file:
-        file.write(b"\n" + orjson.dumps({**told, "entries": list(digests)}) + b"\n")
+        file.write(b"\n" + orjson.dumps({**content, "entries": list(digests)}) + b"\n")
 
 
-def forget(store: Path) -> None:
-    """Remove the notes that tell of no entry that is still there."""
+def forget_uses(store: Path) -> None:
+    """Remove the files of notes of which no entry is left."""
     kept = {folder.name for folder in _folders(store)}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
@@ -169,7 +169,7 @@ def forget(store: Path) -> None:
 
 
 class _Summed:
-    """A file that is written, with the size and the checksum of what was written so far."""
+    """A file with the size and the checksum of what was written to it so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.size, self.crc32 = file, 0, 0
@@ -191,12 +191,12 @@ def _save(file: Path, array: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def _aside(folder: Path) -> Path:
-    """Return a name beside an entry that nobody else has, and that tells who has it."""
+    """Return a unique name beside an entry, which contains the name of this process."""
     return folder.with_name(f".{folder.name}.{holder()}.{uuid.uuid4().hex[:8]}")
 
 
-def _taken(folder: Path) -> Path:
-    """Take an entry away from its name, for others to see all of it or nothing."""
+def _take(folder: Path) -> Path:
+    """Rename an entry aside, so that others see all of it or nothing."""
     aside = _aside(folder)
     folder.rename(aside)
     return aside
@@ -215,7 +215,7 @@ def _raw(folder: Path) -> bytes:
         raise
 
 
-def _parsed(raw: bytes) -> Manifest:
+def _parse(raw: bytes) -> Manifest:
     try:
         return Manifest(**seals.loads(raw))
     except (ValueError, TypeError) as error:
@@ -223,7 +223,7 @@ def _parsed(raw: bytes) -> Manifest:
 
 
 def _folders(store: Path) -> Iterator[Path]:
-    """Yield the folders of entries, and of nothing else that may be there."""
+    """Yield the folders of entries, and no other."""
     for folder in sorted(store.glob("*/*/")):
         if _DIGEST.fullmatch(folder.name):
             yield folder
@@ -232,7 +232,7 @@ def _folders(store: Path) -> Iterator[Path]:
 def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
     sizes = [file.stat().st_size for file in folder.iterdir()]
     try:
-        manifest = _parsed((folder / MANIFEST).read_bytes())
+        manifest = _parse((folder / MANIFEST).read_bytes())
         made = (folder / MANIFEST).stat().st_mtime
     except (Damaged, OSError):
         kind, made = folder.parent.name.replace("_", " "), folder.stat().st_mtime
@@ -242,19 +242,19 @@ def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
 
 
 def _uses(store: Path) -> dict[str, list[EntryUse]]:
-    """Return the uses of entries by their digests."""
-    found: dict[str, list[EntryUse]] = {}
+    """Return the uses of entries, by digest."""
+    uses: dict[str, list[EntryUse]] = {}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
             for use, digests in _notes(file):
                 for digest in digests:
-                    found.setdefault(digest, []).append(use)
-    return found
+                    uses.setdefault(digest, []).append(use)
+    return uses
 
 
 def _notes(file: Path) -> Iterator[tuple[EntryUse, list[str]]]:
     for line in file.read_bytes().splitlines():
         with suppress(ValueError, KeyError, TypeError):
-            told = orjson.loads(line)
-            digests = told.pop("entries")
-            yield EntryUse(**told), digests
+            content = orjson.loads(line)
+            digests = content.pop("entries")
+            yield EntryUse(**content), digests

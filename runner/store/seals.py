@@ -78,7 +78,7 @@ class Seals:
     def _is_sealed(self, file: Path, seal: Seal) -> bool:
         if self._mapped.get(file) == seal:
             return True
-        if seal.size > SEALED_BYTES and _saved(file.parent).get(file.name) == list(seal):
+        if seal.size > SEALED_BYTES and _load(file.parent).get(file.name) == list(seal):
             self._mapped[file] = seal
             return True
         return False
@@ -110,7 +110,7 @@ def loads(raw: bytes) -> dict[str, Any]:
     return content
 
 
-def _saved(folder: Path) -> dict[str, Any]:
+def _load(folder: Path) -> dict[str, Any]:
     """Return the seals saved in an entry, by file name; none where they cannot be read."""
     try:
         return loads((folder / SEALS).read_bytes())
@@ -120,4 +120,4 @@ def _saved(folder: Path) -> dict[str, Any]:
 
 def _save(file: Path, seal: Seal) -> None:
     """Save a seal beside its file. A process that reads it half-written takes it for none."""
-    (file.parent / SEALS).write_bytes(dumps({**_saved(file.parent), file.name: list(seal)}))
+    (file.parent / SEALS).write_bytes(dumps({**_load(file.parent), file.name: list(seal)}))

@@ -119,7 +119,7 @@ def test_a_damaged_entry_that_cannot_be_removed_is_not_used(
     again = DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
     assert calls == ["built", "again"]
     assert again["a"].tolist() == list(range(20000))
-    assert "is damaged and can't be removed: Read-only file system" in caplog.text
+    assert "is damaged and cannot be removed: Read-only file system" in caplog.text
 
 
 def test_a_build_that_raises_leaves_nothing(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_an_entry_that_cannot_be_read_is_not_removed(
     with monkeypatch.context() as patched:
         patched.setattr(np, "load", load)
         DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
-    assert "can't be read, and its work is done again: Too many open files" in caplog.text
+    assert "cannot be read, and its work is done again: Too many open files" in caplog.text
     DiskStore(tmp_path).arrays(KEY, slowly(calls, "third"))
     assert calls == ["built", "again"]
 
@@ -331,7 +331,7 @@ def test_one_builds_at_a_time_though_locks_come_and_go(tmp_path: Path) -> None:
 def test_who_waits_for_another_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lock, "TOLD_EVERY_S", 2 * WORTH_KEEPING_S)
+    monkeypatch.setattr(lock, "REPORT_EVERY_S", 2 * WORTH_KEEPING_S)
     caplog.set_level(logging.INFO, "runner.store")
     begun, end = threading.Event(), time.monotonic() + 60
 
@@ -433,10 +433,10 @@ def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> Non
     folder, wrong = tmp_path / "store", tmp_path / "wrong"
     together([SPAWN.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
     assert not wrong.exists(), wrong.read_text()
-    left = [Path(entry.place) for entry in entries.listed(folder)]
+    left = [Path(entry.place) for entry in entries.list_entries(folder)]
     assert left
-    assert [entries.damage(entry) for entry in left] == [None] * len(left)
-    assert any(entry.uses for entry in entries.listed(folder))
+    assert [entries.find_damage(entry) for entry in left] == [None] * len(left)
+    assert any(entry.uses for entry in entries.list_entries(folder))
     entries.tidy(folder / "things")
     there = sorted((folder / "things").iterdir())
     assert [path for path in there if path.suffix != ".lock" or path.read_text()] == sorted(left)  # unsigned ones wait
@@ -462,7 +462,7 @@ def test_what_several_processes_want_is_built_once_by_whatever_machine(tmp_path:
     begin, built = SPAWN.Barrier(4), tmp_path / "built"
     together(SPAWN.Process(target=build_each, args=(tmp_path / "store", begin, built, where)) for where in machines)
     assert sorted(map(int, built.read_text().split())) == list(range(12))
-    assert len(entries.listed(tmp_path / "store")) == 12
+    assert len(entries.list_entries(tmp_path / "store")) == 12
     assert not list(tmp_path.rglob("*.lock"))
 
 
@@ -531,7 +531,7 @@ def test_uses_are_noted_once_a_dataset(tmp_path: Path, clock: Clock) -> None:
     with again.account() as costs:
         again.arrays(KEY, long)
     again.note_use(costs, "scifact", "fingerprint of scifact", "k1=4")
-    (entry,) = entries.listed(tmp_path)
+    (entry,) = entries.list_entries(tmp_path)
     assert [(use.dataset, use.run) for use in sorted(entry.uses, key=lambda use: use.at)] == [
         ("scifact", "k1=1"),
         ("medquad", "k1=3"),

@@ -21,10 +21,10 @@ from retrievers.store import Arrays, Key
 from runner.store import entries, seals
 from runner.store.base import EntryUse
 from runner.store.entries import (
-    damage,
+    find_damage,
     folder_of,
-    listed,
-    note,
+    list_entries,
+    note_use,
     read,
     remove,
     remove_damaged,
@@ -77,7 +77,7 @@ def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
     for name, (size, crc32) in read(folder, Seals())[1].arrays.items():
         content = (folder / f"{name}.npy").read_bytes()
         assert (size, crc32) == (len(content), zlib.crc32(content))
-    assert damage(folder) is None
+    assert find_damage(folder) is None
 
 
 @given(file=st.sampled_from(["manifest.json", *(f"{name}.npy" for name in ARRAYS)]), bit=st.integers(0, 10**5))
@@ -86,7 +86,7 @@ def test_no_bit_can_flip_unseen(file: str, bit: int) -> None:
     with tempfile.TemporaryDirectory() as store:
         folder = made(Path(store))
         flip(folder / file, bit)
-        assert damage(folder) is not None
+        assert find_damage(folder) is not None
         with pytest.raises(Damaged):
             read(folder, Seals())
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_whole_is_seen(tmp_path: Path, file: str, how: str) -
         path.unlink()
     else:
         path.write_bytes({"cut": content[:-1], "emptied": b"", "grown": content + b"x"}[how])
-    wrong = damage(folder)
+    wrong = find_damage(folder)
     assert wrong is not None
     assert file in wrong
     with pytest.raises(Damaged, match=file):
@@ -237,13 +237,13 @@ def test_only_entries_are_listed_and_only_what_entries_leave_is_tidied(tmp_path:
     (tmp_path / "src" / "pdm.lock").write_text("")
     os.utime(tmp_path / "src" / "pdm.lock", (0, 0))
     tidy(tmp_path / "src")
-    assert listed(tmp_path) == []
+    assert list_entries(tmp_path) == []
     assert all(other.exists() for other in [*others, tmp_path / "src" / "pdm.lock"])
 
 
 def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    (entry,) = listed(tmp_path)
+    (entry,) = list_entries(tmp_path)
     assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind, dict(KEY.parts), 1.5)
     assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
     assert abs(entry.made - time.time()) < 60
@@ -253,12 +253,12 @@ def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
 def test_a_damaged_entry_is_listed_by_its_place(tmp_path: Path) -> None:
     folder = made(tmp_path)
     (folder / "manifest.json").write_text("{")
-    (entry,) = listed(tmp_path)
+    (entry,) = list_entries(tmp_path)
     assert (entry.kind, entry.parts, entry.place) == ("small things", {}, str(folder))
 
 
 def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
-    assert listed(tmp_path / "nowhere") == []
+    assert list_entries(tmp_path / "nowhere") == []
 
 
 def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
@@ -271,30 +271,30 @@ def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
         EntryUse(later + 9, "scifact", "f1", "k1=2"),
         EntryUse(5.0, "other", "f2", "x"),
     ]
-    note(tmp_path, "one", uses[0], [first.digest, second.digest])
-    note(tmp_path, "two", uses[1], [first.digest, "of an entry that is gone"])
-    note(tmp_path, "one", uses[2], [first.digest])
-    found = {entry.digest: entry for entry in listed(tmp_path)}
+    note_use(tmp_path, "one", uses[0], [first.digest, second.digest])
+    note_use(tmp_path, "two", uses[1], [first.digest, "of an entry that is gone"])
+    note_use(tmp_path, "one", uses[2], [first.digest])
+    found = {entry.digest: entry for entry in list_entries(tmp_path)}
     assert set(found[first.digest].uses) == set(uses)
     assert found[second.digest].uses == (uses[0],)
-    assert [entry.digest for entry in listed(tmp_path)] == [second.digest, first.digest]  # by their last use
+    assert [entry.digest for entry in list_entries(tmp_path)] == [second.digest, first.digest]  # by their last use
     assert found[first.digest].used == later + 9
 
 
 def test_a_note_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
     folder = made(tmp_path)
     use = EntryUse(1.0, "scifact", "f1", "bm25")
-    note(tmp_path, "one", use, [folder.name])
+    note_use(tmp_path, "one", use, [folder.name])
     notes = tmp_path / entries.USES / "one.jsonl"
     notes.write_bytes(notes.read_bytes() + notes.read_bytes()[:30])
-    note(tmp_path, "one", use, [folder.name])
-    assert listed(tmp_path)[0].uses == (use, use)
+    note_use(tmp_path, "one", use, [folder.name])
+    assert list_entries(tmp_path)[0].uses == (use, use)
     assert orjson.loads(notes.read_bytes().splitlines()[1])["entries"] == [folder.name]
 
 
 def test_notes_on_what_is_gone_are_forgotten(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    note(tmp_path, "one", EntryUse(1.0, "a", "f", "r"), [folder.name, "gone"])
-    note(tmp_path, "two", EntryUse(1.0, "a", "f", "r"), ["gone"])
-    entries.forget(tmp_path)
+    note_use(tmp_path, "one", EntryUse(1.0, "a", "f", "r"), [folder.name, "gone"])
+    note_use(tmp_path, "two", EntryUse(1.0, "a", "f", "r"), ["gone"])
+    entries.forget_uses(tmp_path)
     assert [file.name for file in (tmp_path / entries.USES).iterdir()] == ["one.jsonl"]

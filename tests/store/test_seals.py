@@ -10,7 +10,7 @@ import pytest
 
 from retrievers.store import Key
 from runner.store import seals
-from runner.store.entries import damage, folder_of, read, write
+from runner.store.entries import find_damage, folder_of, read, write
 from runner.store.seals import Damaged, Seals
 
 KEY = Key.of("large things", [], n=1)
@@ -90,7 +90,7 @@ def test_a_change_to_a_large_file_is_seen(entry: Path, change: Callable[[Path], 
     change(entry / "a.npy")
     with pytest.raises(Damaged, match=r"^a\.npy has changed since it was written$"):
         read(entry, process)
-    assert damage(entry) == "a.npy has changed since it was written"
+    assert find_damage(entry) == "a.npy has changed since it was written"
 
 
 def test_a_large_file_is_verified_once_for_all_processes(entry: Path, verified: list[str]) -> None:
