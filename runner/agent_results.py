@@ -42,7 +42,7 @@ class _Task:
     suite: str
     has_gold: bool
     gold: Sequence[str]
-    found: Sequence[str]
+    retrieved: Sequence[str]
     error: str
 
 
@@ -56,19 +56,19 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     left out. Raises `ResultError` where no task has ground truth.
     """
     names = FigureNames(settings.k_values)
-    trials = [_task(each, names) for each in artifacts]
-    by_task = {task: trials[place] for task, place in latest([each.trial for each in trials]).items()}
+    trials = [_task(artifact, names) for artifact in artifacts]
+    by_task = {task: trials[place] for task, place in latest([task.trial for task in trials]).items()}
     tasks = [task for task in sorted(by_task) if by_task[task].has_gold]
     if not tasks:
         raise ResultError(f"{name}: none of its {len(by_task)} tasks has ground truth to rank against")
     kept = [by_task[task] for task in tasks]
-    gold = [each.gold for each in kept]
-    errors = {place: each.error for place, each in enumerate(kept) if each.error}
-    files = ranked([each.found for each in kept], gold, settings.depth, errors)
+    gold = [task.gold for task in kept]
+    errors = {place: task.error for place, task in enumerate(kept) if task.error}
+    files = ranked([task.retrieved for task in kept], gold, settings.depth, errors)
     figures = columns((task.trial.figures for task in kept), names)
     sure = columns((task.trial.figures for task in kept if task.trial.confidence != LOW), names)
     config = _config(name, kept, settings, dataset)
-    types = [each.suite for each in kept]
+    types = [task.suite for task in kept]
     rows = [orjson.dumps(row).decode() for row in zip(tasks, types, gold, strict=True)]
     diagnostics: dict[str, float] = {
         **_means(figures),
@@ -113,25 +113,25 @@ def _task(artifact: Artifact, names: FigureNames) -> _Task:
         suite=artifact["provenance"]["benchmark"],
         has_gold=metrics["reason"] != NO_GROUND_TRUTH,
         gold=[*map(sys.intern, sorted(artifact["ground_truth_files"]))],
-        found=[*map(sys.intern, artifact["retrieved_files"])],
+        retrieved=[*map(sys.intern, artifact["retrieved_files"])],
         error="" if metrics["computable"] else why,
     )
 
 
 def _config(name: str, kept: Sequence[_Task], settings: MetricSettings, dataset: str) -> dict[str, Any]:
-    settled = zip(*(each.trial.setting for each in kept), strict=True)
-    said = zip(("model", "agent", "agent_version"), settled, strict=True)
+    settled = zip(*(task.trial.setting for task in kept), strict=True)
+    settings_of_agent = zip(("model", "agent", "agent_version"), settled, strict=True)
     return {
         "choices": {"retriever": name},
-        "agent": {key: ", ".join(sorted({*filter(None, values)})) for key, values in said if any(values)},
+        "agent": {key: ", ".join(sorted({*filter(None, values)})) for key, values in settings_of_agent if any(values)},
         "dataset": {"name": dataset},
         "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
     }
 
 
-def _means(found: Mapping[str, Floats], names: Sequence[str] = DIAGNOSTICS) -> dict[str, float]:
+def _means(figures: Mapping[str, Floats], names: Sequence[str] = DIAGNOSTICS) -> dict[str, float]:
     """Return the mean of each diagnostic over the tasks that have it."""
-    means = {name: described(found[name][~np.isnan(found[name])])["mean"] for name in names}
+    means = {name: described(figures[name][~np.isnan(figures[name])])["mean"] for name in names}
     return {f"agent/{name}": mean for name, mean in means.items() if mean is not None}
 
 
@@ -145,5 +145,5 @@ def _timings(seconds: Floats) -> Timings:
         wall_s=0.0,
         mean_ms=float(np.mean(timed)) * 1000 if known else None,
         p95_ms=float(np.percentile(timed, 95)) * 1000 if known else None,
-        each_ms=[None if math.isnan(each) else each * 1000 for each in seconds.tolist()] if known else (),
+        each_ms=[None if math.isnan(s) else s * 1000 for s in seconds.tolist()] if known else (),
     )

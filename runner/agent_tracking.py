@@ -47,15 +47,15 @@ def log(
     report: TraceReport,
     kept: Kept,
     metrics: MetricSettings,
-    asked: Mapping[str, str],
+    settings: Mapping[str, str],
     files: Mapping[str, str],
     output: Path,
     resume: bool,
 ) -> None:
-    """Log each configuration that has ground truth as an evaluation of its tasks, with the reports.
+    """Log each configuration with ground truth as an evaluation of its tasks, together with the reports.
 
-    `asked` are the settings, by name, that decide what is told of a run. To `resume` is to log nothing again of which
-    nothing is new: the artifacts and the settings are the same, and the run is still there. Raises `ConfigError`.
+    `settings`, by name, are those that decide what a run reports. With `resume`, a configuration is not logged again if
+    its artifacts and settings are unchanged and its run still exists. Raises `ConfigError`.
     """
     names: dict[str, list[str]] = {}
     for name in sorted(report.tasks):
@@ -63,20 +63,20 @@ def log(
     before = _read(output / FILE) if resume else {}
     logged: dict[str, Logged] = {}
     for name in report.summary["by_configuration"]:
-        same = fingerprint(kept.fingerprint(names[name]), repr(asdict(metrics)), repr(tracker.tracking), repr(asked))
+        same = fingerprint(kept.fingerprint(names[name]), repr(asdict(metrics)), repr(tracker.tracking), repr(settings))
         if name in before and before[name].of == same and _is_there(before[name], tracker.tracking):
             logged[name] = before[name]
             console.line(f"run: {logged[name].run} ({name}; nothing is new)")
             continue
         try:
-            result = result_of(name, (kept[each] for each in names[name]), metrics)
+            result = result_of(name, (kept[task] for task in names[name]), metrics)
         except ResultError as error:
             console.note(f"not logged: {error}")
             continue
         parameters = {
             "retriever": name,
             **{f"agent.{key}": str(value) for key, value in result.config["agent"].items()},
-            **{f"traces.{key}": value for key, value in asked.items()},
+            **{f"traces.{key}": value for key, value in settings.items()},
         }
         own = {**files, summary.FILE: configuration_json(report, name).decode()}
         (run,) = tracker.ask("log", [Finished(result, parameters, own)])
@@ -84,7 +84,7 @@ def log(
         _write(output, {**before, **logged})  # at once: after Ctrl-C, it is not logged again
         console.line(f"run: {run.id} ({name})")
     _write(output, logged)
-    pairs = [(logged.get(each["baseline_config"]), logged.get(each["other_config"])) for each in report.comparisons]
+    pairs = [(logged.get(row["baseline_config"]), logged.get(row["other_config"])) for row in report.comparisons]
     for first, other in [(first, other) for first, other in pairs if first and other][:1]:
         words = [f"baseline={first.run}", f"candidate={other.run}", *tracker.tracking.overrides()]
         console.line(f"compare: python -m runner compare {' '.join(words)}")

@@ -101,7 +101,7 @@ class Bench:
             depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
             rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
         rankings = exclude_own(dataset, rankings, settings.depth)
-        recorded_name = _recorded_name(dataset, experiment.named_by)
+        recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
@@ -159,7 +159,7 @@ def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
     return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters))
 
 
-def _recorded_name(dataset: Dataset, named_by: str) -> str:
+def _choose_name(dataset: Dataset, named_by: str) -> str:
     """Return a dataset's name, or the setting that gives it where that hides its value."""
     return dataset.name if dataset.name in named_by else named_by or dataset.name
 

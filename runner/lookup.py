@@ -12,7 +12,8 @@ from pathlib import Path
 
 from runner.config.objects import ConfigError, suggestion
 from runner.golden_report import is_report, read_report, report_content
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.tracking.fetching import Run, Runs, named
 from runner.tracking.record import LONGEST_NAME
 from runner.tracking.settings import Tracking
@@ -63,7 +64,7 @@ def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
     run = _the_run(word.lower(), runs)
     if run.kind != "sweep":
         return run.id, [runs.record(run)]
-    return run.id, [runs.record(each) for each in _combinations(run, runs)]
+    return run.id, [runs.record(combination) for combination in _combinations(run, runs)]
 
 
 def baseline_names(baselines: Path) -> list[str]:
@@ -76,7 +77,7 @@ def _baseline(name: str, baselines: Path) -> Named:
     if name not in names:
         way_out = suggestion(name, names) if names else "make one: python -m runner promote run=RUN name=NAME"
         raise ConfigError(f"{BASELINE}{name}: no such baseline in {baselines}; {way_out}")
-    return Named(load(baselines / name), f"baseline {name}")
+    return Named(load_record(baselines / name), f"baseline {name}")
 
 
 def _of_file(path: Path, search_type: str) -> list[Named]:
@@ -84,13 +85,13 @@ def _of_file(path: Path, search_type: str) -> list[Named]:
     if not is_report(content):
         if search_type:
             raise ConfigError(f"{path}@{search_type}: only a report of several search types has them")
-        return [Named(load(path), str(path))]
-    found = {result.retriever: result for result in read_report(path)}
-    if search_type and search_type not in found:
-        raise ConfigError(f"{path}@{search_type}: no such search type; {suggestion(search_type, found)}")
+        return [Named(load_record(path), str(path))]
+    results = {result.retriever: result for result in read_report(path)}
+    if search_type and search_type not in results:
+        raise ConfigError(f"{path}@{search_type}: no such search type; {suggestion(search_type, results)}")
     return [
-        Named(result, f"{path}@{name}" if len(found) > 1 else str(path))
-        for name, result in found.items()
+        Named(result, f"{path}@{name}" if len(results) > 1 else str(path))
+        for name, result in results.items()
         if search_type in ("", name)
     ]
 
@@ -112,12 +113,12 @@ def _of_run(beginning: str, runs: Runs) -> Named:
 
 def _the_run(beginning: str, runs: Runs) -> Run:
     """Return the one run whose id begins so: a sweep, or an evaluation that is finished."""
-    found = runs.like(beginning)
-    if not found:
+    matches = runs.like(beginning)
+    if not matches:
         raise ConfigError(f"{beginning}: no file, and no run with such an id in {runs.tracking.uri}")
-    if len(found) > 1:
-        raise ConfigError(f"{beginning}: {len(found)} runs have ids that begin so: {named(found)}")
-    (run,) = found
+    if len(matches) > 1:
+        raise ConfigError(f"{beginning}: {len(matches)} runs have ids that begin so: {named(matches)}")
+    (run,) = matches
     if run.kind != "sweep" and run.status != "FINISHED":
         raise ConfigError(f"{beginning}: run {run.id} ({run.name}) is {run.status}, and has no result")
     return run
@@ -149,9 +150,9 @@ def as_typed(value: object, key: str, overrides: Sequence[str]) -> list[str]:
     """
     words = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(word, str) for word in words):
-        typed = [told.partition("=")[2] for told in overrides if told.lstrip("+").partition("=")[0] == key]
+        typed = [line.partition("=")[2] for line in overrides if line.lstrip("+").partition("=")[0] == key]
         words = re.split(r"\s*,\s*", typed[-1].strip("[] ")) if typed else []
-    told = [str(word).strip("'\"") for word in words]
-    if not told or not all(told) or "???" in told or told == ["null"]:
+    texts = [str(word).strip("'\"") for word in words]
+    if not texts or not all(texts) or "???" in texts or texts == ["null"]:
         raise ConfigError(f"{key}: is required; set it with {key}={'NAME' if key == 'name' else 'RUN'}")
-    return told
+    return texts

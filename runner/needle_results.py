@@ -40,7 +40,7 @@ def rows_of_csv(path: Path) -> Mapping[str, Any]:
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
-        return {"per_question": [_typed(row, number) for number, row in enumerate(rows, start=2)]}
+        return {"per_question": [_parse_row(row, number) for number, row in enumerate(rows, start=2)]}
 
 
 def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -57,12 +57,12 @@ def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         ranks = [row.get(f"{system}{RANK}") for row in rows for system in systems]
         depth = max([k or 0, *(rank for rank in ranks if isinstance(rank, int))])
         parts = {
-            system: [_by_rank(row, number, system, depth) for number, row in _numbered(rows)] for system in systems
+            system: [_by_rank(row, number, system, depth) for number, row in _enumerate(rows)] for system in systems
         }
     else:
         rows, needle = content["results"], str(content.get("needle_doc_id") or "")
         depth = max(len(row.get("retrieved_chunks") or ()) for row in rows)
-        parts = {name: [_by_chunks(row, number, needle) for number, row in _numbered(rows)]}
+        parts = {name: [_by_chunks(row, number, needle) for number, row in _enumerate(rows)]}
     cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < depth]
     return {
         "run_id": name,
@@ -72,7 +72,7 @@ def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     }
 
 
-def _numbered(rows: Sequence[Mapping[str, Any]]) -> enumerate[Mapping[str, Any]]:
+def _enumerate(rows: Sequence[Mapping[str, Any]]) -> enumerate[Mapping[str, Any]]:
     return enumerate(rows, start=1)
 
 
@@ -112,13 +112,13 @@ def _query(
     }
 
 
-def _typed(row: Mapping[str, str], number: int) -> Mapping[str, Any]:
-    typed: dict[str, Any] = {}
+def _parse_row(row: Mapping[str, str], number: int) -> Mapping[str, Any]:
+    values: dict[str, Any] = {}
     for name, cell in row.items():
         try:
             is_rank = (name or "").endswith(RANK)
             is_number = is_rank or (name or "").endswith(LATENCY)
-            typed[name] = None if cell in ("", None) else int(cell) if is_rank else float(cell) if is_number else cell
+            values[name] = None if cell in ("", None) else int(cell) if is_rank else float(cell) if is_number else cell
         except ValueError:
             raise ValueError(f"line {number}: {name!r} is {cell!r}, not a number") from None
-    return typed
+    return values

@@ -12,11 +12,12 @@ import pytest
 from runner.agent_results import result_of
 from runner.agents.measures.stages import artifact
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.comparison.comparability import NotComparable, what_is_same
 from runner.reports.comparison.compare import Statistics, compare
 from runner.reports.comparison.gate import Gate, checked
 from runner.reports.comparison.markdown import comparison_markdown
-from runner.result import ResultError, load, save
+from runner.result import ResultError
 from runner.tracking.record import metrics_of
 from tests.agents.documents import document, done
 
@@ -76,8 +77,8 @@ def test_a_configuration_whose_traces_are_all_missing_has_a_result_without_means
 
 def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     result = result_of("mcp", [done("t", "x.py", "a.py", seconds=3), untraced("u")], SETTINGS)
-    save(result, tmp_path)
-    again = load(tmp_path)
+    save_record(result, tmp_path)
+    again = load_record(tmp_path)
     np.testing.assert_array_equal(again.scores, result.scores)
     assert again.hits is not None
     assert again.hits.ids(0) == ["x.py", "a.py"]

@@ -23,10 +23,11 @@ from runner.datasets.needle import Needle
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.comparison.agreement import agreement_of
 from runner.reports.evaluation.insights import insights
 from runner.reports.golden.report import golden_report
-from runner.result import Hits, Result, load, save
+from runner.result import Hits, Result
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
@@ -77,7 +78,7 @@ def evaluated(chunking: Chunking, here: Path, name: str = "bm25") -> tuple[Datas
 
 
 def records(folder: Path) -> list[Result]:
-    return [load(path) for path in sorted(folder.glob("mlruns/artifacts/**/result.json"))]
+    return [load_record(path) for path in sorted(folder.glob("mlruns/artifacts/**/result.json"))]
 
 
 def found_of(result: Result) -> Hits:
@@ -132,8 +133,8 @@ def test_a_result_says_where_the_first_chunk_of_gold_is(chunking: Chunking, here
 
 def test_a_record_keeps_the_documents_of_chunks(here: Path, tmp_path: Path) -> None:
     _, result = evaluated(Tokens(4), here)
-    save(result, tmp_path / "record")
-    again, found = load(tmp_path / "record"), found_of(result)
+    save_record(result, tmp_path / "record")
+    again, found = load_record(tmp_path / "record"), found_of(result)
     parents = dict(zip(found.documents, found.parents, strict=True))
     assert again.dataset == result.dataset
     assert dict(zip(found_of(again).documents, found_of(again).parents, strict=True)).items() <= parents.items()
@@ -143,8 +144,8 @@ def test_a_record_keeps_the_documents_of_chunks(here: Path, tmp_path: Path) -> N
 
 def test_a_record_of_whole_documents_has_no_others(here: Path, tmp_path: Path) -> None:
     _, result = evaluated(Whole(), here)
-    save(result, tmp_path / "record")
-    assert not found_of(load(tmp_path / "record")).parents
+    save_record(result, tmp_path / "record")
+    assert not found_of(load_record(tmp_path / "record")).parents
     assert result.dataset.chunks is None
 
 

@@ -13,7 +13,8 @@ import pytest
 from runner.__main__ import main
 from runner.config.objects import ConfigError
 from runner.lookup import Named, as_typed
-from runner.result import Result, load, save
+from runner.records import load_record, save_record
+from runner.result import Result
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Sweep, this_time
 from runner.tracking.record import Failed, Finished
@@ -31,8 +32,8 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Return the working directory: it has a store of runs, and two records, `good` and `bad`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    save(result("good"), tmp_path / "good")
-    save(degraded(result("bad")), tmp_path / "bad")
+    save_record(result("good"), tmp_path / "good")
+    save_record(degraded(result("bad")), tmp_path / "bad")
     return tmp_path
 
 
@@ -73,7 +74,7 @@ def test_a_drop_that_may_be_noise_is_told_though_no_rule_is_violated(run: Run, h
     good = result("good")
     scores = good.scores.copy()
     scores[:, 0] = 0
-    save(replace(good, name="unlucky", scores=scores), here / "unlucky")
+    save_record(replace(good, name="unlucky", scores=scores), here / "unlucky")
     out, _ = run("compare", "baseline=good", "candidate=unlucky")
     assert "gate passed: 5 of 5 rules hold" in out
     told = " ".join(out.partition("gate passed")[2].split())
@@ -142,7 +143,9 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
     assert "measured on different datasets" in err
     assert "differ" in err
     other = result("other")
-    save(replace(other, dataset=replace(other.dataset, fingerprint="0" * 32, corpus_fingerprint="0")), here / "other")
+    save_record(
+        replace(other, dataset=replace(other.dataset, fingerprint="0" * 32, corpus_fingerprint="0")), here / "other"
+    )
     _, err = run("compare", "baseline=good", "candidate=other", code=2)
     assert "their documents differ" in err
 
@@ -278,7 +281,7 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
     assert promotion["by"] == "Ada"
     assert promotion["source"] == f"run {logged.id}"
     assert promotion["at"].endswith("+00:00")
-    kept = load(here / "baselines" / "main")
+    kept = load_record(here / "baselines" / "main")
     assert kept.means == pytest.approx(dict(result("good").means))
     assert kept.hits is not None
     assert kept.hits.rankings.depth == 10
@@ -290,9 +293,9 @@ def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> 
     run("promote", "run=good", "name=main", "promote.by=Ada")
     _, err = run("promote", "run=bad", "name=main", code=2)
     assert "is a baseline already, from good, promoted by Ada on" in err
-    assert load(here / "baselines" / "main").name == "good"
+    assert load_record(here / "baselines" / "main").name == "good"
     run("promote", "run=bad", "name=main", "promote.replace=true")
-    assert load(here / "baselines" / "main").name == "bad"
+    assert load_record(here / "baselines" / "main").name == "bad"
     assert [folder.name for folder in (here / "baselines").iterdir()] == ["main"]
 
 
@@ -303,7 +306,7 @@ def test_a_damaged_promotion_is_in_nobodys_way(run: Run, here: Path, promotion: 
     _, err = run("promote", "run=bad", "name=main", code=2)
     assert "name=main: is a baseline already; promote.replace=true" in err
     run("promote", "run=bad", "name=main", "promote.replace=true")
-    assert load(here / "baselines" / "main").name == "bad"
+    assert load_record(here / "baselines" / "main").name == "bad"
 
 
 def test_a_report_can_be_a_baseline(run: Run, here: Path) -> None:

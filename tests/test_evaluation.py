@@ -24,8 +24,8 @@ from runner.datasets.source import DatasetSource
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.evaluation.tables import heading
-from runner.result import load, save
 from runner.store.disk import WORTH_KEEPING_S, DiskStore
 
 METRICS = MetricSettings(k_values=(1, 2), depth=10)
@@ -109,8 +109,8 @@ def test_no_more_is_asked_for_than_there_is(bench: Bench) -> None:
 
 def test_a_record_reads_back_as_it_was(bench: Bench, tmp_path: Path) -> None:
     result = bench.evaluate(experiment(BM25(analyzer=PLAIN)))
-    save(result, tmp_path / "record")
-    again = load(tmp_path / "record")
+    save_record(result, tmp_path / "record")
+    again = load_record(tmp_path / "record")
     assert again.means == result.means
     assert again.queries.expected == result.queries.expected
     np.testing.assert_array_equal(again.scores, result.scores)

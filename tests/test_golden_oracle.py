@@ -25,9 +25,10 @@ from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.golden.markdown import golden_markdown
 from runner.reports.golden.report import golden_files, golden_report
-from runner.result import Result, load, save
+from runner.result import Result
 from runner.store.disk import DiskStore
 
 SINGLE = ["20251214_204125", "20251222_212728"]
@@ -91,8 +92,8 @@ def evaluated(folder: Path, store: Path, run: str, search_type: str | None = Non
     retriever = Recorded(str(path), search_type)
     experiment = Experiment(search_type or "recorded", "recorded", retriever, source, metrics, config, {})
     result = Bench(DiskStore(store / "cache")).evaluate(experiment)
-    save(result, store / "record")
-    return load(store / "record")
+    save_record(result, store / "record")
+    return load_record(store / "record")
 
 
 @pytest.fixture(scope="module", params=SINGLE)

@@ -19,10 +19,11 @@ from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden_report import is_report, read_report
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.comparison import comparability
 from runner.reports.comparison.compare import Statistics, compare
 from runner.reports.golden.report import golden_report
-from runner.result import Result, ResultError, load, save
+from runner.result import Result, ResultError
 from runner.store.disk import DiskStore
 
 SINGLE = ("eval_20251214_204125_report.json", "eval_20251222_212728_report.json")
@@ -203,8 +204,8 @@ def test_the_best_may_score_lowest(tmp_path: Path) -> None:
 
 def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
     (result,) = read_report(written(tmp_path, report(query("q1", {"a": "2"}, ["b", "a"], retrieval_time_ms=3.5))))
-    save(result, tmp_path / "record")
-    again = load(tmp_path / "record")
+    save_record(result, tmp_path / "record")
+    again = load_record(tmp_path / "record")
     assert again.means == pytest.approx(dict(result.means))
     assert again.queries.expected_grades == [[2]]
     assert again.timings.each_ms == [3.5]

@@ -18,7 +18,7 @@ from mlflow.tracking import MlflowClient
 from retrievers.base import NOTHING, Rankings
 from retrievers.bm25 import BM25Searcher
 from runner.__main__ import main
-from runner.result import load
+from runner.records import load_record
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
 
@@ -97,7 +97,7 @@ def test_with_a_language_model_every_question_is_graded(
     assert metrics["grade/failures"] == 0
     assert metrics["hit_at_1"] == metrics["hit_at_5"] == metrics["grade/mrr"] == 1  # either chunk of the document is
     assert metrics["mrr"] < 1  # a hit, but the gold chunk itself is not always the first
-    grades = load(artifacts(run)).grades
+    grades = load_record(artifacts(run)).grades
     assert grades is not None
     assert grades.figures()["grade/mean"] == pytest.approx(metrics["grade/mean"])
     assert run.data.tags["judge_prompt"] == grades.prompt

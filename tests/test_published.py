@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.result import load
+from runner.records import load_record
 from runner.tracking.settings import Tracking
 
 
@@ -20,6 +20,6 @@ def test_minilm_reaches_what_is_published_on_scifact(
     store = os.environ.get("RETRIEVAL_CACHE", str(tmp_path / "cache"))
     assert main(["retriever=dense", "encoder=minilm", *data, f"store.path={store}", "tracking.background=false"]) == 0
     (record,) = Path(tracking.artifacts).rglob("result.json")
-    means = load(record).means
+    means = load_record(record).means
     assert means["nDCG@10"] >= 0.63  # about 0.645 is published
     assert means["R@100"] >= 0.90

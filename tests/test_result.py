@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, create_empty_rankings
-from runner.result import Hits, ResultError, _token, load, save, write_trec
+from runner.records import _token, load_record, save_record, write_trec
+from runner.result import Hits, ResultError
 from tests.reports.factory import result
 
 
@@ -87,8 +88,8 @@ def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Pa
         timings=replace(made.timings, each_ms=[1.5, None, 2.5]),
         hits=replace(made.hits, metadata=metadata),
     )
-    save(made, tmp_path)
-    again = load(tmp_path)
+    save_record(made, tmp_path)
+    again = load_record(tmp_path)
     assert again.queries.expected_grades == made.queries.expected_grades
     assert again.timings.each_ms == made.timings.each_ms
     assert again.hits is not None
@@ -99,8 +100,8 @@ def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Pa
 
 
 def test_a_record_from_before_there_were_grades_loads(tmp_path: Path) -> None:
-    save(result(), tmp_path)
-    again = load(tmp_path)
+    save_record(result(), tmp_path)
+    again = load_record(tmp_path)
     assert again.queries.expected_grades == ()
     assert again.hits is not None
     assert not again.hits.metadata
@@ -108,8 +109,8 @@ def test_a_record_from_before_there_were_grades_loads(tmp_path: Path) -> None:
 
 def test_what_was_swept_keeps_its_order_on_disk_by_which_a_combination_is_named(tmp_path: Path) -> None:
     swept = {"retriever": "bm25", "retriever.k1": 0.9, "retriever.b": "0.75"}
-    save(result(swept=swept), tmp_path)
-    assert list(load(tmp_path).swept.items()) == list(swept.items())
+    save_record(result(swept=swept), tmp_path)
+    assert list(load_record(tmp_path).swept.items()) == list(swept.items())
 
 
 def _edited(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
@@ -119,18 +120,18 @@ def _edited(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_a_record_says_whether_it_is_settled_and_what_was_searched(tmp_path: Path) -> None:
-    save(replace(result(), settled=False, search_type="vector", own_gold=["q001"]), tmp_path)
-    again = load(tmp_path)
+    save_record(replace(result(), settled=False, search_type="vector", own_gold=["q001"]), tmp_path)
+    again = load_record(tmp_path)
     assert (again.settled, again.search_type, again.own_gold) == (False, "vector", ["q001"])
     assert "may go well another time" in again.unfinished
     _edited(tmp_path, lambda head: (head.pop("settled"), head.pop("search_type"), head.pop("own_gold")))
-    before = load(tmp_path)  # a record from before that was kept
+    before = load_record(tmp_path)  # a record from before that was kept
     assert (before.settled, before.search_type, before.own_gold, before.unfinished) == (True, "", (), "")
 
 
 def test_the_rankings_of_a_record_know_which_queries_failed(tmp_path: Path) -> None:
-    save(result(queries=3, errors={1: "TimeoutError: no answer"}), tmp_path)
-    found = load(tmp_path).hits
+    save_record(result(queries=3, errors={1: "TimeoutError: no answer"}), tmp_path)
+    found = load_record(tmp_path).hits
     assert found is not None
     assert found.rankings.errors == {1: "TimeoutError: no answer"}
 
@@ -138,10 +139,10 @@ def test_the_rankings_of_a_record_know_which_queries_failed(tmp_path: Path) -> N
 @pytest.mark.parametrize("file", ["rankings.parquet", "per_query.parquet", "result.json"])
 @pytest.mark.parametrize("left", [0, 100])
 def test_a_torn_record_is_one_line(file: str, left: int, tmp_path: Path) -> None:
-    save(result(queries=3), tmp_path)
+    save_record(result(queries=3), tmp_path)
     (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:left])
     with pytest.raises(ResultError, match="record") as caught:
-        load(tmp_path)
+        load_record(tmp_path)
     assert "\n" not in str(caught.value)
 
 
@@ -157,11 +158,11 @@ def test_a_torn_record_is_one_line(file: str, left: int, tmp_path: Path) -> None
 def test_a_record_that_does_not_hold_what_it_should_is_one_line(
     edit: Callable[[dict[str, Any]], object], said: str, tmp_path: Path
 ) -> None:
-    save(result(queries=3), tmp_path)
+    save_record(result(queries=3), tmp_path)
     _edited(tmp_path, edit)
     for rankings in (True, False):
         with pytest.raises(ResultError, match=said):
-            load(tmp_path, rankings)
+            load_record(tmp_path, rankings)
 
 
 def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> None:
@@ -171,8 +172,8 @@ def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> 
         hits=Hits(create_empty_rankings(3, 5), [], np.full((3, 5), NOTHING, dtype=np.int32)),
         queries=replace(whole.queries, errors=["no answer", "no answer", "no answer"]),
     )
-    save(failed, tmp_path)
-    again = load(tmp_path)
+    save_record(failed, tmp_path)
+    again = load_record(tmp_path)
     assert again.hits is not None
     assert [again.hits.ids(query) for query in range(3)] == [[], [], []]
     assert again.hits.rankings.errors == dict.fromkeys(range(3), "no answer")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.tracking.record import tags_of
 from runner.tracking.settings import Tracking
 from tests.retrievers.fake_api import Answer, Asked, fake_api
@@ -36,7 +37,7 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def result(folder: Path) -> Result:
     (record,) = folder.rglob("artifacts/**/result.json")
-    return load(record.parent)
+    return load_record(record.parent)
 
 
 def test_the_documented_example_of_another_api_is_asked_in_its_own_way(

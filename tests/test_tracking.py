@@ -21,7 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from runner.config.objects import ConfigError
-from runner.result import load
+from runner.records import load_record
 from runner.store.lock import holder
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
@@ -88,7 +88,7 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
         "config.yaml", "per_query.parquet", "rankings.parquet", "rankings.trec.gz", "report.md", "result.json",
     }  # fmt: skip
     assert logged.folder is not None
-    assert load(logged.folder).means == pytest.approx(dict(result.means), nan_ok=True)
+    assert load_record(logged.folder).means == pytest.approx(dict(result.means), nan_ok=True)
 
 
 def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:

@@ -25,7 +25,8 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import Sweep, sqlite_state
 from runner.tracking.record import Finished
@@ -170,7 +171,7 @@ def _fetched(uri: str, name: str, folder: Path) -> Result:
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], f"attributes.run_name = '{name}'")
     folder.mkdir()
-    return load(Path(client.download_artifacts(run.info.run_id, "", str(folder))))
+    return load_record(Path(client.download_artifacts(run.info.run_id, "", str(folder))))
 
 
 def test_postgresql_holds_the_same_and_nobody_hears_the_password(

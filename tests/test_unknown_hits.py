@@ -26,6 +26,7 @@ from runner.datasets.source import DatasetSource
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record, write_trec
 from runner.reports import console
 from runner.reports.evaluation import grades, tables
 from runner.reports.evaluation import insights as insight_tables
@@ -33,7 +34,7 @@ from runner.reports.evaluation.insights import Insights, insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.rendering.page import render
 from runner.reports.sweep.leaderboard import leaderboard
-from runner.result import Result, load, save, write_trec
+from runner.result import Result
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
 
@@ -146,9 +147,9 @@ def test_the_record_and_the_run_show_unknown_hits_at_their_rank(
     assert result.hits
     unknown = set(result.hits.ids(0)) - set(JUDGED)
     assert unknown
-    save(result, tmp_path)
+    save_record(result, tmp_path)
     write_trec(result, tmp_path / "run.gz")
-    read, sent = load(tmp_path), pickle.loads(pickle.dumps(result))
+    read, sent = load_record(tmp_path), pickle.loads(pickle.dumps(result))
     for again in (read, sent):
         assert again.hits
         assert again.hits.ids(0) == result.hits.ids(0)

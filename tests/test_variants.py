@@ -18,6 +18,7 @@ from runner.analysis.selection import folds, nested_intervals
 from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.records import load_record, save_record
 from runner.reports.comparison.comparability import NotComparable
 from runner.reports.comparison.compare import Comparison, Statistics, compare
 from runner.reports.comparison.gate import Gate, checked
@@ -25,7 +26,7 @@ from runner.reports.comparison.tables import differences_table, statistics_told
 from runner.reports.evaluation.tables import intervals_of
 from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.tables import board_heading, leaderboard_table, verdict
-from runner.result import DatasetSummary, Result, load, save
+from runner.result import DatasetSummary, Result
 from runner.sweep.selection import compare_with_default
 from tests.reports.factory import result, with_variants
 
@@ -195,9 +196,11 @@ def test_intervals_of_means_are_those_of_clusters_and_are_kept(tmp_path: Path) -
     once, again = measured_again(1), measured_again(TIMES)
     for name, interval in once.intervals.items():
         assert again.intervals[name] == pytest.approx(interval, nan_ok=True)
-    save(again, tmp_path / "again")
-    save(once, tmp_path / "once")
-    assert load(tmp_path / "again").queries.clusters == again.queries.clusters
-    assert load(tmp_path / "once").queries.clusters == ()
-    np.testing.assert_array_equal(load(tmp_path / "again").queries.cluster_numbers, numbered(again.queries.clusters))
-    assert load(tmp_path / "once").queries.cluster_numbers is None
+    save_record(again, tmp_path / "again")
+    save_record(once, tmp_path / "once")
+    assert load_record(tmp_path / "again").queries.clusters == again.queries.clusters
+    assert load_record(tmp_path / "once").queries.clusters == ()
+    np.testing.assert_array_equal(
+        load_record(tmp_path / "again").queries.cluster_numbers, numbered(again.queries.clusters)
+    )
+    assert load_record(tmp_path / "once").queries.cluster_numbers is None

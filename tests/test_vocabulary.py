@@ -32,12 +32,10 @@ PENDING: set[str] = {
     "runner/analysis",
     "runner/commands",
     "runner/config",
-    "runner/datasets",
     "runner/generation",
     "runner/llm",
     "runner/reports",
     "runner/serving",
-    "runner/store",
     "runner/sweep",
     "runner/tracking",
 }

@@ -81,7 +81,7 @@ def _keep(named: Named, folder: Path, wanted: PromoteSettings) -> None:
     import orjson
 
     from runner.config.objects import ConfigError
-    from runner.result import save
+    from runner.records import save_record
 
     result = named.result
     promotion = {
@@ -100,7 +100,7 @@ def _keep(named: Named, folder: Path, wanted: PromoteSettings) -> None:
     try:
         for left in (made, old):  # by one that was interrupted
             shutil.rmtree(left, ignore_errors=True)
-        save(_shallow(result, wanted.depth), made)
+        save_record(_shallow(result, wanted.depth), made)
         (made / "promotion.json").write_bytes(orjson.dumps(promotion, option=orjson.OPT_INDENT_2) + b"\n")
         if folder.exists():
             folder.rename(old)

@@ -32,29 +32,31 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
 
     Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
     """
-    name = source.name or _called_after(Path(source.origin))
+    name = source.name or _derive_name(Path(source.origin))
     if not len(raw.corpus):
         raise DatasetError(f"{name}: there are no documents")
     raw = replace(raw, judged=tuple(raw.judged))
-    tables = {"": list(raw.qrels)} | {kind: _replaced(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()}
+    tables = {"": list(raw.qrels)} | {
+        kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
+    }
     query_at = _query_positions(source, raw, tables.values())
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
     document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
     judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
 
-    queries = _kept_queries(source, raw, query_at, judged.values())
+    queries = _select_queries(source, raw, query_at, judged.values())
     if not len(raw.queries):
         raise DatasetError(f"{name}: there are no queries")
     if not queries.any():
         raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
-    documents = _kept_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
-    kept = {kind: _selected(judgments, queries, documents) for kind, judgments in judged.items()}
+    documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
+    kept = {kind: _select_judgments(judgments, queries, documents) for kind, judgments in judged.items()}
     dataset = Dataset(
         name=name,
         split=source.split,
         corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
-        queries=_rows(_clustered(source, raw.queries), queries),
+        queries=_rows(_add_clusters(source, raw.queries), queries),
         judgments=kept.pop(""),
         judgments_by_search_type=kept,
         unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
@@ -70,8 +72,8 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     return dataset
 
 
-def _clustered(source: DatasetSource, queries: Queries) -> Queries:
-    """Return queries with the labels of their clusters, where a setting names the field; raises `DatasetError`."""
+def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
+    """Return queries with the labels of their clusters, if a setting names the field; raises `DatasetError`."""
     if source.cluster_field is None:
         return queries
     try:
@@ -88,12 +90,12 @@ def describe_repeated_id(source: DatasetSource, table: Literal["document", "quer
     return f"{source.origin}: the {table} id {identifier!r} occurs more than once: ids must be unique"
 
 
-def _called_after(path: Path) -> str:
+def _derive_name(path: Path) -> str:
     name = path.expanduser().resolve().name
     return name if path.expanduser().is_dir() else name.removesuffix(".gz").rpartition(".")[0] or name
 
 
-def _replaced(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
+def _replace_judgments(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:
     named = {query for query, _, _ in own}
     return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
 
@@ -144,7 +146,7 @@ def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], documen
     return Judgments(queries[new], documents[new], grades[new])
 
 
-def _kept_queries(
+def _select_queries(
     source: DatasetSource, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     kept = np.zeros(len(raw.queries), dtype=np.bool_)
@@ -156,10 +158,10 @@ def _kept_queries(
             known = judgments.documents < len(raw.corpus)
             golds = np.bincount(judgments.queries[known & (judgments.grades > 0)], minlength=len(kept))
             kept &= (golds > 0) | (judgments.golds(len(kept)) == 0)
-    return _sampled(kept, source.max_queries, source.seed)
+    return _sample(kept, source.max_queries, source.seed)
 
 
-def _kept_documents(
+def _select_documents(
     source: DatasetSource, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     used = np.zeros(known + unknown, dtype=np.bool_)
@@ -167,14 +169,14 @@ def _kept_documents(
         used[judgments.documents[queries[judgments.queries]]] = True
     kept, others = used.copy(), ~used[:known]
     if source.max_documents is not None:
-        others = _sampled(others, max(source.max_documents - int(used[:known].sum()), 0), source.seed)
+        others = _sample(others, max(source.max_documents - int(used[:known].sum()), 0), source.seed)
     kept[:known] |= others
     if source.unknown_judged == "drop":
         kept[known:] = False
     return kept
 
 
-def _sampled(mask: NDArray[np.bool_], most: int | None, seed: int) -> NDArray[np.bool_]:
+def _sample(mask: NDArray[np.bool_], most: int | None, seed: int) -> NDArray[np.bool_]:
     candidates = np.flatnonzero(mask)
     if most is None or len(candidates) <= most:
         return mask
@@ -183,7 +185,7 @@ def _sampled(mask: NDArray[np.bool_], most: int | None, seed: int) -> NDArray[np
     return sample
 
 
-def _selected(judgments: Judgments, queries: NDArray[np.bool_], documents: NDArray[np.bool_]) -> Judgments:
+def _select_judgments(judgments: Judgments, queries: NDArray[np.bool_], documents: NDArray[np.bool_]) -> Judgments:
     rows = queries[judgments.queries] & documents[judgments.documents]
     return Judgments(
         (np.cumsum(queries, dtype=np.int32) - 1)[judgments.queries[rows]],

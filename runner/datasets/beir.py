@@ -35,8 +35,8 @@ class Beir(DatasetSource):
         folder = self._folder()
         judgments = self._qrels_path(folder)
         return Raw(
-            corpus=corpus_of(documents(files.located(folder / "corpus.jsonl", "path"))),
-            queries=queries(files.located(folder / self.queries, "queries"), self.type_field, self.cluster_field),
+            corpus=corpus_of(documents(files.resolve_path(folder / "corpus.jsonl", "path"))),
+            queries=queries(files.resolve_path(folder / self.queries, "queries"), self.type_field, self.cluster_field),
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
         )
@@ -50,11 +50,11 @@ class Beir(DatasetSource):
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
         """Return the lines that have an id."""
         folder = self._folder()
-        file = files.located(folder / ("corpus.jsonl" if table == "document" else self.queries), "path")
+        file = files.resolve_path(folder / ("corpus.jsonl" if table == "document" else self.queries), "path")
         return [r.location for r in files.json_lines(file) if r.identifier("_id", "id") == identifier]
 
     def _folder(self) -> Path:
-        folder = files.located(self.path, "path")
+        folder = files.resolve_path(self.path, "path")
         if folder.is_file():
             raise DatasetError(f"dataset.path: {folder} is a file: name the folder that has it and the qrels")
         return folder
@@ -63,7 +63,7 @@ class Beir(DatasetSource):
         if self.split not in self.splits():
             has = ", ".join(self.splits()) or "none"
             raise DatasetError(f"dataset.split: {folder / 'qrels'} has no split {self.split!r}; there are {has}")
-        return files.located(folder / "qrels" / f"{self.split}.tsv", "split")
+        return files.resolve_path(folder / "qrels" / f"{self.split}.tsv", "split")
 
 
 def documents(path: Path) -> Iterator[tuple[str, str, str]]:

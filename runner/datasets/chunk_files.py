@@ -149,8 +149,8 @@ def _records(path: Path) -> Iterator[SourceRecord]:
     if not path.is_dir():
         yield from _records_of_file(path)
         return
-    found = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    for file in filter(is_chunk_file, found):
+    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+    for file in filter(is_chunk_file, files):
         yield from _records_of_file(file)
 
 

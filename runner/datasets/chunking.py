@@ -74,7 +74,7 @@ class Tokens(_Sized):
 
     def _pieces(self, text: str) -> Iterator[_Piece]:
         words = word_starts(text)
-        return _packed(text, 0, len(text), words, words, self)
+        return _pack(text, 0, len(text), words, words, self)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -87,7 +87,7 @@ class Sentences(_Sized):
 
     def _pieces(self, text: str) -> Iterator[_Piece]:
         words = word_starts(text)
-        return _packed(text, 0, len(text), words, _units(words, sentence_ends(text), self.size), self)
+        return _pack(text, 0, len(text), words, _units(words, sentence_ends(text), self.size), self)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -102,15 +102,15 @@ class Headings(_Sized):
         return _chunks(corpus, self._pieces)
 
     def _pieces(self, text: str) -> Iterator[_Piece]:
-        found, words = sections(text), word_starts(text)
-        deeper = [*(after.path[: len(each.path)] == each.path for each, after in pairwise(found)), False]
-        for section, has_parts in zip(found, deeper, strict=True):
+        parts, words = sections(text), word_starts(text)
+        deeper = [*(after.path[: len(part.path)] == part.path for part, after in pairwise(parts)), False]
+        for section, has_parts in zip(parts, deeper, strict=True):
             empty = not text[section.body : section.end].strip()
             if empty and has_parts:
                 continue  # the headings under it name it
             start = section.start if empty else section.body
             own = words[slice(*np.searchsorted(words, (start, section.end)))]
-            for piece in _packed(text, start, section.end, own, own, self):
+            for piece in _pack(text, start, section.end, own, own, self):
                 yield piece._replace(headings=section.path)
 
 
@@ -137,7 +137,7 @@ def _chunks(corpus: Corpus, pieces: Callable[[str], Iterable[_Piece]]) -> Corpus
     return Corpus(ids, texts, titles if any(titles) else (), metadata)
 
 
-def _packed(text: str, start: int, end: int, words: Positions, begins: Positions, sized: _Sized) -> Iterator[_Piece]:
+def _pack(text: str, start: int, end: int, words: Positions, begins: Positions, sized: _Sized) -> Iterator[_Piece]:
     """Yield pieces of a part of a text, of as many units as there is room for, given where words and units begin."""
     bounds = np.concatenate(([start], begins[1:], [end]))
     counts = [*np.searchsorted(words, bounds[:-1]).tolist(), len(words)]  # of the words before each unit

@@ -62,7 +62,7 @@ class Shingled:
     def of(texts: Iterable[str], size: int = SIZE) -> Shingled:
         """Cut texts into shingles of `size` words, whatever their case and punctuation."""
         known: defaultdict[str, int] = defaultdict(count(_PADDING + 1).__next__)
-        words, n_words = _counted(texts, known.__getitem__)
+        words, n_words = _count_words(texts, known.__getitem__)
         missing = np.maximum(size - n_words, 0)
         words = np.insert(words, np.repeat(np.cumsum(n_words), missing), _PADDING)
         windows = _windows(words, len(known) + 1, size)
@@ -146,10 +146,10 @@ def most_alike(shingled: Shingled, text: int, others: Sequence[int]) -> float:
 
 def word_counts(texts: Iterable[str]) -> NDArray[np.int64]:
     """Return how many words each text has (n)."""
-    return _counted(texts, lambda _: _PADDING)[1]
+    return _count_words(texts, lambda _: _PADDING)[1]
 
 
-def _counted(texts: Iterable[str], number: Callable[[str], int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_words(texts: Iterable[str], number: Callable[[str], int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the words of all texts, one text after the other, and how many each text has."""
     chunks = [(chunk.terms, chunk.lengths) for chunk in iter_term_ids(texts, WORDS, number)]
     nothing = np.zeros(0, dtype=np.int64)

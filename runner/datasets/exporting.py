@@ -119,14 +119,14 @@ def _jsonl(dataset: Dataset, folder: Path) -> Written:
     return files, {**dict(zip(("documents", "queries", "qrels"), files, strict=True)), **columns}
 
 
-def _mined(dataset: Dataset, folder: Path) -> Written:
+def _export_mined(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "mined", lambda _: False, "")
     _check_grades(dataset, "mined", "rank_relevance tells a primary gold (grade 2) from others (1) alone")
     texts = dict(zip(dataset.corpus.ids, dataset.corpus.texts, strict=True))
 
     def row(identifier: str, text: str, kind: str, known: Mapping[str, Any], judged: Graded) -> dict[str, Any]:
         contexts = [({"fqn": document, "text": texts.get(document, "")}, grade) for document, grade in judged]
-        golds = sorted((each for each in contexts if each[1]), key=lambda each: -each[1])
+        golds = sorted((context for context in contexts if context[1]), key=lambda context: -context[1])
         return {
             "id": identifier,
             "source": dataset.name,
@@ -137,7 +137,7 @@ def _mined(dataset: Dataset, folder: Path) -> Written:
         }
 
     path = folder / "retrieval_dataset.jsonl"
-    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _judged(dataset), strict=True))
+    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _list_judged(dataset), strict=True))
     files = {
         path.with_name(f"{path.name}.corpus.jsonl"): map(_json, _documents(dataset, "_id")),
         path: map(_json, rows),
@@ -173,7 +173,7 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
     path = folder / "synthetic_ground_truth.jsonl"
     titles = corpus.titles or [""] * len(corpus)
     cut = ({**chunk(identifier), "title": title} for identifier, title in zip(corpus.ids, titles, strict=True))
-    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _judged(dataset), strict=True))
+    rows = (row(*query, judged) for query, judged in zip(_queries(dataset), _list_judged(dataset), strict=True))
     files = {path.with_name(f"{path.name}.chunks.jsonl"): map(_json, cut), path: map(_json, rows)}
     return files, {"path": path, "level": "chunk" if chunks else "document"}
 
@@ -182,7 +182,7 @@ _WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
     "beir": _beir,
     "trec": _trec,
     "jsonl": _jsonl,
-    "mined": _mined,
+    "mined": _export_mined,
     "synthetic": _synthetic,
 }
 
@@ -218,13 +218,13 @@ def _queries(dataset: Dataset) -> Iterator[tuple[str, str, str, Mapping[str, Any
 
 def _qrels(dataset: Dataset) -> Iterator[Qrel]:
     """Yield the judgments by id, and one of grade 0 for each query that has none."""
-    for query, judged in zip(dataset.queries.ids, _judged(dataset), strict=True):
+    for query, judged in zip(dataset.queries.ids, _list_judged(dataset), strict=True):
         yield from ((query, document, grade) for document, grade in judged)
     for position in _unanswerable(dataset):
         yield dataset.queries.ids[position], dataset.corpus.ids[0], 0
 
 
-def _judged(dataset: Dataset) -> list[Graded]:
+def _list_judged(dataset: Dataset) -> list[Graded]:
     """Return the judged documents of each query, by id, with their grades."""
     rows: list[Graded] = [[] for _ in dataset.queries.ids]
     documents, judgments = [*dataset.corpus.ids, *dataset.unknown_documents], dataset.judgments
@@ -265,7 +265,7 @@ def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
     """Refuse a grade that a format has no place for: without it a score would change."""
     grades = set(dataset.judgments.grades.tolist())
     *others, last = (name for name in _WRITERS if grades <= _GRADES.get(name, grades))
-    for query, judged in zip(dataset.queries.ids, _judged(dataset), strict=True):
+    for query, judged in zip(dataset.queries.ids, _list_judged(dataset), strict=True):
         for document, grade in judged:
             if grade not in _GRADES[format]:
                 raise DatasetError(

@@ -63,7 +63,7 @@ class SourceRecord(NamedTuple):
             return str(value)
         if isinstance(value, str) and value:
             return value
-        raise self.fault(f"{names[0]!r} is {_shown(value)}, not an id (text or a whole number)")
+        raise self.fault(f"{names[0]!r} is {_show(value)}, not an id (text or a whole number)")
 
     def text(self, *names: str) -> str:
         """Return a field that is text; null is an empty text."""
@@ -72,7 +72,7 @@ class SourceRecord(NamedTuple):
             return ""
         if isinstance(value, str):
             return value
-        raise self.fault(f"{names[0]!r} is {_shown(value)}, not text")
+        raise self.fault(f"{names[0]!r} is {_show(value)}, not text")
 
     def grade(self, name: str) -> int:
         """Return a field that is a grade: a whole number."""
@@ -106,18 +106,18 @@ def grade_of(value: object) -> int:
     try:
         grade = float(value)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
-        raise ValueError(f"the grade is {_shown(value)}, not a whole number") from None
+        raise ValueError(f"the grade is {_show(value)}, not a whole number") from None
     if not grade.is_integer() or abs(grade) > _LARGEST_GRADE:
-        raise ValueError(f"the grade is {_shown(value)}, not a whole number (of at most {_LARGEST_GRADE})")
+        raise ValueError(f"the grade is {_show(value)}, not a whole number (of at most {_LARGEST_GRADE})")
     return int(grade)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     shown = "null" if value is None else repr(value)
     return shown if len(shown) <= 60 else f"{shown[:60]}..."
 
 
-def located(path: str | Path, setting: str) -> Path:
+def resolve_path(path: str | Path, setting: str) -> Path:
     """Return the path of a file or folder, with .gz added if only that exists; an error names the setting."""
     if is_address(str(path)):
         raise DatasetError(f"dataset.{setting}={path}: is an address; download it, and give a path on this machine")
@@ -134,19 +134,19 @@ def matching(pattern: str, setting: str) -> list[Path]:
     """Return the files that a setting names, in order of their paths: a file, all files of a folder, or a glob."""
     path = Path(pattern).expanduser()
     if path.is_dir():
-        found: Iterable[Path] = path.rglob("*")
+        files: Iterable[Path] = path.rglob("*")
     elif any(character in pattern for character in "*?[") and not path.exists():
-        found = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+        files = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
     else:
-        return [located(path, setting)]
-    chosen = sorted(file for file in found if file.is_file() and not file.name.startswith("."))
+        return [resolve_path(path, setting)]
+    chosen = sorted(file for file in files if file.is_file() and not file.name.startswith("."))
     if not chosen:
         raise DatasetError(f"dataset.{setting}: there is no file in {path}, or none that matches it")
     return chosen
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it.
 
     A FIFO or device is refused, as opening it may block for ever, except what the shell passes: /dev/stdin, /dev/fd/63.
@@ -174,7 +174,7 @@ def _is_passed(path: Path) -> bool:
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file that are not blank, with their numbers from 1."""
-    with opened(path) as file:
+    with open_file(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.isspace():
                 yield number, line
@@ -183,10 +183,10 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not blank, without their ends, with their numbers from 1."""
     for number, line in lines(path):
-        yield number, decoded(line, f"{path}:{number}", encoding).rstrip("\r\n")
+        yield number, decode_text(line, f"{path}:{number}", encoding).rstrip("\r\n")
 
 
-def decoded(content: bytes, place: str, encoding: str = "utf-8") -> str:
+def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
     """Decode text; an error names its place."""
     try:
         return content.decode(encoding)
@@ -201,14 +201,14 @@ def json_lines(path: Path) -> Iterator[SourceRecord]:
     """Yield the objects of a JSONL file."""
     place = f"{path}:"
     for number, line in lines(path):
-        yield _record(place, number, _parsed(line, f"{path}:{number}"))
+        yield _record(place, number, _parse(line, f"{path}:{number}"))
 
 
 def json_content(path: Path) -> object:
     """Return what a JSON file holds."""
-    with opened(path) as file:
+    with open_file(path) as file:
         content = file.read()
-    return _parsed(content, str(path))
+    return _parse(content, str(path))
 
 
 def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[SourceRecord]:
@@ -216,17 +216,17 @@ def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[Source
     return [_record(f"{path}, {kind} ", number, value) for number, value in enumerate(values, start=1)]
 
 
-def _parsed(content: bytes, place: str) -> object:
+def _parse(content: bytes, place: str) -> object:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        decoded(content, place)  # what is not UTF-8 is a fault of its own
+        decode_text(content, place)  # what is not UTF-8 is a fault of its own
         raise DatasetError(f"{place}: not valid JSON: {error}") from None
 
 
 def _record(place: str, number: int, value: object) -> SourceRecord:
     if not isinstance(value, dict):
-        raise DatasetError(f"{place}{number}: {_shown(value)} is not a JSON object")
+        raise DatasetError(f"{place}{number}: {_show(value)} is not a JSON object")
     return SourceRecord(place, number, value)
 
 
@@ -235,7 +235,7 @@ def qrels(path: Path) -> list[Qrel]:
 
     A line with tabs is split at its tabs, so that ids may hold spaces; another at its spaces.
     """
-    found: list[Qrel] = []
+    qrels: list[Qrel] = []
     for number, line in text_lines(path):
         columns = line.split("\t") if "\t" in line else line.split()
         if len(columns) not in (3, 4):
@@ -246,7 +246,7 @@ def qrels(path: Path) -> list[Qrel]:
         if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
             continue
         try:
-            found.append((columns[0], columns[-2], grade_of(columns[-1])))
+            qrels.append((columns[0], columns[-2], grade_of(columns[-1])))
         except ValueError as error:
             raise DatasetError(f"{path}:{number}: {error}") from None
-    return found
+    return qrels

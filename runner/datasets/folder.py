@@ -27,26 +27,26 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
     of Markdown what its front matter, or else its first heading of level 1, says. Raises `DatasetError`, which names
     the setting that the path is from.
     """
-    folder = files.located(path, setting)
+    folder = files.resolve_path(path, setting)
     if not folder.is_dir():
         raise DatasetError(f"dataset.{setting}: {folder} is a file: give the folder that the documents are in")
-    found = [file for file in files.matching(str(folder), setting) if is_document(file) and not _hidden(file, folder)]
-    if not found:
+    paths = [file for file in files.matching(str(folder), setting) if is_document(file) and not _hidden(file, folder)]
+    if not paths:
         raise DatasetError(f"dataset.{setting}: no file in {folder} ends with {', '.join(DOCUMENTS)}")
-    texts = [_text(file) for file in found]
-    titles = [title_of(t) if f.suffix.lower() in _MARKDOWN else "" for f, t in zip(found, texts, strict=True)]
+    texts = [_text(file) for file in paths]
+    titles = [title_of(t) if f.suffix.lower() in _MARKDOWN else "" for f, t in zip(paths, texts, strict=True)]
     try:
         return Corpus(
-            ids=[file.relative_to(folder).with_suffix("").as_posix() for file in found],
+            ids=[file.relative_to(folder).with_suffix("").as_posix() for file in paths],
             texts=texts,
             titles=titles if any(titles) else (),
-            metadata=[{"path": file.relative_to(folder).as_posix()} for file in found],
+            metadata=[{"path": file.relative_to(folder).as_posix()} for file in paths],
         )
     except RetrieverError as error:
         raise DatasetError(f"{folder}: {error}; two files differ in their ending alone") from None
 
 
-def skipped_text(folder: Path) -> Counter[str]:
+def count_skipped_text(folder: Path) -> Counter[str]:
     """Count the text files below a folder that are not read as documents, by their ending ("" for none).
 
     A file is text where its beginning is UTF-8 without a null. Hidden files and folders are not counted.
@@ -78,5 +78,5 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 
 def _text(path: Path) -> str:
-    with files.opened(path) as file:
-        return files.decoded(file.read(), str(path))
+    with files.open_file(path) as file:
+        return files.decode_text(file.read(), str(path))

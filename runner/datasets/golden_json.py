@@ -80,7 +80,7 @@ class GoldenJson(DatasetSource):
         qrels: list[Qrel] = []
         by_search_type: dict[str, list[Qrel]] = {}
         for record in records:
-            general, by_type = self._expected(record)
+            general, by_type = self._list_expected(record)
             qrels += general
             for search_type, own in by_type.items():
                 by_search_type.setdefault(search_type, []).extend(own)
@@ -93,7 +93,7 @@ class GoldenJson(DatasetSource):
             qrels_name=str(path),
         )
 
-    def _expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
+    def _list_expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
         """Return what a query expects of any search type, and of those that it names.
 
         Where no general list is given, it is all that some search type expects. What is expected in general but not of
@@ -157,17 +157,17 @@ class GoldenJson(DatasetSource):
 
 def _path(path: str, setting: str) -> Path:
     if not path.startswith(BUNDLED):
-        return files.located(path, setting)
-    return files.located(_BUNDLE / path.removeprefix(BUNDLED), setting)
+        return files.resolve_path(path, setting)
+    return files.resolve_path(_BUNDLE / path.removeprefix(BUNDLED), setting)
 
 
 def _check_counts(path: Path, metadata: object, queries: Queries) -> None:
-    said = metadata if isinstance(metadata, dict) else {}
-    if said.get("total_queries", len(queries)) != len(queries):
-        raise DatasetError(f"{path}: metadata.total_queries is {said['total_queries']}, but there are {len(queries)}")
+    stated = metadata if isinstance(metadata, dict) else {}
+    if stated.get("total_queries", len(queries)) != len(queries):
+        raise DatasetError(f"{path}: metadata.total_queries is {stated['total_queries']}, but there are {len(queries)}")
     counts = dict(Counter(queries.types))
-    if said.get("query_types", counts) != counts:
-        raise DatasetError(f"{path}: metadata.query_types is {said['query_types']}, but the queries are {counts}")
+    if stated.get("query_types", counts) != counts:
+        raise DatasetError(f"{path}: metadata.query_types is {stated['query_types']}, but the queries are {counts}")
 
 
 def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None:
@@ -213,8 +213,8 @@ def _text(record: SourceRecord, names: Sequence[str]) -> str:
 
 def _texts(record: SourceRecord, name: str, value: object) -> Iterator[str]:
     if isinstance(value, list):
-        for each in value:
-            yield from _texts(record, name, each)
+        for item in value:
+            yield from _texts(record, name, item)
     elif isinstance(value, Mapping):
         raise record.fault(f"{name!r} is an object, not text: name its fields, such as {name}.{next(iter(value), 'x')}")
     elif value is not None:

@@ -43,7 +43,7 @@ class Mined(DatasetSource):
 
     def read(self) -> Raw:
         """Read the rows and the corpus."""
-        path = files.located(self.path, "path")
+        path = files.resolve_path(self.path, "path")
         rows = list(files.json_lines(path))
         if not rows:
             raise DatasetError(f"dataset.path: {path} has no rows: nothing that was mined was worth keeping")
@@ -70,11 +70,11 @@ class Mined(DatasetSource):
 
     def _documents(self, path: Path, rows: Sequence[SourceRecord]) -> Corpus:
         if self.corpus == CONTEXTS:
-            found: dict[str, tuple[str, str, str]] = {}
+            documents: dict[str, tuple[str, str, str]] = {}
             for context in (context for row in rows for context, _ in _contexts(row)):
                 identifier = context.identifier("fqn")
-                found.setdefault(identifier, (identifier, "", context.text("text")))
-            return corpus_of(found.values())
+                documents.setdefault(identifier, (identifier, "", context.text("text")))
+            return corpus_of(documents.values())
         beside = path.with_name(f"{path.name.removesuffix('.gz')}.corpus.jsonl")
         if self.corpus is None and not beside.exists() and not beside.with_name(f"{beside.name}.gz").exists():
             raise DatasetError(
@@ -86,7 +86,7 @@ class Mined(DatasetSource):
                 record.text("title") if "title" in record.fields else "",
                 record.text("text"),
             )
-            for record in files.json_lines(files.located(self.corpus or beside, "corpus"))
+            for record in files.json_lines(files.resolve_path(self.corpus or beside, "corpus"))
         )
 
 

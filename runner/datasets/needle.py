@@ -55,7 +55,7 @@ class Needle(DatasetSource):
 
     def read(self) -> Raw:
         """Read the file and the folder."""
-        path = files.located(self.questions, "questions")
+        path = files.resolve_path(self.questions, "questions")
         content = files.json_content(path)
         records = list(self._records(path, content))
         if not records:

@@ -56,12 +56,12 @@ def sections(text: str) -> list[Section]:
     """Return the sections of a Markdown text in their order; they make up all of it."""
     headings = list(_headings(text))
     first, *ends = [*(heading.start for heading in headings), len(text)]
-    found = [Section((), 0, 0, first)]
+    parts = [Section((), 0, 0, first)]
     open_: list[_Heading] = []
     for heading, end in zip(headings, ends, strict=True):
         open_ = [*(above for above in open_ if above.level < heading.level), heading]
-        found.append(Section(tuple(h.text for h in open_ if h.text), heading.start, heading.body, end))
-    return found
+        parts.append(Section(tuple(h.text for h in open_ if h.text), heading.start, heading.body, end))
+    return parts
 
 
 class FrontMatter(NamedTuple):
@@ -93,18 +93,18 @@ def _headings(text: str) -> Iterator[_Heading]:
     fence, paragraph = "", list[tuple[int, str]]()
     raw_end: re.Pattern[str] | None = None
     for line in _LINE.finditer(text, front.end if front else 0):
-        said = line[0].rstrip("\r\n").removeprefix(_BYTE_ORDER_MARK)
-        mark = _FENCE.match(said)
+        content = line[0].rstrip("\r\n").removeprefix(_BYTE_ORDER_MARK)
+        mark = _FENCE.match(content)
         if fence:
-            ends = mark and mark[1].startswith(fence) and not said[mark.end() :].strip()
+            ends = mark and mark[1].startswith(fence) and not content[mark.end() :].strip()
             fence = "" if ends else fence
             continue
-        if not raw_end and (raw := _RAW.match(said)):
+        if not raw_end and (raw := _RAW.match(content)):
             raw_end = _COMMENT_END if raw[1] == "!--" else _RAW_END
         if raw_end:
-            raw_end, paragraph = None if raw_end.search(said) else raw_end, []
+            raw_end, paragraph = None if raw_end.search(content) else raw_end, []
             continue
-        numbered, underline = _NUMBERED.match(said), _UNDERLINE.match(said)
+        numbered, underline = _NUMBERED.match(content), _UNDERLINE.match(content)
         if numbered:
             yield _Heading(len(numbered[1]), _plain(numbered[2] or ""), line.start(), line.end())
         # Of several lines above a rule CommonMark makes a heading, too; hardly anybody who writes them does.
@@ -112,10 +112,10 @@ def _headings(text: str) -> Iterator[_Heading]:
             level = 1 if underline[1].startswith("=") else 2
             yield _Heading(level, _plain(paragraph[0][1]), paragraph[0][0], line.end())
         fence = mark[1] if mark else ""
-        if mark or numbered or underline or not said.strip():
+        if mark or numbered or underline or not content.strip():
             paragraph = []
         else:
-            paragraph.append((line.start(), said))
+            paragraph.append((line.start(), content))
 
 
 def _plain(heading: str) -> str:

@@ -17,4 +17,4 @@ def list_splits(path: str) -> set[str]:
     named = re.compile(begin + "([^/.]+)" + r"\1".join(others) + r"(?:\.gz)?")
     pattern = "*".join([*map(glob.escape, str(whole.relative_to(whole.anchor)).split(SPLIT)), ""])
     there = map(str, Path(whole.anchor).glob(re.sub(r"\*+", "*", pattern)))  # two stars are folders at any depth
-    return {found[1] for place in there if (found := named.fullmatch(place))}
+    return {match[1] for place in there if (match := named.fullmatch(place))}

@@ -45,7 +45,7 @@ class Synthetic(DatasetSource):
 
     def read(self) -> Raw:
         """Read the queries and the corpus."""
-        path = files.located(self.path, "path")
+        path = files.resolve_path(self.path, "path")
         records = list(files.json_lines(path))
         validations = [_object(record, "validation", record.fields.get("validation") or {}) for record in records]
         queries = Queries(
@@ -64,15 +64,15 @@ class Synthetic(DatasetSource):
 
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
         """Return what is searched, and whether that is chunks."""
-        found = files.located(self.corpus or path.with_name(path.name.removesuffix(".gz") + BESIDE), "corpus")
-        if found.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in found.rglob("*")):
+        place = files.resolve_path(self.corpus or path.with_name(path.name.removesuffix(".gz") + BESIDE), "corpus")
+        if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
                 raise DatasetError(
-                    f"dataset.level=chunk: {found} has documents, not the chunks that the queries were made of: leave "
+                    f"dataset.level=chunk: {place} has documents, not the chunks that the queries were made of: leave "
                     f"dataset.corpus out, or name their file ({path.name}{BESIDE})"
                 )
-            return corpus_of_folder(found, "corpus"), False
-        chunks = read_chunks(found)
+            return corpus_of_folder(place, "corpus"), False
+        chunks = read_chunks(place)
         return (_documents(chunks), False) if self.level == "document" else (_chunks(chunks), True)
 
 
@@ -88,10 +88,10 @@ def _documents(chunks: ChunkTable) -> Corpus:
     parts: dict[str, list[tuple[str, str]]] = {}
     for document, title, text in zip(chunks.doc_ids, chunks.titles, chunks.texts, strict=True):
         parts.setdefault(document, []).append((title, text))
-    return corpus_of((document, *(own[0] if len(own) == 1 else ("", _joined(own)))) for document, own in parts.items())
+    return corpus_of((document, *(own[0] if len(own) == 1 else ("", _join(own)))) for document, own in parts.items())
 
 
-def _joined(parts: Sequence[tuple[str, str]]) -> str:
+def _join(parts: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"{title}\n{text}" if title else text for title, text in parts)
 
 
@@ -117,14 +117,16 @@ def _golden_documents(record: SourceRecord) -> list[str]:
         raise record.fault("'expected_doc_ids' is not a list")
     if not listed and record.fields.get("context_chunks"):
         raise record.fault("'expected_doc_ids' is empty, but 'context_chunks' is not: name the documents of these")
-    return [record._replace(fields={"expected_doc_ids": each}).identifier("expected_doc_ids") for each in listed]
+    return [
+        record._replace(fields={"expected_doc_ids": document}).identifier("expected_doc_ids") for document in listed
+    ]
 
 
 def _context(record: SourceRecord) -> list[SourceRecord]:
     listed = record.value("context_chunks")
     if not isinstance(listed, list):
         raise record.fault("'context_chunks' is not a list")
-    return [record._replace(fields=_object(record, "context_chunks", each)) for each in listed]
+    return [record._replace(fields=_object(record, "context_chunks", chunk)) for chunk in listed]
 
 
 def _object(record: SourceRecord, name: str, value: object) -> Mapping[str, Any]:

@@ -129,8 +129,8 @@ class Tabular(DatasetSource):
             return []
         if isinstance(golds, str) and self.gold_separator:
             golds = _parts(golds, self.gold_separator)
-        each = golds if isinstance(golds, list) else [golds]
-        return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in each]
+        listed = golds if isinstance(golds, list) else [golds]
+        return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in listed]
 
     def _check_separator(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
         """Ask for the separator where a text that is no document's id has one in it: as one id it is never found."""
@@ -195,8 +195,8 @@ def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
 def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
     csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
     place = f"{path}:"
-    with files.opened(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:
-        rows = csv.reader(_headed(lines, place, delimiter, columns), delimiter=delimiter, strict=True)
+    with files.open_file(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:
+        rows = csv.reader(_check_heading(lines, place, delimiter, columns), delimiter=delimiter, strict=True)
         try:
             header = next(rows, [])
             for row in filter(None, rows):
@@ -209,7 +209,7 @@ def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[
             raise DatasetError(f"{place}{rows.line_num}: not valid CSV: {error}") from None
 
 
-def _headed(lines: Iterator[str], place: str, delimiter: str, columns: Collection[str]) -> Iterator[str]:
+def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Collection[str]) -> Iterator[str]:
     """Yield the lines of a table; the first is refused where others than the delimiter part its columns."""
     heading = next(lines, "")
     other = next((question for mark, question in _DELIMITERS.items() if mark in heading), None)

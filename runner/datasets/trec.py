@@ -61,8 +61,8 @@ class Trec(DatasetSource):
 
     def read(self) -> Raw:
         """Read the files."""
-        judgments = files.located(self.qrels, "qrels")
-        topics = files.located(self.topics, "topics")
+        judgments = files.resolve_path(self.qrels, "qrels")
+        topics = files.resolve_path(self.topics, "topics")
         return Raw(
             corpus=corpus_of(self._documents()),
             queries=self._queries(topics),
@@ -83,8 +83,8 @@ class Trec(DatasetSource):
     def _sgml_documents(self, path: Path) -> Iterator[tuple[str, str, str]]:
         content = _content(path, self.encoding)
         title, text = _elements(self.title_tags), _elements(self.text_tags)
-        found = with_text = 0
-        for found, document in enumerate(_DOC.finditer(content), start=1):  # noqa: B007 (counts)
+        documents = with_text = 0
+        for documents, document in enumerate(_DOC.finditer(content), start=1):  # noqa: B007 (counts)
             body = document[3]
             number = _DOCNO.search(body)
             if number is None or not _plain(number[3]):
@@ -92,15 +92,15 @@ class Trec(DatasetSource):
             rest = title.sub(" ", _DOCNO.sub(" ", body))
             parts = [part[3] for part in text.finditer(rest)] if self.text_tags else [rest]
             with_text += bool(parts)
-            yield _plain(number[3]), _joined(part[3] for part in title.finditer(body)), _joined(parts)
-        self._check_sgml(path, content, found, with_text)
+            yield _plain(number[3]), _join(part[3] for part in title.finditer(body)), _join(parts)
+        self._check_sgml(path, content, documents, with_text)
 
-    def _check_sgml(self, path: Path, content: str, found: int, with_text: int) -> None:
+    def _check_sgml(self, path: Path, content: str, documents: int, with_text: int) -> None:
         starts = len(_DOC_START.findall(content))
         if not starts:
             raise DatasetError(f"{path}: no <DOC> in it: is it TSV or JSONL? Then set dataset.documents_format")
-        if starts != found:
-            raise DatasetError(f"{path}: {starts} <DOC> of which {found} end with </DOC>: is the file cut off?")
+        if starts != documents:
+            raise DatasetError(f"{path}: {starts} <DOC> of which {documents} end with </DOC>: is the file cut off?")
         if not with_text:
             tags = dict.fromkeys(tag[1].lower() for tag in _TOPIC_FIELD.finditer(content) if tag[1][0] != "/")
             raise DatasetError(
@@ -133,12 +133,12 @@ def _format(path: Path) -> Format:
 
 
 def _content(path: Path, encoding: str) -> str:
-    with files.opened(path) as file:
+    with files.open_file(path) as file:
         content = file.read()
-    return files.decoded(content, str(path), encoding)
+    return files.decode_text(content, str(path), encoding)
 
 
-def _joined(parts: Iterable[str]) -> str:
+def _join(parts: Iterable[str]) -> str:
     return "\n".join(filter(None, map(_plain, parts)))
 
 

@@ -62,7 +62,7 @@ def word_starts(text: str) -> NDArray[np.intp]:
     out by kinds of characters, and these are looked at all at once.
     """
     kinds = _OPENED.sub(_as_one, f" {text.translate(_kind_of)}")
-    kinds = _MARKED.sub(lambda found: found[0][0].ljust(len(found[0]), "_"), kinds)
+    kinds = _MARKED.sub(lambda match: match[0][0].ljust(len(match[0]), "_"), kinds)
     kinds = kinds.replace("d", "c").replace("p", "c").replace("m", "w")
     spelt = np.frombuffer(_JOINING.sub("w", kinds).encode(), dtype=np.uint8)
     here, before = spelt[1:], spelt[:-1]

@@ -20,7 +20,7 @@ from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
 from runner.environment import describe_environment
 from runner.experiment import Experiment
-from runner.result import VERSION
+from runner.records import VERSION
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
 """What says how far a sweep may go with a language model, not what it is: a greater budget goes on with it."""

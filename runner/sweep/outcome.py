@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from runner.config.objects import ConfigError
+from runner.records import load_record
 from runner.reports.sweep.leaderboard import Failure
-from runner.result import Result, load
+from runner.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
 
@@ -57,4 +58,4 @@ def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False
     if not run.folder.parents[1].is_dir():
         told = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
         raise ConfigError(told)
-    return load(run.folder, rankings)
+    return load_record(run.folder, rankings)

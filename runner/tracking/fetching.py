@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.config.objects import ConfigError
-from runner.result import Result, ResultError, load
+from runner.records import load_record
+from runner.result import Result, ResultError
 from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
 from runner.tracking.opening import opened, told
@@ -77,7 +78,7 @@ class Runs:
         """Return a run's record with its rankings; raises `ResultError`."""
         folder = local_path(run.artifacts)
         if folder is not None:
-            return load(folder)
+            return load_record(folder)
         with tempfile.TemporaryDirectory() as copy, told(self.tracking, f"run {run.id} cannot be fetched"):
             client, _ = self._opened
             kept = {item.path for item in client.list_artifacts(run.id)}
@@ -85,7 +86,7 @@ class Runs:
                 raise ResultError(f"run {run.id} has no record of an evaluation among its artifacts")
             for name in kept.intersection(RECORD):
                 client.download_artifacts(run.id, name, copy)
-            return load(Path(copy))
+            return load_record(Path(copy))
 
     def _found(self, query: str, wanted: str, *searches: str) -> list[Run]:
         if self.tracking.uri.startswith("sqlite:"):

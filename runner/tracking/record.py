@@ -20,7 +20,8 @@ import yaml
 
 from runner.metrics.abstention import Abstention
 from runner.metrics.formulas import find_formula
-from runner.result import Result, save, write_trec
+from runner.records import save_record, write_trec
+from runner.result import Result
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
 """What MLflow keeps of a name, of a parameter's value and of a tag's, in characters."""
@@ -90,7 +91,7 @@ class Finished:
         write_files(folder, {"config.yaml": config, **self.reports})
         if self.trec:
             write_trec(self.result, folder / "rankings.trec.gz")
-        save(self.result, folder)
+        save_record(self.result, folder)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.store.lock import holder, is_gone
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.database import Rows, existing_runs, insert_links, insert_runs, read_store, sweep_rows
@@ -138,7 +139,7 @@ class Tracker:
             )
             for name in wanted.intersection(artifact.path for artifact in self._client.list_artifacts(run.id)):
                 self._client.download_artifacts(run.id, name, folder)
-            return load(Path(folder), rankings)
+            return load_record(Path(folder), rankings)
 
     def has_file(self, run: LoggedRun, name: str) -> bool:
         """Tell whether a run has an artifact at the top of its folder."""

@@ -115,11 +115,11 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 def test_a_missing_file_names_its_setting_and_an_archive_stands_in(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"^dataset\.topics: .*a\.txt does not exist$"):
-        files.located(tmp_path / "a.txt", "topics")
+        files.resolve_path(tmp_path / "a.txt", "topics")
     (tmp_path / "a.txt.gz").touch()
-    assert files.located(tmp_path / "a.txt", "topics") == tmp_path / "a.txt.gz"
+    assert files.resolve_path(tmp_path / "a.txt", "topics") == tmp_path / "a.txt.gz"
     (tmp_path / "a.txt").touch()
-    assert files.located(tmp_path / "a.txt", "topics") == tmp_path / "a.txt"
+    assert files.resolve_path(tmp_path / "a.txt", "topics") == tmp_path / "a.txt"
 
 
 def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_json_in_another_encoding_says_so(tmp_path: Path) -> None:
 def test_a_fifo_at_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.jsonl")
     with pytest.raises(DatasetError, match=r"corpus\.jsonl: is a FIFO or a device, not a file"):
-        list(files.json_lines(files.located(tmp_path / "corpus.jsonl", "path")))
+        list(files.json_lines(files.resolve_path(tmp_path / "corpus.jsonl", "path")))
     with pytest.raises(DatasetError, match=r"^/dev/zero: is a FIFO or a device"):
         list(files.lines(Path("/dev/zero")))
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from runner.__main__ import main
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.tracking.settings import Tracking
 from tests.serving.process import serving
 
@@ -29,7 +30,7 @@ def results(folder: Path) -> dict[tuple[str, str], Result]:
     """Return what was logged by retriever and search type."""
     found = {}
     for record in folder.rglob("artifacts/**/result.json"):
-        result = load(record.parent)
+        result = load_record(record.parent)
         found[result.retriever, result.config["retriever"].get("search_type") or ""] = result
     return found
 

@@ -25,7 +25,8 @@ from hydra.core.config_store import ConfigStore
 import hydra_plugins.retrieval_runner  # noqa: F401 (registers its nodes)
 from runner.__main__ import main
 from runner.analysis.comparison import compare
-from runner.result import Result, load
+from runner.records import load_record
+from runner.result import Result
 from runner.sweep.search import SearchSettings, _at_once
 from runner.sweep.settings import SweepSettings
 from runner.sweep.study import Asked, Study
@@ -96,7 +97,7 @@ def artifacts(folder: Path, run: str) -> Path:
 def results(folder: Path, split: str) -> list[Result]:
     """Return the records of the runs on a split."""
     found = rows(folder, f"select run_uuid from tags where key = 'dataset' and value like '%/{split}'")
-    return [load(artifacts(folder, run)) for (run,) in found]
+    return [load_record(artifacts(folder, run)) for (run,) in found]
 
 
 def trials(folder: Path) -> list[dict[str, str]]:
@@ -170,7 +171,7 @@ def test_the_winner_is_chosen_on_train_and_reported_on_test(here: Path, capsys: 
         "split_difference": f"{selected - there:+.4f}",
     }
     ((default,),) = rows(here, "select run_uuid from runs where name = 'default settings (test)'")
-    scores = load(artifacts(here, default)).of("nDCG@10")
+    scores = load_record(artifacts(here, default)).of("nDCG@10")
     difference = float(np.nanmean(reported.of("nDCG@10") - scores))
     told = orjson.loads((folder / "selection.json").read_bytes())["default"]
     assert told["difference"] == pytest.approx(difference, abs=1e-9)
@@ -354,7 +355,9 @@ def test_a_choice_may_be_cross_validated(here: Path, how: Sequence[str], capsys:
     candidates = {trial["combination"] for trial in trials(here)} if "optuna" in how[0] else set(finished(here))
     ids = dict(rows(here, "select run_uuid, value from tags where key = 'combination'"))
     means = [
-        load(artifacts(here, run)).means["nDCG@10"] for run, combination in ids.items() if combination in candidates
+        load_record(artifacts(here, run)).means["nDCG@10"]
+        for run, combination in ids.items()
+        if combination in candidates
     ]
     assert figures["selected"] == max(means)
     out = capsys.readouterr()
@@ -381,7 +384,7 @@ def test_a_folds_study_never_sees_the_queries_of_its_fold(here: Path, monkeypatc
     monkeypatch.setattr("runner.sweep.study.Study.tell", spied)
     assert main([*SEARCH, *PLANE, *DATA, "sweep.select_on=kfold", "hydra.sweeper.n_trials=3"]) == 0
     runs = dict(rows(here, "select value, run_uuid from tags where key = 'combination'"))
-    scores = {combination: load(artifacts(here, run)).of("nDCG@10") for combination, run in runs.items()}
+    scores = {combination: load_record(artifacts(here, run)).of("nDCG@10") for combination, run in runs.items()}
     main_study, *of_folds = told.values()
     assert [value for _, value in main_study] == pytest.approx([scores[c].mean() for c, _ in main_study])
     assert len(of_folds) == 5

@@ -179,7 +179,7 @@ def read_targets(path: Path) -> Targets:
 
 def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
     """Return what a YAML file holds; raises `DatasetError` with the line and column that cannot be read."""
-    with files.opened(path) as file:
+    with files.open_file(path) as file:
         content = file.read()
     try:
         return parse_yaml(content, str(path))

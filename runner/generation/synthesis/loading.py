@@ -22,7 +22,7 @@ from retrievers.store import Store, fingerprint_texts
 from runner.config.objects import ConfigError
 from runner.datasets.chunk_files import ChunkTable, check_chunks, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.chunking import DOCUMENT, Chunking
-from runner.datasets.folder import corpus_of_folder, is_document, skipped_text
+from runner.datasets.folder import corpus_of_folder, count_skipped_text, is_document
 from runner.datasets.golden_json import BUNDLED, GoldenJson
 from runner.generation.synthesis.base import Chunks
 
@@ -74,7 +74,7 @@ def read(source: ChunkSource) -> ChunkTable:
 def skipped_files(source: ChunkSource) -> Counter[str]:
     """Count the text files of folders of documents that are not read, by their ending."""
     folders = [path for name in source.paths if (path := Path(name).expanduser()).is_dir()]
-    return sum((skipped_text(path) for path in folders if _kind(source, path) == "documents"), Counter[str]())
+    return sum((count_skipped_text(path) for path in folders if _kind(source, path) == "documents"), Counter[str]())
 
 
 def check_source(source: ChunkSource) -> None:

@@ -15,12 +15,13 @@ from retrievers.store import MemoryStore
 from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Lexicon
 from runner.analysis.prediction import PREDICTORS
 from runner.analysis.thresholds import ThresholdSettings
+from runner.records import save_record
 from runner.reports.evaluation import insights as insight_tables
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
 from runner.reports.rendering.tables import Table
-from runner.result import Result, save
+from runner.result import Result
 from tests.reports.factory import result
 from tests.reports.reading import Page, rows
 from tests.test_docs import blocks, chapters, documented, page
@@ -179,7 +180,7 @@ def test_the_documented_code_runs(
     hard: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    save(hard, tmp_path / "RECORD")
+    save_record(hard, tmp_path / "RECORD")
     (code,) = blocks(DOCS["Choosing a threshold"], "python")
     exec(code, {})
     assert "Outcome(f1=" in capsys.readouterr().out

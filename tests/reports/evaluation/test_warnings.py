@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.records import load_record, save_record
 from runner.reports import console
 from runner.reports.evaluation.insights import insights, thresholds_table
 from runner.reports.evaluation.markdown import result_markdown
@@ -14,7 +15,7 @@ from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.tables import abstention_table
 from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.tables import leaderboard_table, notices
-from runner.result import Result, load, save
+from runner.result import Result
 from runner.tracking.record import metrics_of
 from tests.reports.factory import TYPES, result
 
@@ -39,8 +40,8 @@ def test_a_leaderboard_shows_each_once(warned: Result) -> None:
 
 
 def test_the_record_keeps_them(warned: Result, tmp_path: Path) -> None:
-    save(warned, tmp_path)
-    assert load(tmp_path).warnings == [WARNING]
+    save_record(warned, tmp_path)
+    assert load_record(tmp_path).warnings == [WARNING]
 
 
 def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,222 @@
+"""The versioned record of a result: a folder of JSON and Parquet files.
+
+`result.json` has what was evaluated, means, failures and timings, `per_query.parquet` every measure of every query,
+`rankings.parquet` the hits of each query with their grades, and `grades.parquet` a language model's grades, if there
+are any. Equal inputs give equal bytes, except under `timings` and `environment`, and for a model's grades.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import orjson
+
+from retrievers.base import NOTHING, Rankings, create_empty_rankings
+from retrievers.files import replace_file
+from retrievers.work import Cost
+from runner.analysis.grades import load_grades, save_grades
+from runner.metrics.abstention import Abstention
+from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, Timings
+
+VERSION = 1
+
+_TABLES = ("queries", "scores", "hits", "grades")
+
+
+def save_record(result: Result, folder: Path) -> None:
+    """Write a result into a folder; `result.json` comes last, so that its existence means the record is complete."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    q = result.queries
+    table = {
+        "query_id": pa.array(q.ids),
+        "query": pa.array(q.texts),
+        "type": pa.array(q.types).dictionary_encode(),
+        "status": pa.array(q.statuses).dictionary_encode(),
+        "error": pa.array(q.errors).dictionary_encode(),
+        "note": pa.array(q.notes).dictionary_encode(),
+        "expected": pa.array([list(e) for e in q.expected], pa.list_(pa.string())),
+    }
+    if q.expected_grades:
+        table["expected_grades"] = pa.array([list(g) for g in q.expected_grades], pa.list_(pa.int32()))
+    if any(q.clusters):
+        table["cluster"] = pa.array(q.clusters).dictionary_encode()
+    scores = {m: pa.array(row, from_pandas=True) for m, row in zip(result.measures, result.scores, strict=True)}
+    folder.mkdir(parents=True, exist_ok=True)
+    # Statistics and dictionaries of numbers would take as long to write as all else.
+    compact = {"compression": "zstd", "write_statistics": False}
+    pq.write_table(pa.table(table | scores), folder / "per_query.parquet", **compact, use_dictionary=["type", "status"])
+    if result.hits is not None:
+        coded = ["query_id", "document_id", "grade", "metadata", "parent_id"]
+        pq.write_table(_rankings_table(result), folder / "rankings.parquet", **compact, use_dictionary=coded)
+    if result.grades is not None:
+        save_grades(result.grades, q.ids, folder / "grades.parquet")
+    head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
+    head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
+    head |= {"abstention": result.abstention.to_dict()}
+    head |= {"grades": result.grades.head()} if result.grades is not None else {}
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
+    options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    with replace_file(folder / "result.json") as new:
+        new.write_bytes(orjson.dumps(head, option=options, default=str))
+
+
+def load_record(path: Path, rankings: bool = True) -> Result:
+    """Return the result in a folder or its `result.json`, with or without its rankings; raises `ResultError`."""
+    file = path / "result.json" if path.is_dir() else path
+    try:
+        return _load(file, rankings)
+    except ResultError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        detail = " ".join(str(error).split())[:200]
+        raise ResultError(f"{file.parent}: a damaged record ({type(error).__name__}: {detail})") from None
+
+
+def _load(file: Path, rankings: bool) -> Result:
+    import pyarrow.parquet as pq
+
+    try:
+        head = orjson.loads(file.read_bytes())
+        version = head.pop("version")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ResultError(f"{file}: not a result record ({error})") from None
+    if version != VERSION:
+        raise ResultError(f"{file}: version {version} of the record; this program reads version {VERSION}")
+    for part in ["per_query.parquet", *(["grades.parquet"] if head.get("grades") else [])]:
+        if not (file.parent / part).is_file():
+            raise ResultError(f"{file}: {part} is missing beside it: a record is the whole folder")
+    table = pq.ParquetFile(file.parent / "per_query.parquet").read(use_threads=False)
+    columns = {
+        name: table[name].to_numpy().tolist() for name in ("query_id", "query", "type", "status", "error", "note")
+    }
+    queries = QueryTable(
+        ids=columns["query_id"],
+        texts=columns["query"],
+        types=columns["type"],
+        expected=_lists(table["expected"]),
+        statuses=columns["status"],
+        errors=columns["error"],
+        notes=columns["note"],
+        expected_grades=_lists(table["expected_grades"]) if "expected_grades" in table.column_names else (),
+        clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
+    )
+    timings = head.pop("timings")
+    stages = [Cost(**stage) for stage in timings.pop("stages")]
+    head["abstention"] = Abstention.from_dict(head["abstention"])
+    head["holes"] = Holes(**head["holes"]) if head.get("holes") else None
+    head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
+    rows = [table[m].to_numpy() for m in head["measures"]]
+    scores = np.array(rows, dtype=np.float64).reshape(-1, len(queries.ids))
+    ranked, graded, grades = file.parent / "rankings.parquet", file.parent / "grades.parquet", head.pop("grades", None)
+    return Result(
+        **head | {"dataset": DatasetSummary(**head["dataset"]), "timings": Timings(stages=stages, **timings)},
+        queries=queries,
+        scores=scores,
+        hits=_read_hits(pq.read_table(ranked), queries) if rankings and ranked.is_file() else None,
+        grades=load_grades(grades, queries.ids, graded) if grades else None,
+    )
+
+
+def write_trec(result: Result, file: Path) -> None:
+    """Write a result's rankings as a gzipped TREC run.
+
+    White space separates the fields of the format, so white space and "%" in an id are percent-encoded; an empty id is
+    "%".
+    """
+    if result.hits is None:
+        raise ResultError(f"{result.name} was loaded without its rankings")
+    documents, scores = result.hits.rankings.documents, result.hits.rankings.scores
+    tag, ids = _token(result.name), [_token(i) for i in result.hits.documents]
+    lines = [
+        f"{_token(query)} Q0 {ids[document]} {place + 1} {score!r} {tag}\n"
+        for position, query in enumerate(result.queries.ids)
+        for place, (document, score) in enumerate(
+            zip(documents[position].tolist(), scores[position].tolist(), strict=True)
+        )
+        if document != NOTHING
+    ]
+    with file.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+        packed.write("".join(lines).encode())
+
+
+def _token(text: str) -> str:
+    return re.sub(r"[\s%]", lambda character: quote(character[0]), text) or "%"
+
+
+def _shallow(result: Result) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in result.__dataclass_fields__}
+
+
+def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)
+    import pyarrow as pa
+
+    assert result.hits is not None  # noqa: S101 (the caller looked)
+    documents, ids = result.hits.rankings.documents, result.hits.documents
+    there = documents != NOTHING
+    used, codes = np.unique(documents[there], return_inverse=True)
+    queries, places = np.nonzero(there)
+    columns: dict[str, Any] = {}
+    if result.hits.metadata:
+        shown = pa.array([orjson.dumps(dict(result.hits.metadata[d])).decode() for d in used])
+        columns["metadata"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), shown)
+    if result.hits.parents:
+        parents = pa.array([result.hits.parents[d] for d in used])
+        columns["parent_id"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), parents)
+    if result.hits.unknown:
+        columns["unknown"] = result.hits.is_unknown[there]
+    return pa.table(
+        {
+            "query_id": pa.DictionaryArray.from_arrays(queries.astype(np.int32), pa.array(result.queries.ids)),
+            "rank": places.astype(np.int32) + 1,
+            "document_id": pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array([ids[d] for d in used])),
+            "score": result.hits.rankings.scores[there],
+            "grade": result.hits.grades[there],
+            **columns,
+        }
+    )
+
+
+def _lists(column: Any) -> list[list[Any]]:  # noqa: ANN401 (pyarrow has no types)
+    """Return a column of lists; pyarrow's own way, one value after the other, takes five times as long."""
+    lists = column.combine_chunks()
+    values, offsets = lists.values.to_numpy(zero_copy_only=False).tolist(), lists.offsets.to_numpy().tolist()
+    return [values[begin:end] for begin, end in pairwise(offsets)]
+
+
+def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (pyarrow has no types)
+    errors = {i: error for i, error in enumerate(query_table.errors) if error} or None
+    if not table.num_rows:
+        nothing = create_empty_rankings(len(query_table.ids), 0)
+        return Hits(replace(nothing, errors=errors), [], nothing.documents)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    position = {query: i for i, query in enumerate(query_table.ids)}
+    codes, ids = columns["document_id"].indices.to_numpy(), columns["document_id"].dictionary.to_pylist()
+    in_table = np.array([position[q] for q in columns["query_id"].dictionary.to_pylist()], dtype=np.int64)
+    queries = in_table[columns["query_id"].indices.to_numpy()]
+    places = columns["rank"].to_numpy() - 1
+    shape = (len(query_table.ids), int(places.max(initial=-1)) + 1)
+    documents, grades = np.full(shape, NOTHING, np.int32), np.full(shape, NOTHING, np.int32)
+    scores = np.full(shape, -np.inf, np.float32)
+    documents[queries, places], scores[queries, places] = codes, columns["score"].to_numpy()
+    grades[queries, places] = columns["grade"].to_numpy()
+
+    def list_values(name: str) -> list[str]:
+        """Return the value of each document in a column, by code; nothing without such a column."""
+        if name not in columns:
+            return []
+        values = dict(zip(codes.tolist(), columns[name].cast("string").to_pylist(), strict=True))
+        return [values[code] for code in range(len(ids))]
+
+    metadata = [orjson.loads(shown) for shown in list_values("metadata")]
+    unknown = frozenset(name for name, flag in zip(ids, list_values("unknown"), strict=False) if flag == "true")
+    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, list_values("parent_id"), unknown)
