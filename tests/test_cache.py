@@ -275,7 +275,7 @@ def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, m
     assert search(first, 1.0) == search(first, 2.0) == search(second, 2.0) == search(DiskStore(here), 1.0) == before
     assert {use.run for entry in list_entries(here) for use in entry.uses} >= {"k1=2.0"}
     for entry in list_entries(here):
-        read(entry.folder, Seals())
+        read(Path(entry.place), Seals())
 
 
 SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20)
