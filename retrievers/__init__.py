@@ -1,6 +1,6 @@
 """A library of text retrievers: documents in, rankings out.
 
-It knows nothing of judgments, measures, Hydra or MLflow, and works without them:
+It works without the rest of the program:
 
     from retrievers.base import Corpus
     from retrievers.bm25 import BM25

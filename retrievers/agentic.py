@@ -1,6 +1,6 @@
-"""Search by an agent: a language model looks at what came back, asks in other words, and looks again.
+"""Agentic search: a language model reads the hits of a query and decides whether to search again in other words.
 
-An agentic retriever is a retriever over any other, the base. It knows no provider: a `Chat` answers.
+An agentic retriever searches with any other retriever, its base.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from retrievers.threads import map_threads
 from retrievers.unknown import align, renumber, resolve_id, tie_order
 
 ENOUGH = "ENOUGH"
-"""The reply that ends a search."""
+"""The reply that ends the search for a query."""
 
 SYSTEM = "You search a collection of documents until you have found what answers a question."
 
@@ -40,15 +40,15 @@ Question: {query}"""
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Agentic:
-    """Settings of a search by an agent, which ends when the language model says that there is enough.
+    """Settings of an agentic search. It ends when the language model replies ENOUGH.
 
-    It ends as well after `max_calls` of the model for a query, each of which may be followed by one more search, and
-    when the model names no query or one that was tried. The model sees the `shown` best of each search, `max_words` of
-    each. What the searches find, `depth` documents each, is merged: rrf adds up 1 / (rrf_k + rank) over them all; last
-    takes what the last search found that found anything, with the scores of the base. If a call fails, what the query
-    itself found stands. `threads` is how many queries are asked about at a time.
+    It also ends after `max_calls` calls of the model per query, each of which may lead to one more search, and when the
+    model returns no query or one already tried. The model sees the first `max_words` words of the `shown` best hits of
+    each search. Each search returns `depth` hits. `merge` combines them: rrf sums 1 / (rrf_k + rank) over all searches;
+    last takes the last search with hits, and the scores of the base. If a call fails, the hits of the query itself are
+    returned. `threads` is the number of queries processed at a time.
 
-    Interleaving search and a language model's judgment follows Yao et al. 2023 (ReAct) and Press et al. 2023.
+    Alternating search and a language model's judgment follows Yao et al. 2023 (ReAct) and Press et al. 2023.
     """
 
     base: Base
@@ -67,34 +67,34 @@ class Agentic:
         check_prompt("prompt", self.prompt, "query", "searches")
 
     def index(self, corpus: Corpus, store: Store) -> AgenticSearcher:
-        """Return a searcher; the base is indexed when it is first needed."""
+        """Return a searcher; the base is indexed by its first search."""
         return AgenticSearcher(self, CachedBase.of(self.base, corpus, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs what the base finds for the queries as they are."""
+        """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
 
 @dataclass(eq=False)
 class _Trail:
-    """The steps of one query so far: what was searched for, what the best of it are, and the calls after each."""
+    """The steps of one query so far: the queries tried, the best hits of each, and the call of the model after each."""
 
     query: str
     tried: list[str] = field(default_factory=list)
-    found: list[list[int]] = field(default_factory=list)
+    hits: list[list[int]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     ended: str = ""
 
-    def searched(self, query: str, documents: list[int]) -> None:
+    def add_search(self, query: str, documents: list[int]) -> None:
         self.tried.append(query)
-        self.found.append(documents)
+        self.hits.append(documents)
 
-    def answered(self, asked: Call) -> str | None:
-        """Take the model's answer; return the query that it wants, if it is not the end."""
-        self.calls.append(asked)
-        wanted = next(iter(split_lines(asked.text)), "")
-        if asked.failed:
+    def add_call(self, call: Call) -> str | None:
+        """Record a reply of the model; return the query to search next, None at the end."""
+        self.calls.append(call)
+        wanted = next(iter(split_lines(call.text)), "")
+        if call.failed:
             self.ended = "failed"
         elif wanted.startswith(ENOUGH) or wanted.strip(".! ").upper() == ENOUGH:
             self.ended = "enough"
@@ -105,76 +105,76 @@ class _Trail:
         return None if self.ended else wanted
 
     def summarise(self, name: Callable[[int], str]) -> QueryLog:
-        """Return the steps as plain values, with the documents found by their ids, which `name` returns."""
+        """Return the log of the query, with hits as the ids that `name` returns."""
         steps: list[dict[str, object]] = [
             {"query": query, "found": [name(document) for document in documents]}
-            for query, documents in zip(self.tried, self.found, strict=True)
+            for query, documents in zip(self.tried, self.hits, strict=True)
         ]
-        for step, asked in zip(steps, self.calls, strict=False):  # after the last search none may have been asked
-            step |= asked.note
+        for step, call in zip(steps, self.calls, strict=False):  # there may be no call after the last search
+            step |= call.note
         return summarise_calls(self.calls, steps=steps, ended=self.ended)
 
 
 @dataclass(frozen=True, eq=False)
 class AgenticSearcher:
-    """A search in steps, each made for all queries that go on. A query takes as long as its searches and calls."""
+    """Searches in steps, each for all queries not yet ended. The time of a query is that of its searches and calls."""
 
     settings: Agentic
-    stage: CachedBase
+    base: CachedBase
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best of what the steps of each query found; blank queries have none but the first."""
-        how = self.settings
+        """Return the k best hits over all steps of each query; a blank query has one step."""
         trails = [_Trail(query, ended="" if query.strip() else "blank") for query in queries]
-        found = [self._step(trails, list(queries), store, ())]
-        for _ in range(how.max_calls):
+        searches = [self._step(trails, list(queries), store, ())]
+        for _ in range(self.settings.max_calls):
             going = [trail for trail in trails if not trail.ended]
-            asked = report_progress(map_threads(self._ask, going, how.threads), "asked about", len(going))
-            wanted = {trail: trail.answered(each) for trail, each in zip(going, asked, strict=True)}
+            calls = map_threads(self._ask, going, self.settings.threads)
+            calls = report_progress(calls, "asked about", len(going))
+            wanted = {trail: trail.add_call(call) for trail, call in zip(going, calls, strict=True)}
             if not any(wanted.values()):
                 break
             texts = [wanted.get(trail) for trail in trails]
-            found.append(self._step(trails, texts, store, found[-1].unknown_ids))
+            searches.append(self._step(trails, texts, store, searches[-1].unknown_ids))
         for trail in trails:
             trail.ended = trail.ended or "max_calls"
         failed = [row for row, trail in enumerate(trails) if trail.ended == "failed"]
-        for later in found[1:]:
+        for later in searches[1:]:
             later.documents[failed] = NOTHING
-        corpus, unknown = self.stage.corpus, found[-1].unknown_ids
-        accounts = [trail.summarise(lambda position: resolve_id(corpus, unknown, position)) for trail in trails]
-        return complete_rankings(self._merged(found, k), found, accounts)
+        corpus, unknown = self.base.corpus, searches[-1].unknown_ids
+        logs = [trail.summarise(lambda position: resolve_id(corpus, unknown, position)) for trail in trails]
+        return complete_rankings(self._merge(searches, k), searches, logs)
 
     def _step(
         self, trails: Sequence[_Trail], queries: Sequence[str | None], store: Store, unknown_ids: Sequence[str]
     ) -> Rankings:
-        """Search for what each trail wants, if anything, and note what the best are.
+        """Search for the next query of each trail, if any, and record the best hits.
 
-        `unknown_ids` are those of the searches before: positions go on meaning the same documents.
+        `unknown_ids` are those of the searches before, whose positions must keep their meaning.
         """
-        found = self.stage.search(queries, self.settings.depth, store)
-        found = renumber(found, unknown_ids, len(self.stage.corpus))
-        best = list_hits(found.documents[:, : self.settings.shown])
+        rankings = self.base.search(queries, self.settings.depth, store)
+        rankings = renumber(rankings, unknown_ids, len(self.base.corpus))
+        best = list_hits(rankings.documents[:, : self.settings.shown])
         for row, (trail, query) in enumerate(zip(trails, queries, strict=True)):
             if query is not None:
-                trail.searched(query, best[row])
-        for row in found.errors or {}:
+                trail.add_search(query, best[row])
+        for row in rankings.errors or {}:
             trails[row].ended = "search failed"
-        return found
+        return rankings
 
     def _ask(self, trail: _Trail) -> Call:
-        how, searches = self.settings, []
-        for query, documents in zip(trail.tried, trail.found, strict=True):
-            best = number_passages(self.stage.contents(documents), how.max_words)
+        settings, searches = self.settings, []
+        for query, documents in zip(trail.tried, trail.hits, strict=True):
+            best = number_passages(self.base.contents(documents), settings.max_words)
             searches.append(f"Query: {query}\n{best or '(nothing was found)'}")
-        question = fill_prompt(how.prompt, query=trail.query, searches="\n\n".join(searches))
-        return ask_llm(how.llm, question, how.system, "agent")
+        question = fill_prompt(settings.prompt, query=trail.query, searches="\n\n".join(searches))
+        return ask_llm(settings.llm, question, settings.system, "agent")
 
-    def _merged(self, found: Sequence[Rankings], k: int) -> Rankings:
-        first, *others = found
+    def _merge(self, searches: Sequence[Rankings], k: int) -> Rankings:
+        first, *others = searches
         if self.settings.merge == "rrf":
-            return self.stage.fuse(align(found, len(self.stage.corpus)), self.settings.rrf_k, k)
+            return self.base.fuse(align(searches, len(self.base.corpus)), self.settings.rrf_k, k)
         documents, scores = first.documents.copy(), first.scores.copy()
         for later in others:
             rows = np.flatnonzero(later.documents[:, 0] != NOTHING)
             documents[rows], scores[rows] = later.documents[rows], later.scores[rows]
-        return rank(documents, scores, tie_order(self.stage.corpus, found[-1].unknown_ids), k)
+        return rank(documents, scores, tie_order(self.base.corpus, searches[-1].unknown_ids), k)

@@ -1,7 +1,7 @@
-"""Text to terms: normalisation, word boundaries, identifiers, scripts without spaces, stop words, stemming.
+"""From text to terms: normalisation, word boundaries, identifiers, scripts without spaces, stop words, stemming.
 
-An analyzer is a value; its repr is its identity in every key. It works in two steps, so that a corpus pays for each
-distinct word once: `raw` cuts a text into words, `terms` turns one word into what is indexed. It knows no corpus.
+An analyzer is a value; its repr is its identity in every key. It works in two steps, so that each distinct word of a
+corpus is analysed once: `raw` splits a text into words, `terms` turns one word into terms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import field_validator
 from pydantic.dataclasses import dataclass as settings
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
-# The stop words of Lucene's EnglishAnalyzer, which published BM25 figures rest on.
+# The stop words of Lucene's EnglishAnalyzer, used for published BM25 figures.
 ENGLISH_STOP_WORDS = frozenset(
     [
         "a",
@@ -72,13 +72,13 @@ _APOSTROPHES = re.compile("['’]")
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Analyzer:
-    """Settings of how text becomes terms.
+    """Settings of text analysis.
 
     `stemmer` is a Snowball algorithm (by language), `stopwords` a language or a list of words; null turns each off.
-    With the stemmer `turkish`, I becomes a dotless i, and a dotted I an i, before all else is folded to lower case.
-    `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts and keeps the whole as well,
-    as the term that it would be without its capitals.
-    `bigrams` cuts Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
+    With the stemmer `turkish`, I becomes a dotless i, and a dotted I an i, before the rest is lowercased.
+    `identifiers` splits `ParallelAgent`, `snake_case` and `dotted.names` into their parts, and also keeps the whole
+    identifier, lowercased, as a term.
+    `bigrams` splits Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
     """
 
     stemmer: str | None = "english"
@@ -90,54 +90,54 @@ class Analyzer:
 
     @field_validator("stemmer")
     @classmethod
-    def _known_stemmer(cls, value: str | None) -> str | None:
+    def _check_stemmer(cls, value: str | None) -> str | None:
         if value is not None and value not in Stemmer.algorithms():
-            raise ValueError(f"no such stemmer; one of {', '.join(Stemmer.algorithms())}, or null")
+            raise ValueError(f"no such stemmer; choose one of {', '.join(Stemmer.algorithms())}, or null")
         return value
 
     @field_validator("stopwords")
     @classmethod
-    def _known_stopwords(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+    def _check_stopwords(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         if isinstance(value, str) and value not in AVAILABLE_LANGUAGES:
             raise ValueError(
-                f"no such list of stop words; one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null"
+                f"no such list of stop words; choose one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null"
             )
         return value
 
     def tokens(self, text: str) -> list[str]:
         """Return the terms of a text, in their order."""
-        terms = _remembered(self)
+        terms = _cache_terms(self)
         return [term for word in self.raw(text) for term in terms(word)]
 
     def raw(self, text: str) -> list[str]:
-        """Cut a text into words, before stop words, stemming and splitting."""
+        """Split a text into words, before stop words, stemming and identifiers."""
         return _cutter(self)(text)
 
     def terms(self, word: str) -> list[str]:
-        """Return the terms that one word, as `raw` gives it, is indexed under: none for a stop word."""
-        return list(_remembered(self)(word))
+        """Return the terms of one word from `raw`, none for a stop word."""
+        return list(_cache_terms(self)(word))
 
     @property
     def folds(self) -> bool:
-        """Return whether a text is folded to lower case before it is cut: identifiers are split at capitals first."""
+        """Return whether a text is lowercased before it is split; identifiers are split at capitals first."""
         return self.lowercase and not self.identifiers
 
     @property
     def folds_ascii_alike(self) -> bool:
-        """Return whether lower case turns each ASCII letter into the ASCII letter that English has for it."""
+        """Return whether ASCII letters are lowercased as in English."""
         return self.stemmer != "turkish"
 
     def lower(self, text: str) -> str:
-        """Return a text in lower case, which in Turkish keeps i with and without a dot apart (SpecialCasing)."""
+        """Return a text in lower case; in Turkish, i with and without a dot stay distinct (SpecialCasing)."""
         return text.lower() if self.folds_ascii_alike else text.replace("I", "ı").replace("İ", "i").lower()
 
     @property
     def joints(self) -> str:
-        """Return the characters that are part of a word inside it, as in don't and os.path, and not at its ends."""
+        """Return the characters that belong to a word only inside it, as in don't and os.path."""
         return "'’." if self.identifiers else "'’"
 
     def once(self) -> Callable[[str], tuple[str, ...]]:
-        """Return `tokens` as a function for texts that do not come again: it remembers none."""
+        """Return `tokens` as a function without a cache, for texts that do not repeat."""
         raw, terms = _cutter(self), _term_maker(self)
 
         def tokens(text: str) -> tuple[str, ...]:
@@ -160,15 +160,15 @@ def _cutter(analyzer: Analyzer) -> Callable[[str], list[str]]:
             text = lower(text)
         if text.isascii():
             return in_ascii(text)
-        found: list[str] = in_any(unicodedata.normalize("NFKC", text) if nfkc else text)
-        return found
+        words_found: list[str] = in_any(unicodedata.normalize("NFKC", text) if nfkc else text)
+        return words_found
 
     return raw
 
 
 @cache
-def _remembered(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
-    """Return the second step of an analyzer, which remembers the words it saw last."""
+def _cache_terms(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
+    """Return the second step of an analyzer, with a cache of recent words."""
     return lru_cache(maxsize=65536)(_term_maker(analyzer))
 
 
@@ -192,13 +192,13 @@ def _term_maker(analyzer: Analyzer) -> Callable[[str], tuple[str, ...]]:
         return [term for piece in (word, *parts) for term in plain(piece)]
 
     def terms(word: str) -> tuple[str, ...]:
-        found: list[str] = []
+        pieces: list[str] = []
         for position, run in enumerate(_RUNS.split(word) if analyzer.bigrams and not word.isascii() else [word]):
             if position % 2:
-                found += _pairs(_CHARACTERS.findall(run))
+                pieces += _pairs(_CHARACTERS.findall(run))
             elif run.strip("_"):
-                found += whole_and_parts(run) if analyzer.identifiers else plain(run)
-        return tuple(filter(None, found))
+                pieces += whole_and_parts(run) if analyzer.identifiers else plain(run)
+        return tuple(filter(None, pieces))
 
     return terms
 

@@ -1,7 +1,6 @@
-"""The words every retriever shares: corpus, rankings, retriever, searcher, and the one tie rule.
+"""The interface of retrievers: corpus, rankings, retriever, searcher, and the tie rule.
 
-A retriever is a value: its settings, and nothing else. `index` turns it and a corpus into a searcher, which
-answers queries. Nothing here knows what is kept between two searches, or what a ranking is good for.
+A retriever is a value: its settings. `index` turns it and a corpus into a searcher, which answers queries.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from numpy.typing import NDArray
 from retrievers.store import NoStore, Store, fingerprint_texts
 
 NOTHING = -1
-"""The document position that means "no document here"."""
+"""The document position of an empty place in rankings."""
 
 
 class RetrieverError(ValueError):
-    """A retriever was given settings or documents that it cannot work with."""
+    """Settings or documents are invalid for a retriever."""
 
 
 class RepeatedIdError(RetrieverError):
     """Two documents of a corpus have the same id."""
 
     def __init__(self, identifier: str) -> None:
-        super().__init__(f"the document id {identifier!r} occurs more than once: ids must be unique")
+        super().__init__(f"the document id {identifier!r} occurs more than once; ids must be unique")
         self.identifier = identifier
 
 
@@ -50,17 +49,17 @@ class Corpus:
         for name in ("texts", "titles", "metadata"):
             column = getattr(self, name)
             if len(column) != len(self.ids) and (column or name == "texts"):
-                raise RetrieverError(f"a corpus of {len(self.ids)} ids has {len(column)} {name}: it needs one for each")
+                raise RetrieverError(f"a corpus of {len(self.ids)} ids has {len(column)} {name}; it needs one per id")
         if len(set(self.ids)) != len(self.ids):
             seen: set[str] = set()
-            repeated = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]  # add() gives None: false
+            repeated = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]  # add() returns None
             raise RepeatedIdError(repeated)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def contents(self) -> Iterator[str]:
-        """Yield what a retriever without fields reads of each document: its title, then its text."""
+        """Yield the title and text of each document, as one string."""
         if not self.titles:
             return iter(self.texts)
         return (f"{title} {text}" if title else text for title, text in zip(self.titles, self.texts, strict=True))
@@ -77,15 +76,15 @@ class Corpus:
 
     @cached_property
     def key_parts(self) -> dict[str, object]:
-        """Return what a key says of a corpus: what it is, by its fingerprint, and how large, for those who estimate."""
+        """Return the parts of a key that identify the corpus and, for estimates, give its size."""
         characters = sum(map(len, self.contents()))
         return {"corpus": self.fingerprint, "documents": len(self), "characters": characters}
 
     @cached_property
     def tie_order(self) -> NDArray[np.int32]:
-        """Return each document's place among equals (n, int32): the smaller goes first.
+        """Return the tie-break rank of each document, int32 of shape (n,); lower ranks first.
 
-        Equal scores are ordered by id, descending, as trec_eval does (strings compare by code point).
+        Equal scores are ordered by id, descending, as in trec_eval (strings compare by code point).
         """
         order = np.empty(len(self), dtype=np.int32)
         order[sorted(range(len(self)), key=self.ids.__getitem__, reverse=True)] = np.arange(len(self), dtype=np.int32)
@@ -94,17 +93,17 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """What n queries found, best first: the field's "run".
+    """The hits of n queries, best first; TREC calls this a run.
 
-    `documents` (n x k, int32) are positions in the corpus, -1 where there is nothing more; `scores` (n x k, float32)
-    are -inf there. A service may return documents that the corpus lacks: position len(corpus) + i is `unknown_ids[i]`,
-    an id that is not in the corpus and occurs once (`retrievers.unknown`). `seconds` (n, float32) is how long each
-    query takes when asked alone, NaN where that was not measured. `errors` names the queries (by position) that raised,
-    with what they said; they found nothing.
-    `diagnostics` are figures that the search gives about itself, such as what share of the exact best it finds. `notes`
-    is how a query was answered, as JSON, by position: the steps of a retriever that takes several. Where something
-    failed on the way that may go well another time, they are not `settled`, and not kept. `addresses` are those of the
-    services that answered, by the part of the retriever that queried each ("" for the retriever itself).
+    `documents` (int32 of shape (n, k)) are positions in the corpus, -1 in places without a hit; `scores` (float32 of
+    shape (n, k)) are -inf there. A service may return documents that the corpus lacks: position len(corpus) + i is
+    `unknown_ids[i]`, an id that is not in the corpus and occurs once (`retrievers.unknown`). `seconds` (float32 of
+    shape (n,)) is the time of each query searched alone, NaN where it was not measured. `errors` maps the positions of
+    failed queries, which have no hits, to messages.
+    `diagnostics` are figures about the search itself, such as the recall of an approximate index. `notes` maps
+    positions of queries to JSON, such as the steps of an agentic search. Rankings are not `settled`, and so not cached,
+    if something failed that may succeed next time. `addresses` are those of the services that answered, by the part of
+    the retriever that queried each ("" for the retriever itself).
     """
 
     documents: NDArray[np.int32]
@@ -122,26 +121,26 @@ class Rankings:
 
     @property
     def depth(self) -> int:
-        """Return k, the number of places that each query has."""
+        """Return k, the number of places per query."""
         return int(self.documents.shape[1])
 
     def cut(self, k: int) -> Rankings:
-        """Return the first k places of every query."""
+        """Return the rankings with the first k places of every query."""
         return replace(self, documents=self.documents[:, :k], scores=self.scores[:, :k])
 
 
 def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: NDArray[np.int32], k: int) -> Rankings:
-    """Order candidates by the one tie rule, score down, then document id down, and keep k of each query.
+    """Rank candidates by score, then document id, both descending, and keep the first k of each query.
 
-    `documents` and `scores` are n x m, in any order, with -1 for nothing; the result is n x k, padded. Raises
-    `RetrieverError` where a score is NaN, which has no place in an order.
+    `documents` and `scores` have shape (n, m), in any order, with -1 for empty places; the result has shape (n, k),
+    padded. Raises `RetrieverError` for a score of NaN.
     """
     absent = documents == NOTHING
     scores = np.where(absent, -np.inf, scores).astype(np.float32) + np.float32(0)  # -0 is 0
     if np.isnan(scores).any():
-        raise RetrieverError("a document has the score NaN: a retriever gives it a number, or leaves it out")
+        raise RetrieverError("a document has the score NaN; a retriever must return a number or omit the document")
     places = np.where(absent, np.iinfo(np.int32).max, tie_order[documents]) if len(tie_order) else documents
-    # One integer orders as score down, then place up: the bits of a float32 order as it does, negatives reversed.
+    # One integer sorts by score down, then place up: the bits of a float32 sort as it does, negatives reversed.
     bits = scores.view(np.int32)
     keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32 | places
     best = np.argsort(keys, axis=-1)[:, :k]
@@ -154,36 +153,36 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
 
 
 def create_empty_rankings(n: int, k: int) -> Rankings:
-    """Return the rankings of n queries that found nothing."""
+    """Return rankings of n queries without hits."""
     return Rankings(np.full((n, k), NOTHING, dtype=np.int32), np.full((n, k), -np.inf, dtype=np.float32))
 
 
 def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArray[np.int32], k: int) -> Rankings:
-    """Make rankings of one (document position, score) list a query."""
+    """Build rankings from one list of (document position, score) per query."""
     rows = [list(row) for row in hits]
     width = max((len(row) for row in rows), default=0)
-    found = create_empty_rankings(len(rows), width)
+    empty = create_empty_rankings(len(rows), width)
     for i, row in enumerate(rows):
         for j, (document, score) in enumerate(row):
-            found.documents[i, j], found.scores[i, j] = document, score
-    return rank(found.documents, found.scores, tie_order, k)
+            empty.documents[i, j], empty.scores[i, j] = document, score
+    return rank(empty.documents, empty.scores, tie_order, k)
 
 
 class Searcher(Protocol):
     """An indexed corpus that answers queries."""
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query; work worth sharing between searches goes through the store."""
+        """Return the k best documents of each query; work shared between searches goes through the store."""
         ...
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Settings of a way to search, as a frozen value whose repr is its identity.
+    """Settings of a search method, as a frozen value whose repr is its identity.
 
-    Settings that cannot change a ranking (a device, a batch size) stay out of the repr.
+    Settings that cannot change a ranking, such as a device, stay out of the repr.
     """
 
     def index(self, corpus: Corpus, store: Store) -> Searcher:
-        """Return a searcher over the corpus; whatever is costly to rebuild goes through the store."""
+        """Return a searcher over the corpus; costly work goes through the store."""
         ...

@@ -1,8 +1,8 @@
-"""BM25 in five variants, weighed at search time on counts that all of them share.
+"""BM25 in five variants, computed at search time from term counts that all of them share.
 
-A new k1, b, delta or variant costs one pass over the postings of the queries' terms: no tokenising, no index.
-Like the originals, every variant sums over the query's terms that occur in the document, once for each occurrence in
-the query; a document with none of them is not found.
+A new k1, b, delta or variant costs one pass over the postings of the query terms: no tokenising, no index. As in the
+originals, every variant sums over the query terms that occur in the document, once per occurrence in the query; a
+document with none of them is not a hit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Weights = tuple[NDArray[np.float32], NDArray[np.float32], np.float32, np.float32
 _IDF: dict[Variant, Callable[[int, Floats], Floats]] = {
     # Lucene 8: never negative.
     "lucene": lambda n, df: np.log1p((n - df + 0.5) / (df + 0.5)),
-    # Robertson et al. (1994), Okapi at TREC-3; a term in more than half of the documents counts nothing.
+    # Robertson et al. (1994), Okapi at TREC-3; a term in more than half of the documents has weight 0.
     "robertson": lambda n, df: np.log(np.maximum((n - df + 0.5) / (df + 0.5), 1.0)),
     # Trotman et al. (2014), Improvements to BM25 and language models examined.
     "atire": lambda n, df: np.log(n / df),
@@ -63,22 +63,22 @@ class BM25:
     delta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
-        """Count the corpus's terms, unless the store has them, and return a searcher."""
+        """Return a searcher; the terms of the corpus are counted unless the store has the counts."""
         postings = load_postings(corpus, self.analyzer, store)
         searcher = BM25Searcher(self, postings, corpus)
-        compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # each is compiled apart
+        compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # compiled separately for each type
         store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs the corpus's terms counted."""
+        """Return the search as work, which needs the term counts of the corpus."""
         needs = (Work("count terms", build_postings_key(corpus, self.analyzer)),)
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
 
 @dataclass(frozen=True, eq=False)
 class BM25Searcher:
-    """BM25 over counted documents."""
+    """BM25 over term counts."""
 
     settings: BM25
     postings: Postings
@@ -86,7 +86,7 @@ class BM25Searcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
-        terms, starts = self._terms_of(queries, store)
+        terms, starts = self._find_terms(queries, store)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         columns = (*self._columns, *self.weights, self.corpus.tie_order, self._by_place)
@@ -101,36 +101,36 @@ class BM25Searcher:
         list(map_threads(fill, (slice(*pair) for pair in pairwise(bounds)), n_parts))
         return Rankings(documents, scores)
 
-    def _terms_of(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the queries' known terms, analysed once for all weights."""
+    def _find_terms(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the known terms of the queries, analysed once for all weights."""
         analyzer = self.settings.analyzer
         if isinstance(store, NoStore):
-            return self.postings.terms_of(queries, analyzer)
+            return self.postings.find_terms(queries, analyzer)
         parts = {"corpus": self.corpus.fingerprint, "analyzer": analyzer, "queries": fingerprint(*queries)}
         key = Key.of("query terms", (__name__, "retrievers.postings", "retrievers.analyzer"), **parts)
-        return store.share(key, lambda: self.postings.terms_of(queries, analyzer))
+        return store.share(key, lambda: self.postings.find_terms(queries, analyzer))
 
     @cached_property
     def weights(self) -> Weights:
-        """Return the numbers that make every variant one formula.
+        """Return the numbers by which one formula covers all variants.
 
-        They are idf by term, norm by document, shift and lift: a term that occurs tf times weighs
+        They are idf by term, norm by document, shift and lift: a term that occurs tf times has the weight
         idf * ((tf + shift * norm) / (tf + norm) + lift).
         """
-        return _weights(self.settings, self.postings)
+        return _compute_weights(self.settings, self.postings)
 
     @cached_property
     def _columns(self) -> tuple[Column, Column, Column]:
-        """Return the postings as compiled code reads them fastest, without a sign."""
+        """Return the postings as unsigned integers, which compiled code reads fastest."""
         return self.postings.offsets, self.postings.documents.view(np.uint32), self.postings.counts
 
     @cached_property
     def _by_place(self) -> NDArray[np.int32]:
-        """Return the document at each place of the tie order."""
+        """Return the documents in tie order."""
         return np.argsort(self.corpus.tie_order).astype(np.int32)
 
 
-def _weights(bm25: BM25, postings: Postings) -> Weights:
+def _compute_weights(bm25: BM25, postings: Postings) -> Weights:
     delta = bm25.delta if bm25.delta is not None else {"bm25l": 0.5, "bm25+": 1.0}.get(bm25.variant, 0.0)
     lengths = 1 - bm25.b + bm25.b * postings.lengths / postings.mean_length
     idf = _IDF[bm25.variant](len(postings.lengths), postings.frequencies.astype(np.float64))
@@ -145,16 +145,16 @@ def _weights(bm25: BM25, postings: Postings) -> Weights:
 
 
 _LEAST = np.float32(1e-30)
-"""What a term that weighs nothing counts, so that its documents are found."""
+"""The value of a term of weight 0, so that its documents are hits."""
 
 _NOUGHT = int(np.float32(1e-20).view(np.int32))
-"""The bits of a sum that is nothing but such counts: its score is 0."""
+"""The bits of the largest sum of such values, whose score is 0."""
 
 _BLOCK, _LANE = 1 << 15, 64
-"""How many documents are scored at a time, in the processor's cache, and looked through together for good ones."""
+"""How many documents are scored at a time, in the processor's cache, and how many are checked together."""
 
 _FEWEST = 32
-"""How many queries are worth a thread."""
+"""Queries below which another thread costs more than it saves."""
 
 _NO_KEY = np.iinfo(np.int64).max
 
@@ -176,11 +176,10 @@ def _search(
     documents: Column,
     scores: Column,
 ) -> None:
-    """Fill the rankings of queries, whose terms are `used[numbers]`, from one of `starts` to the next.
+    """Fill the rankings of queries, whose terms are `used[numbers]`, from each of `starts` to the next.
 
-    One block of documents after the other, the postings of all terms are weighed, once each, and their gains added up
-    for each query. What can be among its best goes onto its heap as one integer, in which score and place decide as in
-    `retrievers.base.rank`.
+    Block by block of documents, the postings of all terms are weighted once, and their gains are summed for each query.
+    Candidates go onto the heap of the query as one integer, which orders by score and place as `retrievers.base.rank`.
     """
     n_documents, n_queries = len(tie_order), len(starts) - 1
     n_blocks = max(-(-n_documents // _BLOCK), 1)
@@ -200,11 +199,11 @@ def _search(
             span = slice(begins[i], ends[i])
             _weigh(postings[span], counts[span], idf[used[i]], norm, shift, lift, gains[gains_at[i] : gains_at[i + 1]])
         for query in range(n_queries):
-            found = False
+            matches = False
             for i in numbers[starts[query] : starts[query + 1]]:
                 _add(postings[begins[i] : ends[i]], gains[gains_at[i] : gains_at[i + 1]], first, total)
-                found |= ends[i] > begins[i]
-            if found:
+                matches |= ends[i] > begins[i]
+            if matches:
                 _keep_best(total.view(np.int32), peaks, first, tie_order, heaps[query])
     for query in range(n_queries):
         _unload(heaps[query], by_place, documents[query], scores[query].view(np.int32))
@@ -212,7 +211,7 @@ def _search(
 
 @njit(cache=True, nogil=True)
 def _first_from(document: int, postings: Column, begin: int, end: int) -> int:
-    """Return the first posting from `begin` on of a document or a later one; it is looked for nearby first."""
+    """Return the first posting from `begin` of this or a later document, by galloping search."""
     step = 1
     while begin + step < end and postings[begin + step] < document:
         begin, step = begin + step, 2 * step
@@ -243,17 +242,17 @@ def _add(postings: Column, gains: Column, first: int, total: Column) -> None:
 
 @njit(cache=True, nogil=True)
 def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap: Column) -> None:
-    """Offer a heap what can be among the best of a block, and leave the totals at 0.
+    """Offer the best documents of a block to a heap, and reset the totals to 0.
 
-    Totals are the bits of positive numbers, which order as these do.
+    Totals are the bits of positive floats, which sort in the same order.
     """
-    for begin in range(0, len(total), _LANE):  # written so that it is compiled to vector instructions
+    for begin in range(0, len(total), _LANE):  # compiles to vector instructions
         peak = np.int32(0)
         for at in range(begin, begin + _LANE):
             peak = max(peak, total[at])
         peaks[begin // _LANE] = peak
     least = np.int32(1)
-    if heap[0] == _NO_KEY:  # a bound that some document of each of enough lanes reaches
+    if heap[0] == _NO_KEY:  # enough lanes have a document that reaches this bound
         bound = heap.copy()
         for peak in peaks:
             _offer(_key(peak, np.int32(0)), bound)
@@ -269,7 +268,7 @@ def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap
 
 @njit(cache=True, nogil=True)
 def _key(score: np.int32, place: np.int32) -> np.int64:
-    """Return an integer that is the smaller, the better, and score nought if it is made of nothing."""
+    """Return an integer key; smaller is better. Sums of weight-0 terms have score 0."""
     return np.int64(~score if score > _NOUGHT else -1) << 32 | np.int64(place)
 
 
@@ -280,7 +279,7 @@ def _score(key: np.int64) -> np.int64:
 
 @njit(cache=True, nogil=True)
 def _offer(key: np.int64, heap: Column) -> None:
-    """Put a key in the place of a heap's worst, its first, if it is better."""
+    """Replace the worst key of a heap, its first, if the new key is better."""
     at, child = 0, 1
     if key >= heap[0]:
         return
@@ -296,7 +295,7 @@ def _offer(key: np.int64, heap: Column) -> None:
 
 @njit(cache=True, nogil=True)
 def _unload(heap: Column, by_place: Column, documents: Column, scores: Column) -> None:
-    """Write a heap's documents and the bits of their scores, the worst of those left at a time."""
+    """Write the documents of a heap and the bits of their scores, worst first."""
     for place in range(len(heap) - 1, -1, -1):
         key, last = heap[0], heap[place]
         if key != _NO_KEY:

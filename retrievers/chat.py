@@ -1,4 +1,4 @@
-"""A language model as retrievers see it: one question, one answer. It knows no provider, no key and no price."""
+"""The interface of a language model: one question, one reply."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol, runtime_checkable
 
 
 class ChatError(RuntimeError):
-    """A language model gave no answer: it is out of reach, refuses, or there is no budget left for it.
+    """A language model gave no reply: it cannot be reached, it refused, or the budget is spent.
 
-    `kind` is why, in a word. `final` means that nothing else that is asked will be answered either. `calls`, the tokens
-    and `cost` are what was spent all the same.
+    `kind` is the reason in a word. `final` means that no other question will get a reply either. `calls`, the tokens
+    and `cost` were spent all the same.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class ChatError(RuntimeError):
 
 
 class BudgetSpent(ChatError):
-    """The budget has no room for another call."""
+    """The budget is too small for another call."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, and the tokens that it took in and gave out; `cached` where it was there already and cost nothing.
+    """A reply and its numbers of input and output tokens; `cached` if it came from the cache and cost nothing.
 
-    `calls` are the requests that it took, failed ones included, and `cost` is what they cost where prices are known.
+    `calls` is the number of requests, failed ones included, and `cost` their price, 0 without known prices.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Reply:
 
 @runtime_checkable
 class Chat(Protocol):
-    """Settings of a language model, as a frozen value whose repr is its identity: what decides an answer, no key."""
+    """Settings of a language model, as a frozen value whose repr is its identity: what affects replies, no key."""
 
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
-        """Return the answer to a question under standing instructions; raises `ChatError`. Threads may ask at once.
+        """Return the reply to a question with a system prompt; raises `ChatError`. Threads may call it at once.
 
-        What is spent is booked under `purpose`, which decides nothing.
+        The cost is recorded under `purpose`, which does not affect the reply.
         """
         ...

@@ -81,7 +81,7 @@ def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
 
 @cache
 def _is_library(module: str) -> bool:
-    """Tell a module that was installed, or came with Python, from one that its user is at work on."""
+    """Return whether a module was installed or is part of Python, and not under development by the user."""
     if module == "__main__" or module.partition(".")[0] in sys.stdlib_module_names:
         return True
     file, _ = _place_of(module)
@@ -93,7 +93,7 @@ def _is_library(module: str) -> bool:
 
 @cache
 def _has_distributions(folder: Path) -> bool:
-    """Tell a folder that pip installs into, by what it notes there of a package."""
+    """Return whether pip installs into a folder, by the metadata that it leaves there."""
     return next(folder.glob("*.dist-info"), None) is not None
 
 
@@ -104,16 +104,16 @@ def _library_places() -> frozenset[str]:
 
 
 def code_of(settings: object) -> tuple[str, ...]:
-    """Return the modules whose code decides what settings do: those behind them and all that they hold, sorted."""
-    found: set[str] = set()
+    """Return the modules whose code determines what settings do, including the settings that they hold, sorted."""
+    modules: set[str] = set()
     todo = [settings]
     while todo:
         value = todo.pop()
         if is_dataclass(value):
-            found |= modules_behind(type(value).__module__)
+            modules |= modules_behind(type(value).__module__)
             todo += [getattr(value, field.name) for field in fields(value)]
         elif isinstance(value, Mapping):
             todo += value.values()
         elif isinstance(value, (list, tuple)):
             todo += value
-    return tuple(sorted(found))
+    return tuple(sorted(modules))

@@ -1,6 +1,6 @@
-"""Search by vectors: the documents nearest to a query, exactly, or nearly so through one of FAISS's indexes.
+"""Search by vectors: the nearest documents to a query, exactly or through an approximate index of FAISS.
 
-It knows nothing of where vectors come from: an encoder makes them, of documents and of queries.
+An encoder supplies the vectors of documents and queries.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 
 BATCH = 1024
-"""How many queries are searched together, exactly, after those that are timed."""
+"""How many queries are searched at a time, exactly, after those that are timed."""
 
-_FEWEST_BITS = 3  # of a code: FAISS compares eight at once
+_FEWEST_BITS = 3  # per code: FAISS compares eight at once
 
 _BUILT_WITH: Mapping[str, Sequence[str]] = {
     "ivf": ("nlist", "seed"),
@@ -38,15 +38,15 @@ _BUILT_WITH: Mapping[str, Sequence[str]] = {
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Dense:
-    """Settings of a search by vectors. Of the index types, only `flat` is exact; a setting of another has no effect.
+    """Settings of search by vectors. Only the index type `flat` is exact. Settings of other index types have no effect.
 
-    The score is the cosine, the dot product, or the negative squared distance (`l2`). A text without a direction (a
-    blank one) finds nothing and is not found.
+    The score is the cosine, the dot product, or the negative squared distance (`l2`). A text without a direction, such
+    as a blank one, has no hits and is never a hit.
 
-    `ivf` looks into `nprobe` of `nlist` cells (null: 4 times the root of the number of documents), at most one a
-    document. `hnsw` walks a graph of `m` links a document, `ef_construction` candidates wide when it is built and
-    `ef_search` when it is asked. `pq` keeps `pq_m` codes of `pq_bits` in place of a vector; fewer bits where there are
-    fewer documents than codes. `nprobe` and `ef_search` act at search time, on the index that the store has.
+    `ivf` searches `nprobe` of `nlist` cells (null: 4 times the root of the number of documents; at most one per
+    document). `hnsw` searches a graph with `m` links per document, with `ef_construction` candidates when it is built
+    and `ef_search` per query. `pq` stores `pq_m` codes of `pq_bits` instead of a vector; fewer bits if there are fewer
+    documents than codes. `nprobe` and `ef_search` apply at search time, to the stored index.
     """
 
     encoder: Encoder
@@ -62,22 +62,22 @@ class Dense:
     seed: int = Field(default=0, ge=0)
 
     def index(self, corpus: Corpus, store: Store) -> DenseSearcher:
-        """Embed the corpus and build the index, unless the store has them, and return a searcher."""
+        """Return a searcher; the corpus is embedded and the index built unless the store has them."""
         embedded = self.encoder.embed(corpus, store)
         key = self._key("points", corpus, unit_length=self.metric == "cosine")
         points = store.share(key, lambda: _points(embedded.documents, self.metric == "cosine"))
-        return DenseSearcher(self, embedded.queries, points, corpus.tie_order, self._ready_index(corpus, points, store))
+        return DenseSearcher(self, embedded.queries, points, corpus.tie_order, self._load_index(corpus, points, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs the vectors, and the index where there is to be one."""
+        """Return the search as work, which needs the vectors and, unless it is flat, the index."""
         encoder = self.encoder
         needs = list(encoder.plan(corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
         if self.index_type != "flat":
             needs.append(Work("index", self._index_key("vector index", corpus)))
         return Work("search", build_rankings_key(self, corpus, queries, k), tuple(needs))
 
-    def _ready_index(self, corpus: Corpus, points: Points, store: Store) -> faiss.Index | None:
-        """Return FAISS's index of points, or None where every point is looked at."""
+    def _load_index(self, corpus: Corpus, points: Points, store: Store) -> faiss.Index | None:
+        """Return the FAISS index of points, or None for an exact search."""
         if self.index_type == "flat" or not len(points.rows):
             return None
 
@@ -92,14 +92,14 @@ class Dense:
         return self._key(kind, corpus, index=self.index_type, metric=self.metric, **built_with)
 
     def _key(self, kind: str, corpus: Corpus, **parts: object) -> Key:
-        """Return the key of what is made of the vectors of a corpus."""
+        """Return the key of work based on the vectors of a corpus."""
         return Key.of(kind, {__name__, *code_of(self.encoder)}, **corpus.key_parts, encoder=self.encoder, **parts)
 
     def _build(self, vectors: Vectors) -> Arrays:
         n, width = vectors.shape
         metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
         index: Any
-        with _one_thread():  # several would link a graph in no certain order
+        with _one_thread():  # several would link the graph in a random order
             if self.index_type == "hnsw":
                 index = faiss.IndexHNSWFlat(width, self.m, metric)
                 index.hnsw.efConstruction = self.ef_construction
@@ -113,12 +113,12 @@ class Dense:
         return {"index": faiss.serialize_index(index)}
 
     def _codes(self, n: int, width: int) -> str:
-        """Return FAISS's name of an index that is trained, for n vectors."""
+        """Return the FAISS factory string of a trained index for n vectors."""
         if self.index_type == "ivf":
             return f"IVF{min(self.nlist or round(4 * n**0.5), n)},Flat"
         if width % self.pq_m:
             fitting = ", ".join(str(m) for m in range(1, width + 1) if width % m == 0)
-            raise RetrieverError(f"pq_m={self.pq_m} does not divide the {width} dimensions: choose one of {fitting}")
+            raise RetrieverError(f"pq_m={self.pq_m}: does not divide the {width} dimensions; choose one of {fitting}")
         return f"PQ{self.pq_m}x{min(self.pq_bits, max(int(np.log2(n)), _FEWEST_BITS))}np"
 
 
@@ -134,7 +134,7 @@ def _one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The documents that have a direction: their positions in the corpus, vectors, and the longest length."""
+    """The documents with a direction: their positions in the corpus, their vectors, and the largest norm."""
 
     rows: NDArray[np.int32]
     vectors: Vectors
@@ -154,7 +154,7 @@ def _points(shards: Sequence[Vectors], unit_length: bool) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class DenseSearcher:
-    """A search among points: through an index, or exactly where there is none. `embed` is the encoder's for queries."""
+    """Searches points, through an index or exactly. `embed` encodes queries."""
 
     settings: Dense
     embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
@@ -165,24 +165,28 @@ class DenseSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query.
 
-        The first queries are searched one by one, and timed, and so are all of an approximate index, which may find
-        other documents for a query when more are asked at once.
+        The first queries are searched one by one and timed. With an approximate index all are, because its results may
+        depend on the other queries of a batch.
         """
         vectors, embedding_seconds = self.embed(queries, store)
-        found, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
+        rankings, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
-        asked = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
-        alone = len(asked) if self.index is not None else min(TIMED_QUERIES, len(asked))
-        for start, end in pairwise([*range(alone), *range(alone, len(asked), BATCH), len(asked)]):
-            began, block = time.perf_counter(), asked[start:end]
+        searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
+        alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
+        for start, end in pairwise([*range(alone), *range(alone, len(searched), BATCH), len(searched)]):
+            began, block = time.perf_counter(), searched[start:end]
             directions = vectors[block] / lengths[block, None] if self.settings.metric == "cosine" else vectors[block]
-            best = self._exact(directions, k) if self.index is None else self._nearly(self.index, directions, k)
-            found.documents[block], found.scores[block] = best.documents, best.scores
+            best = (
+                self._search_exactly(directions, k)
+                if self.index is None
+                else self._search_index(self.index, directions, k)
+            )
+            rankings.documents[block], rankings.scores[block] = best.documents, best.scores
             seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
-        return replace(found, seconds=seconds)
+        return replace(rankings, seconds=seconds)
 
     def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
-        """Return how much of the exact top k an approximate index finds, as a mean over queries; nothing if exact."""
+        """Return the mean recall of the exact top k by an approximate index; no figure for an exact search."""
         if self.index is None:
             return {}
         exact, nearly = (s.search(queries, k, store).documents for s in (replace(self, index=None), self))
@@ -191,23 +195,23 @@ class DenseSearcher:
         shares = [np.isin(best[best != NOTHING], some).mean() for best, some in pairs]
         return {f"index_recall_at_{k}": float(np.mean(shares))} if shares else {}
 
-    def _nearly(self, index: faiss.Index, queries: Vectors, k: int) -> Rankings:
-        """Return the k best that an approximate index finds, with the scores that it gives."""
-        how: Any = None  # for this search alone: the index may be shared with other settings
+    def _search_index(self, index: faiss.Index, queries: Vectors, k: int) -> Rankings:
+        """Return the k best documents and scores of an approximate index."""
+        parameters: Any = None  # for this search only: the index may be shared with other settings
         if self.settings.index_type == "ivf":
-            how = faiss.SearchParametersIVF(nprobe=self.settings.nprobe)  # type: ignore[call-arg]  # not in its stubs
+            parameters = faiss.SearchParametersIVF(nprobe=self.settings.nprobe)  # type: ignore[call-arg]  # not in its stubs
         elif self.settings.index_type == "hnsw":
-            how = faiss.SearchParametersHNSW(efSearch=self.settings.ef_search)  # type: ignore[attr-defined]  # nor is this
-        scores, places = index.search(queries, min(k, len(self.points.rows)), params=how)
+            parameters = faiss.SearchParametersHNSW(efSearch=self.settings.ef_search)  # type: ignore[attr-defined]  # nor is this
+        scores, places = index.search(queries, min(k, len(self.points.rows)), params=parameters)
         documents = np.where(places < 0, NOTHING, self.points.rows[places]).astype(np.int32)
         return rank(documents, -scores if self.settings.metric == "l2" else scores, self.tie_order, k)
 
-    def _exact(self, queries: Vectors, k: int, spare: int = 16) -> Rankings:
-        """Return the k best of all points, by the one tie rule.
+    def _search_exactly(self, queries: Vectors, k: int, spare: int = 16) -> Rankings:
+        """Return the k best of all points, by the tie rule.
 
-        FAISS finds candidates in single precision, whose last digits depend on which queries are asked together. So
-        candidates are scored again in double precision, equal vectors equally, and a query for which a document
-        beyond its candidates could still be among the best is searched deeper.
+        FAISS computes in single precision, and the last digits depend on the other queries of a batch. So candidates
+        are scored again in double precision, which gives equal vectors equal scores, and a query is searched deeper if
+        a document beyond its candidates could still be among the best.
         """
         n, l2 = len(self.points.rows), self.settings.metric == "l2"
         depth = min(k + spare, n)
@@ -224,11 +228,11 @@ class DenseSearcher:
         best = rank(self.points.rows[places], scores, self.tie_order, k)
         if depth == n:
             return best
-        # A sum of products in single precision is off by no more than this.
+        # The largest error of a sum of products in single precision.
         reach = (np.linalg.norm(queries, axis=1) + self.points.longest) ** 2
         error = queries.shape[1] * np.finfo(np.float32).eps * reach
         unsure = best.scores[:, -1] <= (-rough if l2 else rough)[:, -1] + error
         if unsure.any():
-            deeper = self._exact(queries[unsure], k, 4 * (k + spare))
+            deeper = self._search_exactly(queries[unsure], k, 4 * (k + spare))
             best.documents[unsure], best.scores[unsure] = deeper.documents, deeper.scores
         return best

@@ -1,6 +1,6 @@
-"""Query expansion by a language model: other ways to ask, or passages that would answer, are searched for as well.
+"""Query expansion: a language model writes variants of a query, or passages that would answer it, to search for too.
 
-An expanded retriever is a retriever over any other, the base. It knows no provider: a `Chat` answers.
+An expanded retriever searches with any other retriever, its base.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ Reply with the {n} passages, with an empty line between two and none within, and
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Expanded:
-    """Settings of an expansion: what a language model writes is searched for too, and all is fused by ranks.
+    """Settings of query expansion: searches for what the language model writes, and fuses all rankings by rank.
 
-    multi_query searches for `n` variants of the query; hyde for `n` passages that would answer it (hypothetical
-    document embeddings, Gao et al. 2022; as the base may be no search by vectors, rankings are fused where the paper
-    averages vectors). The query itself always counts as one of them. Each finds `depth` documents, of which one adds
-    1 / (rrf_k + rank) to its score. If the call fails, the query alone is searched for, and the base's order stands.
-    `threads` is how many queries are asked about at a time. The prompt of the other method has no effect.
+    multi_query searches for `n` variants of the query; hyde searches for `n` passages that would answer it
+    (hypothetical document embeddings, Gao et al. 2022; the paper averages vectors, here rankings are fused, because the
+    base may have no vectors). The query itself is always searched for as well. Each search returns `depth` hits; a hit
+    adds 1 / (rrf_k + rank) to the score of its document. If the call fails, only the query is searched for, which keeps
+    the order of the base. `threads` is the number of queries expanded at a time. The prompt of the other method has no
+    effect.
     """
 
     base: Base
@@ -66,58 +67,59 @@ class Expanded:
         check_prompt("hyde_prompt", self.hyde_prompt, "query")
 
     def index(self, corpus: Corpus, store: Store) -> ExpandedSearcher:
-        """Return a searcher; the base is indexed when it is first needed."""
+        """Return a searcher; the base is indexed by its first search."""
         return ExpandedSearcher(self, CachedBase.of(self.base, corpus, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs what the base finds for the queries as they are."""
+        """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
     def expand(self, query: str) -> tuple[list[str], Call | None]:
-        """Return what else to search for, and the call that says so; there is none about a blank query."""
+        """Return further texts to search for and the call that wrote them; no texts and no call for a blank query."""
         if not query.strip():
             return [], None
         prompt = self.multi_query_prompt if self.method == "multi_query" else self.hyde_prompt
-        asked = ask_llm(self.llm, fill_prompt(prompt, query=query, n=self.n), self.system, "expand")
-        parse = variants if self.method == "multi_query" else passages
-        return parse(asked.text, query, self.n), asked
+        call = ask_llm(self.llm, fill_prompt(prompt, query=query, n=self.n), self.system, "expand")
+        parse = parse_variants if self.method == "multi_query" else parse_passages
+        return parse(call.text, query, self.n), call
 
 
 @dataclass(frozen=True, eq=False)
 class ExpandedSearcher:
-    """A search for queries and what they are expanded to. A query takes as long as all its searches and the call."""
+    """A search for queries and their expansions. The time of a query is that of all its searches and its call."""
 
     settings: Expanded
-    stage: CachedBase
+    base: CachedBase
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query by the sum of their reciprocal ranks."""
-        how = self.settings
-        found = [self.stage.search(queries, how.depth, store)]
-        expanded = list(report_progress(map_threads(how.expand, queries, how.threads), "expanded", len(queries)))
-        # The first variant of every query, then the second: so each search is a batch, whose first queries are timed.
+        settings = self.settings
+        searches = [self.base.search(queries, settings.depth, store)]
+        expansions = map_threads(settings.expand, queries, settings.threads)
+        expanded = list(report_progress(expansions, "expanded", len(queries)))
+        # The first text of every query, then the second: each search is a batch whose first queries are timed.
         for place in range(max((len(texts) for texts, _ in expanded), default=0)):
-            asked = [texts[place] if place < len(texts) else None for texts, _ in expanded]
-            found.append(self.stage.search(asked, how.depth, store))
-        found = align(found, len(self.stage.corpus))
-        fused = self.stage.fuse(found, how.rrf_k, k)
-        return complete_rankings(fused, found, [_account(texts, asked) for texts, asked in expanded])
+            batch = [texts[place] if place < len(texts) else None for texts, _ in expanded]
+            searches.append(self.base.search(batch, settings.depth, store))
+        searches = align(searches, len(self.base.corpus))
+        fused = self.base.fuse(searches, settings.rrf_k, k)
+        return complete_rankings(fused, searches, [_summarise(texts, call) for texts, call in expanded])
 
 
-def _account(texts: Sequence[str], asked: Call | None) -> QueryLog:
-    return summarise_calls([asked], queries=texts, llm=asked.note) if asked else QueryLog()
+def _summarise(texts: Sequence[str], call: Call | None) -> QueryLog:
+    return summarise_calls([call], queries=texts, llm=call.note) if call else QueryLog()
 
 
-def variants(reply: str, query: str, n: int) -> list[str]:
-    """Return the first n queries in a reply, a line each, that are not the query or one another."""
+def parse_variants(reply: str, query: str, n: int) -> list[str]:
+    """Return the first n distinct queries in a reply, one per line, other than the query itself."""
     distinct = {line.casefold(): line for line in reversed(split_lines(reply))}
     distinct.pop(query.strip().casefold(), None)
     return list(reversed(distinct.values()))[:n]
 
 
-def passages(reply: str, query: str, n: int) -> list[str]:
-    """Return the first n passages in a reply, with empty lines between; a single one is all of it."""
+def parse_passages(reply: str, query: str, n: int) -> list[str]:
+    """Return the first n passages in a reply, separated by empty lines; for n = 1 the whole reply."""
     parts = re.split(r"\n\s*\n", reply) if n > 1 else [reply]
     texts = (strip_label(part) for part in parts)
     return [text for text in texts if re.search(r"\w", text) and not text.endswith(":")][:n]

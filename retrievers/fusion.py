@@ -1,7 +1,7 @@
-"""Fusion: one ranking out of those of several retrievers, by weighted sums of normalised scores or by ranks.
+"""Fusion: one ranking from those of several retrievers, by weighted sums of normalised scores or by ranks.
 
-A hybrid is a retriever. Its parts' rankings go through the store, and so does the layout of who found what, so that
-another weight or normalisation costs arithmetic on numbers that are there. How a part searches is not known here.
+A hybrid is a retriever. The rankings of its parts and the layout of their candidates go through the store, so that
+another weight or normalisation only costs arithmetic.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
 Floats = NDArray[np.float64]
 
 LARGEST_WEIGHT = 1e6
-"""What a part may weigh at most, so that a score has room in 32 bits."""
+"""Largest weight of a part, so that scores fit in 32-bit floats."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Hybrid:
-    """Settings of a fusion: which parts, and what each counts.
+    """Settings of fusion: the parts and their weights.
 
-    `method` weighted adds up weight times normalised score (CombSUM of Fox and Shaw 1994; with `alpha` the convex
-    combination of Bruch et al. 2023, An analysis of fusion functions for hybrid retrieval); rrf adds up
-    weight / (rrf_k + rank) (Cormack, Clarke and Buettcher 2009) and normalises nothing.
+    `method` weighted sums weight times normalised score (CombSUM of Fox and Shaw 1994; with `alpha` the convex
+    combination of Bruch et al. 2023, An analysis of fusion functions for hybrid retrieval); rrf sums
+    weight / (rrf_k + rank) (Cormack, Clarke and Buettcher 2009) without normalisation.
 
-    `normalization` is by query and part, over what the part found there; what it did not find has the value in
-    brackets. minmax: (s - min) / (max - min), 1 where all are equal (Lee 1997) [0]. zscore: (s - mean) / standard
-    deviation (Montague and Aslam 2001), 0 where all are equal [the part's lowest, 0 if it found nothing]. max:
-    s / max, for negative scores s / |min|, which keeps their order [0]. rank: 1 - (rank - 1) / found (Lee 1997) [0].
-    none: s [0]. Where scores are negative, max and none put what was not found above what was.
+    `normalization` applies to the hits of each query and part; documents that the part did not return get the value in
+    brackets. minmax: (s - min) / (max - min), 1 if all scores are equal (Lee 1997) [0]. zscore: (s - mean) / standard
+    deviation (Montague and Aslam 2001), 0 if all are equal [the lowest value of the part, 0 without hits]. max: s /
+    max, for negative scores s / |min|, which keeps their order [0]. rank: 1 - (rank - 1) / hits (Lee 1997) [0]. none:
+    s [0]. With negative scores, max and none rank missing documents above hits.
 
-    `weights` is one number a part, by order or by name; null weighs all the same (1). With two parts `alpha` weighs
-    the last, and 1 - alpha the first. A part of weight 0 is not searched. `depth` is how many candidates each part
-    gives, as many as are asked for when null.
+    `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
+    is the weight of the last and 1 - alpha that of the first. A part of weight 0 is not searched. `depth` is the number
+    of candidates from each part, null for as many as are requested.
     """
 
     parts: Mapping[str, Retriever]
@@ -60,23 +60,29 @@ class Hybrid:
     def __post_init__(self) -> None:
         names, weights = ", ".join(self.parts), self.weights
         for name, part in self.parts.items():
-            if isinstance(part, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
-                raise RetrieverError(f"the part {name} is {part!r}, which is not a retriever")
+            if isinstance(
+                part, (str, list, tuple)
+            ):  # they have a method `index`, which makes them look like retrievers
+                raise RetrieverError(f"parts.{name}: {part!r} is not a retriever")
         if len(self.parts) < 2:
-            raise RetrieverError(f"a hybrid has two parts or more, this one has {len(self.parts)}: {names or 'none'}")
+            raise RetrieverError(
+                f"parts: a hybrid needs at least two, this one has {len(self.parts)} ({names or 'none'})"
+            )
         if self.alpha is not None and weights is not None:
-            raise RetrieverError(f"alpha {self.alpha} and weights {weights} are two ways to say one thing: give one")
+            raise RetrieverError(f"alpha={self.alpha} and weights={weights} exclude each other; set one of them")
         if self.alpha is not None and len(self.parts) != 2:
-            raise RetrieverError(f"alpha is for two parts, not for {len(self.parts)} ({names}): give weights")
+            raise RetrieverError(
+                f"alpha={self.alpha}: needs exactly two parts, not {len(self.parts)} ({names}); set weights instead"
+            )
         if isinstance(weights, Mapping) and weights.keys() != self.parts.keys():
-            raise RetrieverError(f"weights are given for {', '.join(weights) or 'no part'}, but the parts are {names}")
+            raise RetrieverError(f"weights: are set for {', '.join(weights) or 'no part'}, but the parts are {names}")
         if isinstance(weights, list) and len(weights) != len(self.parts):
-            raise RetrieverError(f"{len(weights)} weights are given for {len(self.parts)} parts: {names}")
-        values = list(self.shares().values())
+            raise RetrieverError(f"weights: has {len(weights)} numbers for {len(self.parts)} parts ({names})")
+        values = list(self.resolve_weights().values())
         if not all(0 <= value <= LARGEST_WEIGHT for value in values) or not any(values):
-            raise RetrieverError(f"the weights are {values}: they must be from 0 to {LARGEST_WEIGHT:g}, and not all 0")
+            raise RetrieverError(f"weights={values}: must be from 0 to {LARGEST_WEIGHT:g}, and not all 0")
 
-    def shares(self) -> dict[str, float]:
+    def resolve_weights(self) -> dict[str, float]:
         """Return the weight of each part."""
         if isinstance(self.weights, Mapping):
             return {name: self.weights[name] for name in self.parts}
@@ -86,26 +92,26 @@ class Hybrid:
         return dict(zip(self.parts, weights, strict=True))
 
     def index(self, corpus: Corpus, store: Store) -> HybridSearcher:
-        """Return a searcher; its parts are indexed through the store when their rankings are first missing."""
+        """Return a searcher; its parts are indexed through the store by their first search."""
         return HybridSearcher(self, corpus, MemoryStore() if isinstance(store, NoStore) else store)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the fusion, which needs the rankings of its parts."""
+        """Return the fusion as work, which needs the rankings of its parts."""
         depth = self.depth or k
-        needs = tuple(plan_rankings(part, corpus, queries, depth, store) for part in self.searched_parts().values())
+        needs = tuple(plan_rankings(part, corpus, queries, depth, store) for part in self.weighted_parts.values())
         return Work("fuse", build_rankings_key(self, corpus, queries, k), needs)
 
-    def searched_parts(self) -> dict[str, Retriever]:
-        """Return the parts that weigh anything."""
-        return {name: self.parts[name] for name, weight in self.shares().items() if weight}
+    @property
+    def weighted_parts(self) -> dict[str, Retriever]:
+        """Return the parts whose weight is not 0."""
+        return {name: self.parts[name] for name, weight in self.resolve_weights().items() if weight}
 
 
 @dataclass(frozen=True, eq=False)
 class HybridSearcher:
-    """A fusion over the searchers of its parts, which `store` keeps.
+    """Fuses the rankings of its parts, whose searchers `store` keeps.
 
-    A query takes as long as its parts do for it, one after the other, and its share of the fusion, which is done for
-    all queries at once: the little that it is makes no difference beside a search.
+    The time of a query is the sum of the times of its parts and its share of the fusion of all queries.
     """
 
     settings: Hybrid
@@ -113,38 +119,40 @@ class HybridSearcher:
     store: Store
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best of the parts' candidates; a query that failed in a part finds nothing."""
-        shares, depth = self.settings.shares(), self.settings.depth or k
-        parts = self.settings.searched_parts()
+        """Return the k best candidates of the parts; a query that failed in a part has no hits."""
+        weights, depth = self.settings.resolve_weights(), self.settings.depth or k
+        parts = self.settings.weighted_parts
         searches = [self._search(part, queries, depth, store) for part in parts.values()]
         start = time.perf_counter()
-        found = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
-        candidates = self._candidates(list(found.values()), store)
-        values = [shares[name] * self._values(rankings) for name, rankings in found.items()]
-        fused = _best(candidates.documents, candidates.total(values), k)
+        by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
+        candidates = self._load_candidates(list(by_part.values()), store)
+        values = [weights[name] * self._compute_values(rankings) for name, rankings in by_part.items()]
+        fused = _best(candidates.documents, candidates.sum_values(values), k)
         own = (time.perf_counter() - start) / max(len(queries), 1)
-        seconds = [rankings.seconds for rankings in found.values()]
+        seconds = [rankings.seconds for rankings in by_part.values()]
         known = [s for s in seconds if s is not None]
         total = (np.sum(known, axis=0) + own).astype(np.float32) if len(known) == len(seconds) else None
-        said = {f"{name}.{figure}": value for name, r in found.items() for figure, value in r.diagnostics.items()}
-        return _attach_details(replace(fused, seconds=total, diagnostics=said), found)
+        diagnostics = {
+            f"{name}.{figure}": value for name, r in by_part.items() for figure, value in r.diagnostics.items()
+        }
+        return _attach_details(replace(fused, seconds=total, diagnostics=diagnostics), by_part)
 
     def _search(self, part: Retriever, queries: Sequence[str], depth: int, store: Store) -> Rankings:
-        """Search a part; where its rankings are not to be kept, its searcher still is."""
+        """Search a part; without a store for rankings, its searcher is still reused."""
         if isinstance(store, NoStore):
             return open_searcher(part, self.corpus, self.store).search(queries, depth)
         return search_cached(part, self.corpus, queries, depth, store)
 
-    def _candidates(self, found: Sequence[Rankings], store: Store) -> Candidates:
-        """Lay out the candidates, unless the store has the layout of just these."""
-        columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in found], found[0].unknown_ids
+    def _load_candidates(self, searches: Sequence[Rankings], store: Store) -> Candidates:
+        """Return the layout of the candidates, from the store if it has one of equal rankings."""
+        columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
         key = Key.of("candidates", ("retrievers.fusion",), **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
 
-    def _values(self, rankings: Rankings) -> Floats:
-        """Return what each place of a part is worth before its weight (n x (depth + 1)); the last is for absence."""
+    def _compute_values(self, rankings: Rankings) -> Floats:
+        """Return the unweighted values of a part's places, (n, depth + 1); the last is for missing documents."""
         values = np.zeros((len(rankings), rankings.depth + 1))
         present = rankings.documents != NOTHING
         if self.settings.method == "rrf":
@@ -157,26 +165,26 @@ class HybridSearcher:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The documents that any part found (n x m, int32), in tie order, with -1 after the last.
+    """The documents that any part returned, int32 of shape (n, m), in tie order, padded with -1.
 
-    `places`, one a part (n x m), say where its values, read as one row, have each of them.
+    `places`, one array of shape (n, m) per part, index the part's flattened values.
     """
 
     documents: NDArray[np.int32]
     places: Sequence[NDArray[np.signedinteger]]
 
-    def total(self, values: Sequence[Floats]) -> Floats:
-        """Return the sum over the parts of what each candidate is worth there (n x m)."""
+    def sum_values(self, values: Sequence[Floats]) -> Floats:
+        """Return the sum of each candidate's values over the parts, of shape (n, m)."""
         first, *others = (part.take(places) for part, places in zip(values, self.places, strict=True))
         for other in others:
             first += other
         return first
 
 
-def lay_out(found: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) -> Candidates:
-    """Return the candidates of rankings (each n x depth, with -1 for nothing)."""
-    stacked = np.concatenate(found, axis=1)
-    ties = np.append(tie_order, np.int32(len(tie_order)))[stacked]  # -1 takes the last: behind all
+def lay_out(searches: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) -> Candidates:
+    """Return the candidates of rankings, each of shape (n, depth) with -1 for empty places."""
+    stacked = np.concatenate(searches, axis=1)
+    ties = np.append(tie_order, np.int32(len(tie_order)))[stacked]  # -1 takes the last place, after all documents
     order = np.argsort(ties, axis=1, kind="stable")
     ties = np.take_along_axis(ties, order, axis=1)
     slots = np.zeros(stacked.shape, dtype=np.int32)
@@ -184,7 +192,7 @@ def lay_out(found: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) ->
     width = int(slots.max(where=stacked != NOTHING, initial=-1)) + 1
     documents = np.full((len(stacked), width), NOTHING, dtype=np.int32)
     places, begin = [], 0
-    for part in found:
+    for part in searches:
         queries, columns = np.nonzero(part != NOTHING)
         taken = slots[queries, begin + columns]
         documents[queries, taken] = part[queries, columns]
@@ -198,16 +206,16 @@ def lay_out(found: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) ->
 
 
 def _best(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
-    """Do what `rank` does for candidates that are in tie order already, and so in a third of its time.
+    """Rank candidates as `rank` does, in a third of its time, because they are already in tie order.
 
-    It is separate because of that time: a sweep over weights does little else. Here the column of a candidate is its
-    place among equals, so that one sort of integers, without their positions, gives ranks and documents alike.
+    A sweep over weights spends most of its time here. The column of a candidate is its tie-break rank, so that one sort
+    of integers gives both order and documents.
     """
     n, width = documents.shape
-    scores = totals.astype(np.float32) + np.float32(0)  # there is one zero
+    scores = totals.astype(np.float32) + np.float32(0)  # -0 becomes 0
     scores[documents == NOTHING] = -np.inf
     bits = scores.view(np.int32)
-    # Integers that rise as scores fall, the column behind: sorting these needs neither stability nor indirection.
+    # Integers that rise as scores fall, then the column: their sort needs neither stability nor indirection.
     keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32
     keys |= np.arange(width)
     keys.sort(axis=1)
@@ -217,31 +225,31 @@ def _best(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
     return ranked
 
 
-def _attach_details(fused: Rankings, found: Mapping[str, Rankings]) -> Rankings:
-    """Return rankings with what the parts said, in which the queries that failed in a part found nothing."""
+def _attach_details(fused: Rankings, by_part: Mapping[str, Rankings]) -> Rankings:
+    """Return rankings with the notes, addresses and errors of the parts; queries that failed in a part have no hits."""
     notes: dict[int, dict[str, object]] = {}
-    for name, rankings in found.items():
+    for name, rankings in by_part.items():
         for query, note in rankings.notes.items():
             notes.setdefault(query, {})[name] = json.loads(note)
-    told = {query: json.dumps(note) for query, note in notes.items()}
-    settled = all(rankings.settled for rankings in found.values())
-    unknown = next(iter(found.values())).unknown_ids
+    joined = {query: json.dumps(note) for query, note in notes.items()}
+    settled = all(rankings.settled for rankings in by_part.values())
+    unknown = next(iter(by_part.values())).unknown_ids
     places = {
-        f"{name}.{part}".rstrip("."): address for name, r in found.items() for part, address in r.addresses.items()
+        f"{name}.{part}".rstrip("."): address for name, r in by_part.items() for part, address in r.addresses.items()
     }
-    fused = replace(fused, notes=told, settled=settled, unknown_ids=unknown, addresses=places)
-    said: dict[int, list[str]] = {}
-    for name, rankings in found.items():
+    fused = replace(fused, notes=joined, settled=settled, unknown_ids=unknown, addresses=places)
+    errors: dict[int, list[str]] = {}
+    for name, rankings in by_part.items():
         for query, message in (rankings.errors or {}).items():
-            said.setdefault(query, []).append(f"{name}: {message}")
-    if not said:
+            errors.setdefault(query, []).append(f"{name}: {message}")
+    if not errors:
         return fused
-    failed = list(said)
+    failed = list(errors)
     fused.documents[failed], fused.scores[failed] = NOTHING, -np.inf
-    return replace(fused, errors={query: "; ".join(messages) for query, messages in said.items()})
+    return replace(fused, errors={query: "; ".join(messages) for query, messages in errors.items()})
 
 
-# Scores (n x depth, best first, 0 for nothing) and where there are any, to values and what absence is worth (n).
+# From scores (n x depth, best first, 0 in empty places) and a mask of hits to values and that of missing documents (n).
 
 
 def _minmax(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:

@@ -1,7 +1,4 @@
-"""What retrievers share that work on the rankings of another: a base that they search, and an account of what they did.
-
-It knows nothing of what becomes of the rankings in between.
-"""
+"""Shared by retrievers that search with another one, their base: cached searches, fusion by rank, logs per query."""
 
 from __future__ import annotations
 
@@ -25,27 +22,27 @@ from retrievers.unknown import tie_order
 T = TypeVar("T")
 
 NO_TEXT = "(no text: the corpus lacks this document)"
-"""What a language model reads of a hit that the corpus lacks."""
+"""The text that a language model sees for a hit that the corpus lacks."""
 
-TOLD_EVERY = 5.0
-"""The least seconds between two lines about long work."""
+REPORT_INTERVAL_S = 5.0
+"""Least time between two progress messages."""
 
 logger = logging.getLogger("retrievers")
 
 
 def _check_retriever(retriever: Retriever) -> Retriever:
-    if isinstance(retriever, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
+    if isinstance(retriever, (str, list, tuple)):  # they have a method `index`, which makes them look like retrievers
         raise RetrieverError(f"{retriever!r} is not a retriever")
     return retriever
 
 
 Base = Annotated[Retriever, AfterValidator(_check_retriever)]
-"""The retriever that another works on, as a field of its settings."""
+"""The retriever that another one searches with, as a field of its settings."""
 
 
 @dataclass(frozen=True, eq=False)
 class CachedBase:
-    """A retriever over a corpus, searched by another, in whose index-time store its searcher lives."""
+    """A base retriever and its corpus, with the store of indexing, which keeps its searcher."""
 
     retriever: Retriever
     corpus: Corpus
@@ -53,67 +50,67 @@ class CachedBase:
 
     @classmethod
     def of(cls, retriever: Retriever, corpus: Corpus, store: Store) -> CachedBase:
-        """Return the stage of a retriever that is indexed when it is first searched."""
+        """Return a base that is indexed by its first search."""
         return cls(retriever, corpus, MemoryStore() if isinstance(store, NoStore) else store)
 
     def search(self, queries: Sequence[str | None], depth: int, store: Store) -> Rankings:
-        """Return what queries find (n x depth) and the seconds of each; None is not searched for.
+        """Return the rankings of n queries, arrays of shape (n, depth), and their times; None is not searched for.
 
-        Where rankings are not to be kept, the searcher still is.
+        Without a store for rankings, the searcher is still reused.
         """
-        asked = [position for position, query in enumerate(queries) if query is not None]
+        rows = [position for position, query in enumerate(queries) if query is not None]
         texts = [query for query in queries if query is not None]
         if isinstance(store, NoStore):
-            found = open_searcher(self.retriever, self.corpus, self.store).search(texts, depth)
+            rankings = open_searcher(self.retriever, self.corpus, self.store).search(texts, depth)
         else:
-            found = search_cached(self.retriever, self.corpus, texts, depth, store)
-        rows, seconds = create_empty_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
-        rows.documents[asked], rows.scores[asked] = found.documents, found.scores
-        seconds[asked] = np.nan if found.seconds is None else found.seconds
+            rankings = search_cached(self.retriever, self.corpus, texts, depth, store)
+        padded, seconds = create_empty_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
+        padded.documents[rows], padded.scores[rows] = rankings.documents, rankings.scores
+        seconds[rows] = np.nan if rankings.seconds is None else rankings.seconds
         return replace(
-            found,
-            documents=rows.documents,
-            scores=rows.scores,
+            rankings,
+            documents=padded.documents,
+            scores=padded.scores,
             seconds=seconds,
-            errors={asked[row]: message for row, message in (found.errors or {}).items()},
-            notes={asked[row]: note for row, note in found.notes.items()},
+            errors={rows[row]: message for row, message in (rankings.errors or {}).items()},
+            notes={rows[row]: note for row, note in rankings.notes.items()},
         )
 
     def contents(self, documents: Sequence[int]) -> list[str]:
-        """Return the titles and texts of documents by their positions; `NO_TEXT` for one that the corpus lacks."""
+        """Return title and text of documents by their positions, `NO_TEXT` for a document that the corpus lacks."""
         corpus, n = self.corpus, len(self.corpus)
         titles = [corpus.titles[place] if corpus.titles and place < n else "" for place in documents]
         texts = [corpus.texts[place] if place < n else NO_TEXT for place in documents]
         return [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
 
     def fuse(self, searches: Sequence[Rankings], rrf_k: float, k: int) -> Rankings:
-        """Fuse aligned searches by reciprocal ranks, and keep the best k of each query."""
+        """Fuse aligned rankings by reciprocal rank and return the k best documents of each query."""
         order = tie_order(self.corpus, searches[0].unknown_ids)
-        return fuse_by_rank([each.documents for each in searches], rrf_k, order, k)
+        return fuse_by_rank([rankings.documents for rankings in searches], rrf_k, order, k)
 
 
 def list_hits(documents: NDArray[np.int32]) -> list[list[int]]:
-    """Return the positions of the documents that each query found (n x k), best first."""
+    """Return the positions of each query's hits, best first, from an array of shape (n, k)."""
     return [row[row != NOTHING].tolist() for row in documents]
 
 
-def fuse_by_rank(found: Sequence[NDArray[np.int32]], rrf_k: float, tie_order: NDArray[np.int32], k: int) -> Rankings:
-    """Fuse what several searches found (each n x depth): the sum of 1 / (rrf_k + rank).
+def fuse_by_rank(searches: Sequence[NDArray[np.int32]], rrf_k: float, tie_order: NDArray[np.int32], k: int) -> Rankings:
+    """Fuse rankings, each of shape (n, depth), by the sum of 1 / (rrf_k + rank); return the k best per query.
 
-    Reciprocal rank fusion of Cormack, Clarke and Buettcher 2009.
+    Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
     """
-    candidates = lay_out(found, tie_order)
-    values = [np.zeros((len(documents), documents.shape[1] + 1)) for documents in found]  # the last is for absence
-    for each in values:
-        each[:, :-1] = 1 / (rrf_k + np.arange(1, each.shape[1]))
-    return rank(candidates.documents, candidates.total(values).astype(np.float32), tie_order, k)
+    candidates = lay_out(searches, tie_order)
+    values = [np.zeros((len(documents), documents.shape[1] + 1)) for documents in searches]  # last: absent
+    for worth in values:
+        worth[:, :-1] = 1 / (rrf_k + np.arange(1, worth.shape[1]))
+    return rank(candidates.documents, candidates.sum_values(values).astype(np.float32), tie_order, k)
 
 
 @dataclass(frozen=True)
 class QueryLog:
-    """What was done for a query besides searching: the seconds that it took, a note (plain values), figures to add up.
+    """The work for a query besides searches: its time in seconds, a note (plain values), figures to sum over queries.
 
-    It is not `settled` where something failed that may go well another time.
+    Not `settled` if something failed that may succeed next time.
     """
 
     seconds: float = 0.0
@@ -122,22 +119,22 @@ class QueryLog:
     settled: bool = True
 
 
-def complete_rankings(ranked: Rankings, stages: Sequence[Rankings], accounts: Sequence[QueryLog]) -> Rankings:
-    """Return rankings with what is to be said of the searches that they are made of, and of each query's account.
+def complete_rankings(ranked: Rankings, searches: Sequence[Rankings], logs: Sequence[QueryLog]) -> Rankings:
+    """Return rankings with the times, errors, diagnostics and notes of the searches and logs that they are made of.
 
-    A query for which one of the searches failed finds nothing. Positions mean the same documents in all searches.
+    A query has no hits if one of its searches failed. The searches are aligned (`retrievers.unknown.align`).
     """
-    errors = {query: message for stage in reversed(stages) for query, message in (stage.errors or {}).items()}
+    errors = {query: message for search in reversed(searches) for query, message in (search.errors or {}).items()}
     ranked.documents[list(errors)], ranked.scores[list(errors)] = NOTHING, -np.inf
-    own = np.array([account.seconds for account in accounts], dtype=np.float32)
-    seconds = [own, *(stage.seconds for stage in stages if stage.seconds is not None)]
-    figures = {f"base.{name}": value for name, value in stages[0].diagnostics.items()}
+    own = np.array([log.seconds for log in logs], dtype=np.float32)
+    seconds = [own, *(search.seconds for search in searches if search.seconds is not None)]
+    figures = {f"base.{name}": value for name, value in searches[0].diagnostics.items()}
     notes = {}
-    for query, account in enumerate(accounts):
-        for name, value in account.figures.items():
+    for query, log in enumerate(logs):
+        for name, value in log.figures.items():
             figures[name] = figures.get(name, 0.0) + value
-        base = [json.loads(stage.notes[query]) for stage in stages if query in stage.notes]
-        if note := {**account.note, **({"base": base} if base else {})}:
+        base = [json.loads(search.notes[query]) for search in searches if query in search.notes]
+        if note := {**log.note, **({"base": base} if base else {})}:
             notes[query] = json.dumps(note)
     return replace(
         ranked,
@@ -145,17 +142,17 @@ def complete_rankings(ranked: Rankings, stages: Sequence[Rankings], accounts: Se
         errors=errors or None,
         diagnostics=figures,
         notes=notes,
-        settled=all(stage.settled for stage in stages) and all(account.settled for account in accounts),
-        unknown_ids=stages[-1].unknown_ids,
-        addresses=stages[0].addresses,
+        settled=all(search.settled for search in searches) and all(log.settled for log in logs),
+        unknown_ids=searches[-1].unknown_ids,
+        addresses=searches[0].addresses,
     )
 
 
 def report_progress(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """Yield items, and say every few seconds, on the logger "retrievers", how many of them there were."""
+    """Yield items and report their number to the logger "retrievers" every few seconds."""
     last = time.monotonic()
     for done, item in enumerate(items, start=1):
         yield item
-        if done < total and time.monotonic() - last >= TOLD_EVERY:
+        if done < total and time.monotonic() - last >= REPORT_INTERVAL_S:
             last = time.monotonic()
             logger.info("%s %s of %s queries", what, f"{done:,}", f"{total:,}")

@@ -1,6 +1,6 @@
-"""Term counts of a corpus, counted once for each analyzer: what BM25 weighs and LSA factorises.
+"""Term counts of a corpus, counted once per analyzer, for BM25 and LSA.
 
-The columns are stored as they are used, term by term, so they can be memory-mapped. Nothing here knows a formula.
+The columns are stored in the form in which they are used, term by term, so that they can be memory-mapped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ log = logging.getLogger("retrievers.postings")
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """Which documents have a term how often: for term t, the entries `offsets[t]` to `offsets[t + 1]`.
+    """The documents of each term, with counts: for term t, the entries `offsets[t]` to `offsets[t + 1]`.
 
-    `documents` (int32, ascending for each term) and `counts` (the smallest unsigned integer that holds them) have one
-    entry a pair; `lengths` (int32) is the number of terms of each document.
+    `documents` (int32, ascending for each term) and `counts` (the smallest unsigned integer type that holds them) have
+    one entry per pair; `lengths` (int32) is the number of terms of each document.
     """
 
     vocabulary: Sequence[str]
@@ -49,7 +49,7 @@ class Postings:
 
     @cached_property
     def frequencies(self) -> NDArray[np.int64]:
-        """Return how many documents have each term."""
+        """Return the document frequency of each term."""
         return np.diff(self.offsets)
 
     @cached_property
@@ -57,8 +57,8 @@ class Postings:
         """Return the mean number of terms of a document, empty ones included (1 for a corpus without terms)."""
         return float(self.lengths.mean()) or 1.0 if len(self.lengths) else 1.0
 
-    def terms_of(self, queries: Sequence[str], analyzer: Analyzer) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the known terms of queries, one after the other, and where each query's begin (n + 1)."""
+    def find_terms(self, queries: Sequence[str], analyzer: Analyzer) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the known terms of all queries, concatenated, and the offsets of each query, of shape (n + 1,)."""
         known = self.positions
         terms = [[known[t] for t in analyzer.tokens(query) if t in known] for query in queries]
         starts = np.zeros(len(queries) + 1, dtype=np.int64)
@@ -67,15 +67,15 @@ class Postings:
 
 
 def build_postings_key(corpus: Corpus, analyzer: Analyzer) -> Key:
-    """Return the key under which the postings of a corpus are kept."""
+    """Return the key under which the postings of a corpus are stored."""
     return Key.of("postings", _MADE_BY, **corpus.key_parts, analyzer=analyzer)
 
 
 def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
-    """Return the postings of a corpus, counted once for each corpus and analyzer."""
+    """Return the postings of a corpus, counted once per corpus and analyzer."""
 
     def count_terms() -> Arrays:
-        compiled = Key.of("live code", _MADE_BY)  # compiling is no part of the time that counting takes
+        compiled = Key.of("live code", _MADE_BY)  # so that compiling is not timed as counting
         store.share(compiled, lambda: _check(_count(Corpus(["id"], ["word"]), analyzer), 1))
         return _count(corpus, analyzer)
 
@@ -83,18 +83,18 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
         try:
             return _check(store.arrays(build_postings_key(corpus, analyzer), count_terms), len(corpus))
         except _OutOfBounds as error:
-            log.warning("stored postings are not used, and terms are counted again: %s", error)
+            log.warning("stored postings are damaged, counting terms again: %s", error)
             return _check(count_terms(), len(corpus))
 
     return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
 
 
 class _OutOfBounds(ValueError):
-    """Postings refer to entries or documents that do not exist."""
+    """Stored postings are inconsistent."""
 
 
 def _check(columns: Arrays, n_documents: int) -> Postings:
-    """Return stored columns as postings. Raises `_OutOfBounds`: compiled code would read and write anywhere."""
+    """Return stored columns as postings; raises `_OutOfBounds`, as compiled code does not check its bounds."""
     try:
         text = columns["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
         offsets, documents, counts, lengths = (columns[name] for name in _COLUMNS)
@@ -102,9 +102,9 @@ def _check(columns: Arrays, n_documents: int) -> Postings:
         raise _OutOfBounds(f"a column cannot be read ({error})") from error
     vocabulary = text.split("\n") if text else []
     if len(offsets) != len(vocabulary) + 1 or len(lengths) != n_documents or len(counts) != len(documents):
-        raise _OutOfBounds("their columns do not have the lengths that belong together")
+        raise _OutOfBounds("the lengths of their columns do not match")
     if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
-        raise _OutOfBounds("the entries of a term are not within the column")
+        raise _OutOfBounds("the entries of a term are out of bounds")
     if not _ascend(offsets, documents, n_documents):
         raise _OutOfBounds(f"the documents of a term do not ascend from 0 to {n_documents - 1}")
     return Postings(vocabulary, offsets, documents, counts, lengths)
@@ -115,23 +115,23 @@ _COLUMNS = ("offsets", "documents", "counts", "lengths")
 _MADE_BY = ("retrievers.postings", "retrievers.term_ids", "retrievers.analyzer")
 
 _MOST_PARTS = 4
-"""How many parts of a corpus are counted side by side; each has numbers of its own for every term."""
+"""How many parts of a corpus are counted in parallel; each has its own counts for every term."""
 
 _Part = Sequence[tuple[int, TermIds]]
-"""Chunks of a corpus, and the position of each one's first document."""
+"""Chunks of a corpus, each with the position of its first document."""
 
 
 def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
     parts = _split_parts(list(iter_term_ids(corpus.contents(), analyzer, vocabulary.__getitem__)))
-    # A term never holds white space, so lines keep the vocabulary.
+    # Terms contain no white space, so the vocabulary fits in lines.
     n_terms, lines = len(vocabulary), "\n".join(vocabulary).encode("utf-8", "surrogatepass")
     del vocabulary
     tallies = list(map_threads(partial(_tally, n_terms), parts))
     frequencies = np.array([frequencies for frequencies, _ in tallies])
     offsets = np.zeros(n_terms + 1, dtype=np.int64)
     np.cumsum(frequencies.sum(axis=0), out=offsets[1:])
-    free = offsets[:-1] + np.cumsum(frequencies, axis=0) - frequencies  # each part's first entry of each term
+    free = offsets[:-1] + np.cumsum(frequencies, axis=0) - frequencies  # the first entry of each part for each term
     documents = np.empty(offsets[-1], dtype=np.int32)
     counts = np.empty(offsets[-1], dtype=np.min_scalar_type(max(1, *(largest for _, largest in tallies))))
     list(map_threads(partial(_fill, documents, counts), zip(parts, free, strict=True)))
@@ -143,7 +143,7 @@ def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
         "lengths": np.concatenate([np.zeros(0, dtype=np.int32), *(c.lengths for part in parts for _, c in part)]),
     }
     for column in kept.values():
-        column.flags.writeable = False  # as columns from disk are: code is compiled for one kind
+        column.flags.writeable = False  # as columns from disk, so that code is compiled once
     return kept
 
 
@@ -155,7 +155,7 @@ def _split_parts(chunks: Sequence[TermIds]) -> list[_Part]:
 
 
 def _tally(n_terms: int, part: _Part) -> tuple[NDArray[np.int64], int]:
-    """Return in how many documents of a part each term is, and how often at most in one."""
+    """Return the document frequencies of a part, and the largest count of a term in a document."""
     frequencies, largest = np.zeros(n_terms, dtype=np.int64), 0
     last, within = np.full(n_terms, NOTHING, dtype=np.int32), np.zeros(n_terms, dtype=np.int32)
     for first, chunk in part:
@@ -172,10 +172,10 @@ def _fill(documents: Column, counts: Column, task: tuple[_Part, NDArray[np.int64
 
 @njit(cache=True, nogil=True)
 def _ascend(offsets: Column, documents: Column, n_documents: int) -> bool:
-    """Return whether the documents of each term ascend, and are positions in a corpus of this size."""
+    """Return whether the documents of each term ascend and are positions in a corpus of this size."""
     for term in range(len(offsets) - 1):
         span, misplaced = documents[offsets[term] : offsets[term + 1]], 0
-        for entry in range(1, len(span)):  # written so that it is compiled to vector instructions
+        for entry in range(1, len(span)):  # compiles to vector instructions
             misplaced += span[entry] <= span[entry - 1]
         if len(span) and (misplaced or span[0] < 0 or span[-1] >= n_documents):
             return False
@@ -186,7 +186,7 @@ def _ascend(offsets: Column, documents: Column, n_documents: int) -> bool:
 def _tally_chunk(first: int, lengths: Column, terms: Column, last: Column, within: Column, frequencies: Column) -> int:
     """Add to the document frequencies and return the largest count.
 
-    `last` is the last document that had a term, and `within` how often it has it so far.
+    `last` is the last document with each term, and `within` the count there so far.
     """
     largest, begin = 0, 0
     for document in range(len(lengths)):

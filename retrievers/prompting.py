@@ -1,7 +1,4 @@
-"""Questions to a language model in the course of a search: prompts, replies, and failures as values.
-
-It knows nothing of what a reply is good for.
-"""
+"""Prompts to a language model during a search, its replies, and their cost; failures are values."""
 
 from __future__ import annotations
 
@@ -22,76 +19,76 @@ _AROUND = " \t\"'`*“”„«»"
 
 @dataclass(frozen=True)
 class Call:
-    """A question to a language model: what came of it, and the seconds that it took."""
+    """A call of a language model: its reply or error, and its time in seconds."""
 
     outcome: Reply | ChatError
     seconds: float
 
     @property
     def failed(self) -> bool:
-        """Tell whether there is no reply."""
+        """Return whether there is no reply."""
         return isinstance(self.outcome, ChatError)
 
     @property
     def text(self) -> str:
-        """Return the reply; nothing where there is none."""
+        """Return the text of the reply, "" without one."""
         return self.outcome.text if isinstance(self.outcome, Reply) else ""
 
     @property
     def note(self) -> dict[str, object]:
         """Return the call as plain values."""
-        said = {"error": str(self.outcome)} if isinstance(self.outcome, ChatError) else {"reply": self.outcome.text}
+        outcome = {"error": str(self.outcome)} if isinstance(self.outcome, ChatError) else {"reply": self.outcome.text}
         spent = {"tokens_in": self.outcome.tokens_in, "tokens_out": self.outcome.tokens_out, "cost": self.outcome.cost}
         cached = {"cached": True} if isinstance(self.outcome, Reply) and self.outcome.cached else {}
-        return {**said, **spent, **cached, "seconds": round(self.seconds, 6)}
+        return {**outcome, **spent, **cached, "seconds": round(self.seconds, 6)}
 
 
 def ask_llm(llm: Chat, question: str, system: str, purpose: str) -> Call:
-    """Ask a language model; that it fails is an outcome, too."""
+    """Call a language model; a failure is returned, not raised."""
     start = time.perf_counter()
     outcome: Reply | ChatError
     try:
-        outcome = llm.ask(question.encode("utf-8", "replace").decode(), system, purpose)  # no lone surrogate is sent
+        outcome = llm.ask(question.encode("utf-8", "replace").decode(), system, purpose)  # without lone surrogates
     except ChatError as error:
         outcome = error
     return Call(outcome, time.perf_counter() - start)
 
 
 def summarise_calls(calls: Sequence[Call], /, **note: object) -> QueryLog:
-    """Return what calls took, under a note of what they were for; it is not settled where one failed."""
-    failures = sum(each.failed for each in calls)
+    """Return the log of calls, with a note; not settled if one failed."""
+    failures = sum(call.failed for call in calls)
     figures = {
-        "llm_calls": sum(each.outcome.calls for each in calls),
+        "llm_calls": sum(call.outcome.calls for call in calls),
         "llm_failures": failures,
-        "llm_tokens_in": sum(each.outcome.tokens_in for each in calls),
-        "llm_tokens_out": sum(each.outcome.tokens_out for each in calls),
-        "llm_cost": sum(each.outcome.cost for each in calls),
+        "llm_tokens_in": sum(call.outcome.tokens_in for call in calls),
+        "llm_tokens_out": sum(call.outcome.tokens_out for call in calls),
+        "llm_cost": sum(call.outcome.cost for call in calls),
     }
-    return QueryLog(sum(each.seconds for each in calls), note, figures, not failures)
+    return QueryLog(sum(call.seconds for call in calls), note, figures, not failures)
 
 
 def check_prompt(name: str, prompt: str, *places: str) -> None:
-    """Refuse a prompt without one of the places that are to be filled in."""
+    """Refuse a prompt that lacks one of its placeholders."""
     for place in places:
         if f"{{{place}}}" not in prompt:
-            raise RetrieverError(f"{name} has no {{{place}}}, which is where the {place} of a search is put in")
+            raise RetrieverError(f"{name}: lacks the placeholder {{{place}}}; add it")
 
 
 def fill_prompt(prompt: str, **values: object) -> str:
-    """Return a prompt with each {place} filled in; what is put in is not filled in again."""
+    """Return a prompt with its placeholders replaced; placeholders in the values stay."""
     return re.sub(r"\{(\w+)\}", lambda place: str(values.get(place[1], place[0])), prompt)
 
 
 def number_passages(passages: Sequence[str], max_words: int) -> str:
-    """Return passages under their numbers, from [1], each cut at so many words."""
+    """Return passages as lines numbered from [1], each cut after `max_words` words."""
     return "\n".join(f"[{n}] {' '.join(text.split()[:max_words])}" for n, text in enumerate(passages, start=1))
 
 
 def split_lines(reply: str) -> list[str]:
-    """Return the lines of a reply without bullets, numbers, labels and quotes; one that ends in a colon is none."""
-    return [line for each in reply.splitlines() if (line := strip_label(each)) and not line.endswith(":")]
+    """Return the lines of a reply without bullets, numbers, labels, quotes and lines that end in a colon."""
+    return [line for raw in reply.splitlines() if (line := strip_label(raw)) and not line.endswith(":")]
 
 
 def strip_label(text: str) -> str:
-    """Return a text without the bullet, number or label before it and the quotes around it."""
+    """Return a text without the bullet, number or label before it and without the quotes around it."""
     return _LABEL.sub("", text.strip(_AROUND)).strip(_AROUND)

@@ -1,7 +1,7 @@
-"""The rank_bm25 package as it is: the reference that many published comparisons used, and a slow one.
+"""The package rank_bm25, which many published comparisons used.
 
-It scores every document for every query, in Python; BM25 proper lives next door. The analyzer is the house's own, so
-that a difference to BM25 is one of formulas and not of words.
+It scores every document for every query, in Python, and is slow. It uses the same analyzer as `retrievers.bm25`, so
+that differences come from the formulas only.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class RankBM25:
     """Settings of rank_bm25's three variants, after Trotman et al. (2014), Improvements to BM25.
 
     `epsilon`, of okapi alone, times the mean idf is the idf of a term in more than half of the documents. `delta`, of l
-    and plus, is the package's own when null: 0.5 and 1. A document is found when it has a term of the query, whatever
-    it scores.
+    and plus, is the package's default when null: 0.5 and 1. A document is a hit if it has a term of the query, whatever
+    its score.
     """
 
     analyzer: Analyzer = Analyzer()
@@ -41,8 +41,8 @@ class RankBM25:
     delta: float | None = Field(default=None, ge=0, le=1e6, allow_inf_nan=False)
 
     def index(self, corpus: Corpus, store: Store) -> RankBM25Searcher:
-        """Hand the corpus's terms, made once for each analyzer, to the package, and return a searcher."""
-        # Documents go in by tie order, so that the package's sums do not depend on the order of the corpus.
+        """Pass the terms of the corpus, computed once per analyzer, to the package, and return a searcher."""
+        # In tie order, so that the sums of the package do not depend on the order of the corpus.
         order = np.argsort(corpus.tie_order).astype(np.int32)
 
         def tokens() -> tuple[list[list[str]], Mapping[str, list[int]]]:
@@ -54,7 +54,7 @@ class RankBM25:
         return RankBM25Searcher(self, self._model(terms) if any(terms) else None, holders, order, corpus.tie_order)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs the corpus's terms."""
+        """Return the search as work, which needs the terms of the corpus."""
         needs = (Work("count terms", self._tokens_key(corpus)),)
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
@@ -70,7 +70,7 @@ class RankBM25:
 
 
 def _holders(documents: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
-    """Return which documents have each term."""
+    """Return the documents of each term."""
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for position, terms in enumerate(documents):
         for term in set(terms):
@@ -80,9 +80,9 @@ def _holders(documents: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class RankBM25Searcher:
-    """A model of the package, None for a corpus without terms, whose n-th document is `order[n]` of the corpus.
+    """A model of the package, None for a corpus without terms; its n-th document is `order[n]` of the corpus.
 
-    `holders` are the model's documents that have each term.
+    `holders` has the documents of the model by term.
     """
 
     settings: RankBM25
@@ -92,8 +92,8 @@ class RankBM25Searcher:
     tie_order: NDArray[np.int32]
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query, exactly; one query is asked after the other."""
-        found = create_empty_rankings(len(queries), k)
+        """Return the k best documents of each query, exactly, one query after the other."""
+        rankings = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, query in enumerate(queries):
             start = time.perf_counter()
@@ -103,6 +103,6 @@ class RankBM25Searcher:
                 with np.errstate(invalid="ignore"):  # b = 1 divides by the length of empty documents
                     scores = self.model.get_scores(terms)[matched]
                 best = rank(self.order[matched][None], scores[None], self.tie_order, k)
-                found.documents[position], found.scores[position] = best.documents[0], best.scores[0]
+                rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
-        return replace(found, seconds=seconds)
+        return replace(rankings, seconds=seconds)

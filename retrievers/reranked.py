@@ -1,7 +1,6 @@
-"""Reranking: the best of a first stage, whatever that is, in the order of a second, slower and surer look.
+"""Reranking: a reranker, slower and more precise, reorders the best hits of any other retriever, the base.
 
-A reranked retriever is a retriever. The first stage's rankings go through the store, and so does what a reranker
-wants kept. How either works is not known here.
+The rankings of the base are cached in the store; so are the scores of rerankers that use it.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ log = logging.getLogger(__name__)
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Reranked:
-    """Settings of a reranking: a `reranker` scores the `depth` best of the `base`; nothing else is found.
+    """Settings of reranking: a `reranker` scores the `depth` best hits of the `base` and adds no others.
 
-    A hit whose text is missing, because a service returned a document that the corpus lacks, keeps its rank; the
-    others share out the ranks that are left. The figure `hits_without_text` counts such hits.
+    A hit without text (a service returned a document that the corpus lacks) keeps its rank; the others are ordered
+    among the remaining ranks. The diagnostic `hits_without_text` counts such hits.
     """
 
     base: Base
@@ -38,46 +37,46 @@ class Reranked:
     depth: int = Field(default=100, ge=1)
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
-        """Return a searcher; the base is indexed, and a model opened, when it is first needed."""
-        stage = CachedBase.of(self.base, corpus, store)
-        return RerankedSearcher(self, stage, self.reranker.ready(stage.store))
+        """Return a searcher; the first search indexes the base and opens the model."""
+        base = CachedBase.of(self.base, corpus, store)
+        return RerankedSearcher(self, base, self.reranker.open(base.store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the reranking, which needs the rankings of the base."""
+        """Return the reranking as work, which needs the rankings of the base."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("rerank", build_rankings_key(self, corpus, queries, k), (base,))
 
 
 @dataclass(frozen=True, eq=False)
 class RerankedSearcher:
-    """A reranking of what a first stage finds. A query takes as long as both do for it."""
+    """Reranks the hits of the base. The time of a query is that of both."""
 
     settings: Reranked
-    stage: CachedBase
+    base: CachedBase
     rerank: Rerank
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best candidates of each query by their new scores."""
-        first = self.stage.search(queries, self.settings.depth, store)
-        corpus = self.stage.corpus
-        readable = first.documents if not first.unknown_ids else _front(first.documents, len(corpus))
-        candidates = [self.stage.contents(documents) for documents in list_hits(readable)]
+        """Return the k best candidates of each query by the scores of the reranker."""
+        first = self.base.search(queries, self.settings.depth, store)
+        corpus = self.base.corpus
+        readable = first.documents if not first.unknown_ids else _move_known_to_front(first.documents, len(corpus))
+        candidates = [self.base.contents(documents) for documents in list_hits(readable)]
         judged = self.rerank(queries, candidates, store)
         scores = np.full(first.scores.shape, -np.inf, dtype=np.float32)
-        for row, each in zip(scores, judged, strict=True):
-            row[: len(each.scores)] = each.scores
-        accounts = [each.account for each in judged]
+        for row, result in zip(scores, judged, strict=True):
+            row[: len(result.scores)] = result.scores
+        logs = [result.log for result in judged]
         if not first.unknown_ids:
-            return complete_rankings(rank(readable, scores, corpus.tie_order, k), [first], accounts)
+            return complete_rankings(rank(readable, scores, corpus.tie_order, k), [first], logs)
         ranked = keep_ranks(first, rank(readable, scores, corpus.tie_order, max(first.depth, k)), len(corpus))
-        done = complete_rankings(ranked.cut(k), [first], accounts)
+        done = complete_rankings(ranked.cut(k), [first], logs)
         kept = float(np.count_nonzero(first.documents >= len(corpus)))
-        log.warning("%s hits have no text in the corpus: they keep their rank and are not reranked", f"{kept:,.0f}")
+        log.warning("%s hits have no text in the corpus; they keep their rank and are not reranked", f"{kept:,.0f}")
         return replace(done, diagnostics={**done.diagnostics, "hits_without_text": kept})
 
 
-def _front(documents: NDArray[np.int32], n: int) -> NDArray[np.int32]:
-    """Return the known hits of each query, moved to the front."""
+def _move_known_to_front(documents: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+    """Move the known hits of each query to the front and drop the others."""
     outside = documents >= n
     order = np.argsort(outside, axis=1, kind="stable")
     return np.take_along_axis(np.where(outside, np.int32(NOTHING), documents), order, axis=1)

@@ -1,7 +1,4 @@
-"""A search from beginning to end: what it would take, what it finds, once a store, and how long a query takes.
-
-It knows nothing of how a retriever searches, or of where a store keeps what was found.
-"""
+"""Search through the cache: the work that a search would do, its rankings, and the time of a query."""
 
 from __future__ import annotations
 
@@ -18,18 +15,18 @@ from retrievers.code import code_of
 from retrievers.store import Arrays, Key, Store, fingerprint
 
 TIMED_QUERIES = 32
-"""How many queries are asked once more, one at a time, to know a retriever's latency."""
+"""How many queries are searched again, one at a time, to measure latency."""
 
 BRIEF_S = 0.05
-"""A query that took less, but twice as long as most, is timed again, and its better time counts: another program that
-took the processor for a moment is no part of it."""
+"""A query that took less than this, but more than twice the median, is timed again, and the better time counts: another
+program may have taken the processor for a moment."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work before it is done: what people call it, its key in a store, and the works that it needs.
+    """A piece of planned work: its name for people, its key in the store, and the work it needs.
 
-    These are needed only where it is not in the store itself.
+    `needs` is only done if the work itself is not in the store.
     """
 
     name: str
@@ -39,15 +36,15 @@ class Work:
 
 @runtime_checkable
 class Planned(Protocol):
-    """A retriever that can say what work a search is without doing any."""
+    """A retriever that can list the work of a search without doing it."""
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the work that `search_cached` is; what is worth sharing between plans goes through the store."""
+        """Return the work of `search_cached`; what plans share goes through the store."""
         ...
 
 
 def is_live(settings: object) -> bool:
-    """Tell whether a service decides what settings do, which says `live = True`: nothing of that is kept."""
+    """Return whether results come from a service (a class with `live = True`); these are not cached."""
     if getattr(settings, "live", False) is True:
         return True
     if is_dataclass(settings):
@@ -58,16 +55,16 @@ def is_live(settings: object) -> bool:
 
 
 def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
-    """Return how many hits to request of each query: a service may have more documents than the corpus."""
+    """Return how many hits to request per query; a service may have more documents than the corpus."""
     return depth if is_live(retriever) else min(depth, len(corpus))
 
 
 @runtime_checkable
 class Diagnosable(Protocol):
-    """A searcher that can say more of its work than rankings show."""
+    """A searcher that computes figures about its own quality."""
 
     def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
-        """Return figures by name, none where there is nothing to say."""
+        """Return figures by name."""
         ...
 
 
@@ -79,48 +76,48 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 
 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
-    """Return the key under which `search_cached` keeps rankings."""
-    asked = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
-    return Key.of("rankings", code_of(retriever), **corpus.key_parts, **asked, retriever=repr(retriever))
+    """Return the key under which `search_cached` stores rankings."""
+    searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
 
 
 def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
-    """Index a corpus and search it, unless the store has the rankings already.
+    """Return the rankings of queries from the store, or index the corpus, search it and store them.
 
-    Rankings that do not say how long a query takes are completed by asking the first queries again, one at a time.
+    If the rankings have no times, the first queries are searched again, one at a time, to measure them.
     """
     key = build_rankings_key(retriever, corpus, queries, k)
 
-    def beside(kind: str) -> Key:
+    def build_key(kind: str) -> Key:
         return Key.of(kind, code_of(retriever), **dict(key.parts))
 
     def work() -> Arrays:
         searcher = open_searcher(retriever, corpus, store)
         rankings = searcher.search(queries, k, store)
         if rankings.errors or not rankings.settled or is_live(retriever):
-            raise _Unkept(rankings)
+            raise _NotCached(rankings)
         seconds = rankings.seconds
         if seconds is None:
-            seconds = store.arrays(beside("latency"), lambda: _measure_latency(searcher, queries, k))["seconds"]
-        said = dict(rankings.diagnostics)
+            seconds = store.arrays(build_key("latency"), lambda: _measure_latency(searcher, queries, k))["seconds"]
+        diagnostics = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
-            said |= _compute_diagnostics(searcher, queries, k, store, beside("diagnostics"))
+            diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key("diagnostics"))
         kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
         for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
             if value:
                 kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
-        return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in said.items()}
+        return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in diagnostics.items()}
 
     try:
         kept = store.arrays(key, work)
-    except _Unkept as unkept:
-        return unkept.rankings
-    said = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
+    except _NotCached as result:
+        return result.rankings
+    diagnostics = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
     notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
     notes = {int(position): note for position, note in notes.items()}
     unknown = tuple(json.loads(kept["unknown_ids"].tobytes())) if "unknown_ids" in kept else ()
     return Rankings(
-        kept["documents"], kept["scores"], kept["seconds"], diagnostics=said, notes=notes, unknown_ids=unknown
+        kept["documents"], kept["scores"], kept["seconds"], diagnostics=diagnostics, notes=notes, unknown_ids=unknown
     )
 
 
@@ -130,22 +127,22 @@ _DIAGNOSTIC = "diagnostic."
 def _compute_diagnostics(
     searcher: Diagnosable, queries: Sequence[str], k: int, store: Store, key: Key
 ) -> dict[str, float]:
-    def ask() -> Arrays:
-        said = [searcher.diagnostics(queries, depth, store) for depth in sorted({min(10, k), k})]
-        return {name: np.array(value) for figures in said for name, value in figures.items()}
+    def compute() -> Arrays:
+        figures = [searcher.diagnostics(queries, depth, store) for depth in sorted({min(10, k), k})]
+        return {name: np.array(value) for part in figures for name, value in part.items()}
 
-    return {name: float(value) for name, value in store.arrays(key, ask).items()}
+    return {name: float(value) for name, value in store.arrays(key, compute).items()}
 
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
-    """Return the searcher of a retriever over a corpus, made once a store."""
+    """Return the searcher of a retriever over a corpus, indexed once per store."""
     made_by = code_of(retriever)
     key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever))
     return store.share(key, lambda: retriever.index(corpus, store))
 
 
-class _Unkept(Exception):
-    """Carries rankings past the store that are not to be kept."""
+class _NotCached(Exception):
+    """Carries rankings past the store that must not be cached."""
 
     def __init__(self, rankings: Rankings) -> None:
         self.rankings = rankings
@@ -154,17 +151,17 @@ class _Unkept(Exception):
 def _measure_latency(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
     seconds = np.full(len(queries), np.nan, dtype=np.float32)
     for query in queries[:1]:
-        searcher.search([query], k)  # what a first call prepares is no part of a query's time
+        searcher.search([query], k)  # the first call may prepare something, which is not timed
 
-    def ask(position: int) -> float:
+    def measure(position: int) -> float:
         start = time.perf_counter()
         searcher.search([queries[position]], k)
         return time.perf_counter() - start
 
     timed = seconds[:TIMED_QUERIES]
     for position in range(len(timed)):
-        timed[position] = ask(position)
+        timed[position] = measure(position)
     slow = (timed < BRIEF_S) & (timed > 2 * np.median(timed)) if len(timed) else np.zeros(0, dtype=np.bool_)
     for position in np.flatnonzero(slow).tolist():
-        timed[position] = min(float(timed[position]), ask(position))
+        timed[position] = min(float(timed[position]), measure(position))
     return {"seconds": seconds}

@@ -1,7 +1,7 @@
-"""Full-text search by SQLite's FTS5: its own tokenizers, its own bm25(), a weight for titles and one for texts.
+"""Full-text search by SQLite's FTS5, with its tokenizers, its bm25(), and weights for titles and texts.
 
-A query is a bag of words: nothing that a user types reaches FTS5's query language. The index is a database in memory,
-kept as bytes and shared by all settings that differ in weights or matching only. What is in a word is SQLite's affair.
+A query is a bag of words; user input never reaches the query language of FTS5. The index is a database in memory,
+stored as bytes and shared by all settings that differ only in weights or matching.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_ranki
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 
-# What the unicode61 tokenizer takes for a word: letters, numbers, private use, and marks once a word has begun.
+# A word of the unicode61 tokenizer: letters, numbers, private use, and marks after the first character.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
 _SHORTEST = {"unicode61": 1, "porter": 1, "trigram": 3}
 _SEARCH = """
@@ -35,12 +35,12 @@ SELECT rowid - 1, -bm25(documents, ?, ?) AS score FROM documents WHERE documents
 
 @settings(frozen=True, config={"extra": "forbid"})
 class SqliteFts:
-    """Settings of FTS5. Its bm25() has k1 = 1.2 and b = 0.75 fixed, and no idf below 1e-6.
+    """Settings of FTS5. Its bm25() has fixed k1 = 1.2 and b = 0.75, and no idf below 1e-6.
 
-    `tokenizer`: unicode61 finds words, porter their English stems as well, trigram any part of a word of three
-    characters or more (shorter words of a query are left out). `remove_diacritics` is SQLite's option of that name, or
-    its default when null: 1 for words; 0 for trigrams, which know it since SQLite 3.45. A column's weight multiplies
-    the counts of a term there. `match` asks for documents with any of a query's words, or all.
+    `tokenizer`: unicode61 matches words, porter also their English stems, trigram any part of a word of at least three
+    characters (shorter words of a query are left out). `remove_diacritics` is SQLite's option of that name; null is its
+    default: 1 for words, 0 for trigrams, which have the option since SQLite 3.45. The weight of a column multiplies the
+    counts of a term there. `match` selects documents with any or all words of the query.
     """
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"
@@ -50,27 +50,29 @@ class SqliteFts:
     match: Literal["any", "all"] = "any"
 
     def index(self, corpus: Corpus, store: Store) -> SqliteFtsSearcher:
-        """Fill a database, unless the store has it, and return a searcher, which threads may share."""
+        """Return a searcher, which threads may share; the database is filled unless the store has it."""
 
         def open_database() -> _Database:
-            image = store.arrays(self._key("fts5 database", corpus), lambda: _fill(corpus, self._tokenize()))["image"]
+            image = store.arrays(self._key("fts5 database", corpus), lambda: _fill(corpus, self._format_tokenizer()))[
+                "image"
+            ]
             return _Database(image)
 
         database = store.share(self._key("live fts5 database", corpus), open_database)
         return SqliteFtsSearcher(self, database, corpus.tie_order)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search, which needs the database."""
+        """Return the search as work, which needs the database."""
         needs = (Work("index", self._key("fts5 database", corpus)),)
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def _key(self, kind: str, corpus: Corpus) -> Key:
-        """Return the key of what is made of the words of a corpus, which weights and matching do not change."""
-        parts = {"tokenize": self._tokenize(), "sqlite": sqlite3.sqlite_version}
+        """Return the key of work based on the words of a corpus, without weights and matching."""
+        parts = {"tokenize": self._format_tokenizer(), "sqlite": sqlite3.sqlite_version}
         return Key.of(kind, ("retrievers.sqlite_fts",), **corpus.key_parts, **parts)
 
-    def _tokenize(self) -> str:
-        """Return the settings of the tokenizer as SQLite writes them."""
+    def _format_tokenizer(self) -> str:
+        """Return the settings of the tokenizer in the syntax of SQLite."""
         tokenize = {"porter": "porter unicode61"}.get(self.tokenizer, self.tokenizer)
         return tokenize + ("" if self.remove_diacritics is None else f" remove_diacritics {self.remove_diacritics}")
 
@@ -84,35 +86,35 @@ class SqliteFtsSearcher:
     tie_order: NDArray[np.int32]
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query, exactly; one query is asked after the other."""
-        found = create_empty_rankings(len(queries), k)
+        """Return the k best documents of each query, exactly, one query after the other."""
+        rankings = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, query in enumerate(queries):
             start = time.perf_counter()
-            if expression := self._expression(query):
-                best = rank(*self._matches(expression, k), self.tie_order, k)
-                found.documents[position], found.scores[position] = best.documents[0], best.scores[0]
+            if expression := self._format_query(query):
+                best = rank(*self._select(expression, k), self.tie_order, k)
+                rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
-        return replace(found, seconds=seconds)
+        return replace(rankings, seconds=seconds)
 
-    def _expression(self, query: str) -> str:
-        """Return a query's words, each quoted (no word holds a quote), or "" where there is none to look for."""
+    def _format_query(self, query: str) -> str:
+        """Return the words of a query, each quoted (words contain no quotes), or "" without words."""
         words = (word for word in _WORDS.findall(query) if len(word) >= _SHORTEST[self.settings.tokenizer])
         return (" OR " if self.settings.match == "any" else " AND ").join(f'"{word}"' for word in words)
 
-    def _matches(self, expression: str, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores (1 x k or more), among which the k best are."""
+    def _select(self, expression: str, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return documents and scores of shape (1, at least k) that include the k best."""
         weights = (self.settings.title_weight, self.settings.text_weight)
         rows = self.database.select(_SEARCH, *weights, expression, k + 1)
         documents, scores = _columns(rows)
         if len(rows) > k and scores[0, k - 1] == scores[0, k]:
-            # SQLite knows neither our tie rule nor our precision: a tie at the cut is for `rank` to decide.
+            # SQLite has another tie rule and precision, so `rank` decides a tie at the cutoff.
             documents, scores = _columns(self.database.select(_SEARCH, *weights, expression, -1))
         return documents, scores
 
 
 class _Database:
-    """A database in memory that threads take turns with, closed when nothing refers to it any more."""
+    """A database in memory, used by one thread at a time and closed when nothing refers to it any more."""
 
     def __init__(self, image: NDArray[np.uint8]) -> None:
         connection = sqlite3.connect(":memory:", check_same_thread=False)
@@ -131,7 +133,7 @@ def _columns(rows: list[tuple[int, float]]) -> tuple[NDArray[np.int32], NDArray[
 
 
 def _fill(corpus: Corpus, tokenize: str) -> Arrays:
-    """Return a database whose row n + 1 has the words, and only those, of document n."""
+    """Return a database whose row n + 1 has the words of document n."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute(
@@ -139,8 +141,8 @@ def _fill(corpus: Corpus, tokenize: str) -> Arrays:
             )
         except sqlite3.OperationalError as error:
             raise RetrieverError(
-                f"the SQLite {sqlite3.sqlite_version} of this Python cannot make an FTS5 table with the tokenizer"
-                f" {tokenize!r} ({error}): choose another, or install a Python with a newer SQLite"
+                f"SQLite {sqlite3.sqlite_version} of this Python cannot create an FTS5 table with the tokenizer"
+                f" {tokenize!r} ({error}); choose another tokenizer, or install a Python with a newer SQLite"
             ) from error
         connection.executemany("INSERT INTO documents(rowid, title, text) VALUES (?, ?, ?)", _rows(corpus))
         connection.execute("INSERT INTO documents(documents) VALUES ('optimize')")
@@ -154,5 +156,5 @@ def _rows(corpus: Corpus) -> Iterator[tuple[int, str, str]]:
 
 
 def _utf8(text: str) -> str:
-    """Return a text as SQLite can take it: without halves of surrogate pairs."""
+    """Return a text without lone surrogates, which SQLite refuses."""
     return text.encode("utf-8", "replace").decode()

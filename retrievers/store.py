@@ -1,7 +1,4 @@
-"""Where what is costly to rebuild is kept, under a key that names only what it depends on: content, settings, code.
-
-How a store keeps things, and what they are, is not known here.
-"""
+"""The interface of stores: caches of costly work, under hashes of the content, settings and code it depends on."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Key:
-    """The name of a thing in a store: a kind for people, a digest of what the thing depends on, and those parts."""
+    """The key of an entry: its kind, a digest of everything it depends on, and these parts in plain text."""
 
     kind: str
     digest: str
@@ -40,7 +37,7 @@ def fingerprint(*texts: str) -> str:
 
 
 def fingerprint_texts(texts: Iterable[str]) -> str:
-    """Return the same hash of texts that need not be there all at once."""
+    """Return the same hash of an iterable of texts."""
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -50,29 +47,29 @@ def fingerprint_texts(texts: Iterable[str]) -> str:
 
 
 class Store(Protocol):
-    """Where a retriever keeps what is costly to rebuild."""
+    """A cache of costly work."""
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
-        """Return the named arrays kept under a key, building them if need be. They may outlive the process."""
+        """Return the named arrays stored under a key, building them if necessary. They may outlive the process."""
         ...
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
-        """Return the live object kept under a key, making it if need be. It lives as long as the store."""
+        """Return the live object stored under a key, making it if necessary. It lives as long as the store."""
         ...
 
 
 class MemoryStore:
-    """A store that keeps everything in memory and never forgets."""
+    """A store that keeps everything in memory."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Any] = {}
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays kept under a key, building them once."""
+        """Return the arrays stored under a key, built once."""
         return self.share(key, build)
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
-        """Return the object kept under a key, making it once."""
+        """Return the object stored under a key, made once."""
         if key.digest not in self._kept:
             self._kept[key.digest] = make()
         kept: T = self._kept[key.digest]
@@ -80,7 +77,7 @@ class MemoryStore:
 
 
 class NoStore:
-    """A store that keeps nothing: every call does its work again, as a first-time query would."""
+    """A store that keeps nothing: every call does its work again."""
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         """Build the arrays."""

@@ -1,10 +1,9 @@
-"""Texts to numbers of terms, a chunk of documents at a time, chunks side by side: the fast way to an analyzer's terms.
+"""From texts to term ids, chunk by chunk in parallel: the fast way to the terms of an analyzer.
 
-Compiled code cuts the bytes of texts into pieces, at the ASCII characters that no word holds, and numbers the pieces
-that differ; the analyzer sees each of these once. A piece is a word, or several that no ASCII character keeps apart.
-What an analyzer finds in a text is what it finds in its pieces, one after the other: Unicode normalises no ASCII
-character together with what is before it, and of those between words only < = > with what follows. Nothing here knows
-what terms are good for.
+Compiled code splits the bytes of texts into pieces, at the ASCII characters that occur in no word, and numbers the
+distinct pieces; the analyzer sees each of these once. A piece is a word, or several words not separated by an ASCII
+character. The terms of a text are those of its pieces, in order: Unicode normalisation never joins an ASCII character
+with the one before it, and of those between words only < = > with the one after it.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from retrievers.threads import map_threads
 Column = NDArray[Any]
 
 CHUNK_CHARACTERS = 8 << 20
-"""How much text is cut at a time. Larger chunks take more memory, smaller ones have more pieces in common."""
+"""Size of a chunk. Larger chunks need more memory, smaller ones have more pieces in common."""
 
 
 @dataclass(frozen=True, eq=False)
 class TermIds:
-    """Documents as numbers (int32): how many terms each has, and the terms, one document after the other."""
+    """The number of terms of each document, and the term ids of all documents, concatenated; both int32."""
 
     lengths: NDArray[np.int32]
     terms: NDArray[np.int32]
 
 
 def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str], int]) -> Iterator[TermIds]:
-    """Yield the terms of documents, in chunks; `number` is asked for terms in the order in which they first appear."""
+    """Yield the term ids of documents, in chunks; `number` gets terms in the order of their first occurrence."""
     analyse = analyzer.once()
-    known, terms, begins = _create_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer to share
+    known, terms, begins = _create_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer
     for cut in map_threads(partial(_cut, analyzer), _split_chunks(contents)):
         seen = known
         places, _, known = _number_pieces(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
@@ -53,9 +52,9 @@ def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[
 
 
 class _Pieces(NamedTuple):
-    """Pieces by number: how many, a line of text each, where each line starts, and a hash table of the numbers.
+    """Numbered pieces: their count, one line of text each, the start of each line, and a hash table of the numbers.
 
-    A slot of the table is -1 or has a piece's hash above its number; half of the slots may be taken.
+    A slot of the table is -1 or holds the hash of a piece above its number; at most half of the slots are taken.
     """
 
     n: int
@@ -64,7 +63,7 @@ class _Pieces(NamedTuple):
     slots: NDArray[np.int64]
 
     def texts(self, first: int) -> list[str]:
-        """Return the pieces from one on."""
+        """Return the pieces from number `first` on."""
         lines = self.lines[self.starts[first] : self.starts[self.n]]
         return lines.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
@@ -89,7 +88,7 @@ def _split_chunks(contents: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _Cut(NamedTuple):
-    """Documents in pieces (int32): the number of each piece, how many each document has, and the pieces by number."""
+    """Documents split into pieces: the number of each piece, the count per document (both int32), and the pieces."""
 
     numbers: NDArray[np.int32]
     lengths: NDArray[np.int32]
@@ -97,13 +96,13 @@ class _Cut(NamedTuple):
 
 
 _END, _SEPARATOR, _JOINT, _LETTER, _BEYOND = range(5)
-"""Kinds of bytes: at the end of a document, between words, between parts of a word, in a word, beyond ASCII."""
+"""Kinds of bytes: the end of a document, between words, between parts of a word, in a word, beyond ASCII."""
 
 _DOCUMENT_END, _LINE_END, _LESS, _GREATER = b"\xff\n<>"
-"""What ends a document, a byte that UTF-8 does not use; what ends a piece; the first and the last of < = >."""
+"""The end of a document, a byte that UTF-8 does not use; the end of a piece; the first and the last of < = >."""
 
 _IN_LINES = np.where(np.arange(256) == _LINE_END, _SEPARATOR, _LETTER).astype(np.uint8)
-"""The kinds of bytes where pieces are lines."""
+"""The kinds of bytes in text whose pieces are lines."""
 
 
 def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
@@ -113,7 +112,7 @@ def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
         letter, joint = chr(byte).isalnum() or chr(byte) == "_", chr(byte) in analyzer.joints
         kinds[byte] = _LETTER if letter else _JOINT if joint else _SEPARATOR
     if analyzer.folds:
-        as_bytes = analyzer.folds_ascii_alike  # below, all at once
+        as_bytes = analyzer.folds_ascii_alike  # lowercased below, all at once
         chunk = [text if as_bytes and text.isascii() else analyzer.lower(text) for text in chunk]
     text = bytearray([_DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
     return _Cut(
@@ -126,9 +125,9 @@ _FNV_PRIME = 0x100000001B3
 
 @njit(cache=True, nogil=True)
 def _number_pieces(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Column, _Pieces]:
-    """Return the number of each piece of a text, how many each document has, and all pieces, the new ones too.
+    """Return the number of each piece of a text, the count per document, and all pieces including new ones.
 
-    The hash is 31 bits of FNV-1a by Fowler, Noll and Vo.
+    The hash is 31 bits of FNV-1a (Fowler, Noll and Vo).
     """
     n, lines, starts, slots = pieces
     numbers, n_numbers = np.empty(len(text) // 2 + 1, dtype=np.int32), 0
@@ -143,7 +142,7 @@ def _number_pieces(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column
             hashed = (hashed ^ text[at]) * _FNV_PRIME
             end, kept = at + 1, hashed
             continue
-        if kind == _JOINT:  # at the end of a piece, or before it, it joins nothing
+        if kind == _JOINT:  # ignored at the ends of a piece
             hashed = (hashed ^ text[at]) * _FNV_PRIME
             continue
         if begin >= 0:
@@ -214,7 +213,7 @@ def _spread(slots: Column) -> Column:
 def _replace_pieces(
     numbers: Column, lengths: Column, places: Column, begins: Column, terms: Column
 ) -> tuple[Column, Column]:
-    """Return how many terms each document has, and the terms, in the place of numbers of pieces.
+    """Return the number of terms of each document, and the terms that replace the numbers of pieces.
 
     The number n stands for the terms from `begins[places[n]]` to the next.
     """

@@ -1,7 +1,7 @@
-"""Work side by side in threads, for compiled code that lets go of Python's lock. It knows nothing of the work.
+"""Parallel work in threads, for code that releases Python's lock.
 
-How many threads there are is what numba may use: NUMBA_NUM_THREADS, or the processors that the process may run on. It
-decides no result, so it is part of no key.
+The number of threads is numba's: NUMBA_NUM_THREADS, or the processors available to the process. It does not affect
+results and is not part of any key.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ R = TypeVar("R")
 
 
 def count_threads() -> int:
-    """Return how many threads may work side by side."""
+    """Return the number of threads to use."""
     return int(config.NUMBA_NUM_THREADS)
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> Iterator[R]:
-    """Yield what is made of each item, in the items' order; of these no more are taken than threads can soon have."""
+    """Yield the result of each item, in order; items are taken only as fast as the threads process them."""
     threads = count_threads() if threads is None else threads
     if threads == 1:
         yield from map(work, items)

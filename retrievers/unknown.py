@@ -1,7 +1,7 @@
 """Unknown hits: documents that a search returned and the corpus lacks, kept at their rank.
 
-Rankings name documents by position. Behind the n positions of a corpus, position n + i is `Rankings.unknown_ids[i]`.
-Here such positions are ordered among equal scores and made to mean the same document in several rankings.
+Rankings identify documents by position. After the n positions of a corpus, position n + i is
+`Rankings.unknown_ids[i]`. This module breaks ties among such positions and aligns them across rankings.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def renumber(rankings: Rankings, unknown_ids: Sequence[str], n: int) -> Rankings
 
 
 def align(rankings: Sequence[Rankings], n: int) -> list[Rankings]:
-    """Return rankings over a corpus of n documents in which a position means the same document in each."""
-    if not any(each.unknown_ids for each in rankings):
+    """Return rankings over a corpus of n documents in which each position is the same document in all of them."""
+    if not any(part.unknown_ids for part in rankings):
         return list(rankings)
-    union = tuple(dict.fromkeys(name for each in rankings for name in each.unknown_ids))
-    return [renumber(each, union, n) for each in rankings]
+    union = tuple(dict.fromkeys(name for part in rankings for name in part.unknown_ids))
+    return [renumber(part, union, n) for part in rankings]
 
 
 def keep_ranks(first: Rankings, ranked: Rankings, n: int) -> Rankings:

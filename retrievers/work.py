@@ -1,7 +1,4 @@
-"""The kinds of work that an evaluation consists of: one table for its timings, reports, counts and estimates.
-
-Nothing here knows what the work is, or where its results are stored.
-"""
+"""The kinds of work of an evaluation, for timings, reports, counts and estimates."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ WorkStage = Literal["index", "search", "setup", "measure"]
 
 @dataclass(frozen=True)
 class WorkKind:
-    """A kind of work: its name in keys, when it is done, what reports call it, and whether a sweep counts it.
+    """A kind of work: its name in keys, its stage, its label in reports, and whether a sweep counts it.
 
-    Documents are the cause of the stage `index`, and queries of `search`; `setup` has no part in either (a model is
-    loaded, code compiled), nor has `measure`, which is done for the figures alone.
+    Documents cause the work of the stage `index`, queries that of `search`. `setup` loads models and compiles code, and
+    `measure` only serves the figures of a report.
     """
 
     name: str
@@ -27,7 +24,7 @@ class WorkKind:
 
     @property
     def title(self) -> str:
-        """Return what reports call it."""
+        """Return its name in reports."""
         return self.label or self.name
 
 
@@ -61,7 +58,7 @@ KINDS: Mapping[str, WorkKind] = {
         WorkKind("diagnostics", "measure", counted=False),
     )
 }
-"""Every kind of work of this program, by name."""
+"""All kinds of work of this program, by name."""
 
 
 @dataclass(frozen=True)
@@ -74,5 +71,5 @@ class Cost:
 
 
 def kind_of(name: str) -> WorkKind:
-    """Return a kind of work by its name; what a plug-in calls its own is indexing, and counted."""
+    """Return a kind of work by its name; an unknown kind, of a plug-in, is indexing and counted."""
     return KINDS.get(name) or WorkKind(name, "index")

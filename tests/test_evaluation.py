@@ -153,14 +153,14 @@ class SlowSearcher:
 
 
 def test_analysing_queries_is_timed_as_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    terms_of = Postings.terms_of
+    find_terms = Postings.find_terms
 
     def slowly(postings: Postings, queries: Sequence[str], analyzer: Analyzer) -> object:
         Clock.now += 7.0 if len(queries) > 1 else 0
-        return terms_of(postings, queries, analyzer)
+        return find_terms(postings, queries, analyzer)
 
     monkeypatch.setattr(time, "perf_counter", lambda: Clock.now)
-    monkeypatch.setattr(Postings, "terms_of", slowly)
+    monkeypatch.setattr(Postings, "find_terms", slowly)
     timings = Bench(DiskStore(tmp_path)).evaluate(experiment(BM25(analyzer=PLAIN))).timings
     assert (timings.index_s, timings.search_s) == (0, 7)
 

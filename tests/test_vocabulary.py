@@ -26,7 +26,6 @@ VAGUE = {"asked", "each", "found", "how", "said", "told"}
 """Identifiers that say nothing about what they hold."""
 
 PENDING: set[str] = {
-    "retrievers",
     "runner",
     "runner/agents",
     "runner/analysis",
@@ -35,7 +34,6 @@ PENDING: set[str] = {
     "runner/generation",
     "runner/llm",
     "runner/reports",
-    "runner/serving",
     "runner/sweep",
     "runner/tracking",
 }

@@ -1,1 +1,1 @@
-"""Ways to turn text into vectors, one room for each. They know nothing of how vectors are searched."""
+"""Encoders: they turn texts into vectors."""

@@ -1,8 +1,7 @@
-"""What every encoder shares: what it makes of a corpus, work kept shard by shard, and queries encoded one by one.
+"""The interface of encoders, and encoding in shards for documents and one by one for queries.
 
-An encoder is a value: its settings. `embed` turns it and a corpus into vectors, and into a way to turn queries into
-vectors of the same space; an encoder that is fitted on the corpus and one that was trained before look the same.
-Nothing here knows how a text becomes a vector.
+An encoder is a value: its settings. `embed` turns it and a corpus into vectors, and into a function that turns queries
+into vectors of the same space, whether the encoder was trained before or is fitted on the corpus.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 
 SHARD = 256
-"""How many documents are embedded and kept together: what a run that is killed loses at most."""
+"""How many documents are embedded and stored together: the most that a killed run loses."""
 
-TOLD_EVERY = 5.0
-"""The least seconds between two lines about a long encoding."""
+REPORT_INTERVAL_S = 5.0
+"""Least time between two progress messages."""
 
 TRIAL, LONG = 8, 128
-"""How many documents are encoded to estimate the duration, and from how many on an estimate is worth that."""
+"""How many documents are encoded to estimate the duration, and the least number for which that is done."""
 
 logger = logging.getLogger("retrievers")
 
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """A corpus as vectors, and the way to turn queries into vectors of the same space.
+    """The vectors of a corpus, and the function that turns queries into vectors of the same space.
 
-    `documents` are the corpus's vectors, in order, in shards of rows. `queries` returns one row a query, the same
-    whatever else is asked, and the seconds that each took alone (NaN where that was not measured). A row of zeros is a
-    text without a direction: a blank one, or one of which the encoder knows no word.
+    `documents` has the vectors in order, in shards of rows. `queries` returns one row per query, independent of the
+    other queries, and the seconds that each took alone (NaN if not measured). A row of zeros is a text without a
+    direction: a blank text, or one without words known to the encoder.
     """
 
     documents: Sequence[Vectors]
@@ -52,24 +51,24 @@ class Embedded:
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Settings of a way to turn texts into vectors, as a frozen value whose repr is its identity."""
+    """Settings of an encoder, as a frozen value whose repr is its identity."""
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
-        """Return the corpus as vectors; whatever is costly to make again goes through the store."""
+        """Return the vectors of the corpus; costly work goes through the store."""
         ...
 
 
 @runtime_checkable
 class PlannedEncoder(Protocol):
-    """An encoder that can say what work it has with a corpus and queries without doing any."""
+    """An encoder that can list its work for a corpus and queries without doing it."""
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        """Return the works that `embed` and its `queries` are; what is worth sharing goes through the store."""
+        """Return the work of `embed` and its `queries`; what plans share goes through the store."""
         ...
 
 
 def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:
-    """Yield texts in the shards in which they are embedded and kept."""
+    """Yield texts in the shards in which they are embedded and stored."""
     documents = list(texts)
     for start in range(0, len(documents), SHARD):
         yield documents[start : start + SHARD]
@@ -78,13 +77,13 @@ def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:
 def embed_in_shards(
     texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store
 ) -> list[Vectors]:
-    """Return the vectors of documents in shards, each kept under the key of its texts.
+    """Return the vectors of documents in shards, each stored under the key of its texts.
 
     A killed run resumes at its last shard, and equal shards are embedded once. The logger "retrievers" announces long
     work with an estimate before the first shard, then reports progress.
     """
     documents, shards, done, fresh = list(texts), [], 0, 0
-    began = told = time.monotonic()
+    began = reported = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
         nonlocal began, fresh
@@ -97,8 +96,8 @@ def embed_in_shards(
     for part in split_shards(documents):
         shards.append(store.arrays(key(part), partial(build, part))["vectors"])
         now, done = time.monotonic(), done + len(part)
-        if fresh and done < len(documents) and now - told >= TOLD_EVERY:
-            told, left = now, _format_duration((now - began) / fresh * (len(documents) - done))
+        if fresh and done < len(documents) and now - reported >= REPORT_INTERVAL_S:
+            reported, left = now, _format_duration((now - began) / fresh * (len(documents) - done))
             logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)
     return shards
 
@@ -106,7 +105,7 @@ def embed_in_shards(
 def _announce(documents: Sequence[str], encode: Encode) -> None:
     """Log how many documents are about to be embedded and how long that may take, by a trial of a few of them."""
     logger.info("embedding %s documents", f"{len(documents):,}")
-    encode(documents[:1])  # opens the model, which is not part of the rate
+    encode(documents[:1])  # opens the model, which is not timed
     start = time.monotonic()
     trial = documents[:: len(documents) // TRIAL][:TRIAL]
     encode(trial)
@@ -115,10 +114,10 @@ def _announce(documents: Sequence[str], encode: Encode) -> None:
 
 
 def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:
-    """Return the vectors of queries, each encoded alone, and the seconds that each took.
+    """Return the vectors of queries, each encoded alone in one thread, and their seconds.
 
-    The last digits of a vector depend on what is encoded with it, and by how many threads: alone and by one, a query
-    has the same vector whatever else is asked. By more threads it would gain little, and on a busy machine wait long.
+    The last digits of a vector depend on the other texts of the batch and the number of threads; encoded alone in one
+    thread, the vector of a query is always the same. More threads would gain little, and wait long on a busy machine.
     """
     seconds = np.empty(len(texts), dtype=np.float32)
     rows: list[Vectors] = []

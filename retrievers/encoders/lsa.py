@@ -1,7 +1,6 @@
-"""Latent semantic analysis: vectors from the corpus itself, with no model to fetch.
+"""Latent semantic analysis: vectors from the corpus itself, without a pre-trained model.
 
-Term counts are weighed by tf-idf and factorised; what is left is which words occur with which. It knows only what the
-corpus taught it: a query of unknown words has no direction.
+Term counts are weighted by tf-idf and factorised. A query whose words do not occur in the corpus has a zero vector.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 
 _ROUNDING = 1e-6
-"""What is smaller, of something of size 1, is noise."""
+"""Values below this, relative to 1, are rounding errors."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class LSAEncoder:
     """Settings of LSA: a truncated SVD of (1 + ln tf) * (1 + ln((1 + N) / (1 + df))), each document of length 1.
 
-    `dimensions` is at most the rank of the corpus, whatever is asked for. Deerwester et al. (1990), Indexing by latent
-    semantic analysis; the SVD is randomised (Halko et al., 2011), and `seed` is all its chance.
+    At most as many `dimensions` are kept as the corpus has rank. Deerwester et al. (1990), Indexing by latent semantic
+    analysis; the SVD is randomised (Halko et al., 2011) with `seed`.
     """
 
     analyzer: Analyzer = Analyzer()
@@ -41,19 +40,19 @@ class LSAEncoder:
     seed: int = Field(default=0, ge=0)
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
-        """Factorise the corpus's term counts, unless the store has them factorised."""
+        """Return the vectors of the corpus; its term counts are factorised unless the store has the result."""
         postings = load_postings(corpus, self.analyzer, store)
         kept = store.arrays(self._key(corpus), lambda: _factorise(postings, self.dimensions, self.seed))
         encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
-            made = encode_alone(texts, encode)
-            return made["vectors"], made["seconds"]
+            encoded = encode_alone(texts, encode)
+            return encoded["vectors"], encoded["seconds"]
 
         return Embedded([kept["documents"]], queries)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        """Return the factorisation, and the counting of terms, which queries need as well."""
+        """Return the factorisation and the term counts as work; queries need both."""
         return Work("embed", self._key(corpus)), Work("count terms", build_postings_key(corpus, self.analyzer))
 
     def _key(self, corpus: Corpus) -> Key:
@@ -77,9 +76,9 @@ def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
     weights = 1.0 + np.log(postings.counts.astype(np.float64))
     matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
     matrix = normalize((matrix @ diags_array(_idf(postings))).tocsr())
-    with threadpool_limits(1):  # the last digits would depend on how many threads a worker has
+    with threadpool_limits(1):  # the last digits depend on the number of threads
         left, strengths, right = randomized_svd(matrix, min(dimensions, *shape), n_iter=5, random_state=seed)
-    real = strengths > _ROUNDING * strengths[0]  # the others are beyond the corpus's rank
+    real = strengths > _ROUNDING * strengths[0]  # the others exceed the rank of the corpus
     return {
         "documents": _directions(left[:, real] * strengths[real]),
         "components": np.ascontiguousarray(right[real].T, dtype=np.float32),
@@ -89,8 +88,8 @@ def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
 def _fold_in(
     analyzer: Analyzer, postings: Postings, idf: NDArray[np.float64], components: Vectors, texts: Sequence[str]
 ) -> Vectors:
-    """Return the vectors of texts, weighed as documents are; zeros for a text with no known term."""
-    terms, starts = postings.terms_of(texts, analyzer)
+    """Return the vectors of texts, weighted like documents; zeros for a text without known terms."""
+    terms, starts = postings.find_terms(texts, analyzer)
     vectors = np.zeros((len(texts), components.shape[1]))
     for row, (start, end) in enumerate(pairwise(starts)):
         known, counts = np.unique(terms[start:end], return_counts=True)
@@ -100,7 +99,7 @@ def _fold_in(
 
 
 def _directions(projections: NDArray[np.float64]) -> Vectors:
-    """Return projections of unit vectors at length 1, or 0 where next to nothing of the vector is left."""
+    """Return projections of unit vectors scaled to length 1, or 0 if almost nothing of the vector is left."""
     lengths = np.linalg.norm(projections, axis=1, keepdims=True)
     kept = lengths > _ROUNDING
     return np.where(kept, projections / np.where(kept, lengths, 1.0), 0.0).astype(np.float32)

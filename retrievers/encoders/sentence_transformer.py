@@ -1,6 +1,6 @@
 """Vectors of pre-trained models, through sentence-transformers.
 
-All vectors go through the store, so a model is opened, and torch imported, only for a text that is new.
+All vectors go through the store: the model is opened, and torch imported, only for a new text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class SentenceTransformerEncoder:
     """Settings of a sentence-transformers model.
 
     `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens; null is the
-    model's own. A prompt is put before every text; null is the one that the model was saved with, if any.
-    `dimensions` keeps the first ones only (Matryoshka embeddings), before `normalize`. A null `device` is the best
-    there is.
+    model's own. A prompt is put before every text; null is the one saved with the model, if any. `dimensions` keeps the
+    first dimensions only (Matryoshka embeddings), before `normalize`. With a null `device` the fastest available one is
+    used.
     """
 
     model: str = "all-MiniLM-L6-v2"
@@ -51,13 +51,13 @@ class SentenceTransformerEncoder:
     batch_size: int = Field(default=16, ge=1, repr=False)
 
     def __repr__(self) -> str:
-        """Return the settings, and what the model is known by, which changes with the files in its folder."""
+        """Return the settings and the identity of the model, which changes with the files in its folder."""
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
         return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
-        """Return the corpus as vectors, encoding those shards that the store does not have."""
-        # Opened when the first text is new, as a work of its own, whose time is not that of encoding.
+        """Return the vectors of the corpus; shards that the store lacks are encoded."""
+        # Opened for the first new text, as separate work that is not timed as encoding.
         model = cache(lambda: store.share(self._live_key(), partial(_open, self)))
         document_key, query_key = self._key_of("document"), self._key_of("query")
 
@@ -71,7 +71,7 @@ class SentenceTransformerEncoder:
         return Embedded(embed_in_shards(corpus.contents(), documents, document_key, store), queries)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        """Return the encoding of each shard and of the queries, none of which opens the model if all are stored."""
+        """Return the encoding of each shard and of the queries as work; opens the model only if one is not stored."""
 
         def works() -> tuple[Work, ...]:
             document_key, query_key = self._key_of("document"), self._key_of("query")
@@ -83,11 +83,11 @@ class SentenceTransformerEncoder:
         return store.share(Key.of("encoding planned", _MADE_BY, **parts), works)
 
     def _live_key(self) -> Key:
-        how = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
-        return Key.of("live model", _MADE_BY, model=identify_model(self.model, self.revision), **how)
+        options = {"max_length": self.max_length, "backend": self.backend, "device": self.device}
+        return Key.of("live model", _MADE_BY, model=identify_model(self.model, self.revision), **options)
 
     def _key_of(self, role: Role) -> Callable[[Sequence[str]], Key]:
-        """Return how texts in a role name their vectors, in which the other role's prompt has no part."""
+        """Return the function from texts in a role to the key of their vectors, without the other role's prompt."""
         parts = {name: getattr(self, name) for name in ("max_length", "dimensions", "normalize", "backend")}
         made_by = (*_MADE_BY, encode_alone.__module__) if role == "query" else _MADE_BY
         parts |= {"model": identify_model(self.model, self.revision), "prompt": repr(getattr(self, f"{role}_prompt"))}
@@ -100,7 +100,7 @@ class SentenceTransformerEncoder:
 
 
 def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:
-    """Open the model, and encode a word, so that the first text takes no longer than others."""
+    """Open the model and encode a word, so that the first text takes no longer than others."""
     from sentence_transformers import SentenceTransformer
 
     model = open_model(SentenceTransformer, encoder.model, encoder.revision, encoder.device, encoder.backend)
@@ -114,19 +114,21 @@ def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:
     return model
 
 
-def _encode(how: SentenceTransformerEncoder, model: SentenceTransformer, role: Role, texts: Sequence[str]) -> Vectors:
-    """Return one row a text, zeros for a blank one."""
+def _encode(
+    encoder: SentenceTransformerEncoder, model: SentenceTransformer, role: Role, texts: Sequence[str]
+) -> Vectors:
+    """Return one row per text, zeros for a blank one."""
     vectors = (model.encode_query if role == "query" else model.encode_document)(
-        [text.encode("utf-8", "replace").decode() for text in texts],  # a lone surrogate is nothing to a tokenizer
-        prompt=how.query_prompt if role == "query" else how.document_prompt,
-        truncate_dim=how.dimensions,
-        normalize_embeddings=how.normalize,
-        batch_size=how.batch_size,
+        [text.encode("utf-8", "replace").decode() for text in texts],  # tokenizers refuse lone surrogates
+        prompt=encoder.query_prompt if role == "query" else encoder.document_prompt,
+        truncate_dim=encoder.dimensions,
+        normalize_embeddings=encoder.normalize,
+        batch_size=encoder.batch_size,
         show_progress_bar=False,
     ).astype(np.float32, copy=False)
-    if how.dimensions and how.dimensions > vectors.shape[1]:
-        raise RetrieverError(f"dimensions={how.dimensions}: the vectors of {how.model} have {vectors.shape[1]}")
+    if encoder.dimensions and encoder.dimensions > vectors.shape[1]:
+        raise RetrieverError(f"dimensions={encoder.dimensions}: the vectors of {encoder.model} have {vectors.shape[1]}")
     vectors[[not text.strip() for text in texts]] = 0
     if not np.isfinite(vectors).all():
-        raise RetrieverError(f"model={how.model}: gives vectors with values that are no numbers")
+        raise RetrieverError(f"model={encoder.model}: returned vectors with NaN or infinite values")
     return vectors

@@ -1,1 +1,1 @@
-"""Ways to put the candidates of a first stage in a better order."""
+"""Rerankers: they reorder the best hits of another retriever."""

@@ -1,7 +1,4 @@
-"""What every reranker shares: candidates in, their scores out, with an account of what that took.
-
-A reranker is a value: its settings. It sees texts, and knows nothing of who found them.
-"""
+"""The interface of rerankers: candidate texts in, their scores and a log out. A reranker is a value: its settings."""
 
 from __future__ import annotations
 
@@ -18,22 +15,20 @@ from retrievers.store import Store
 
 @dataclass(frozen=True, eq=False)
 class CandidateScores:
-    """The scores (float32) of a query's candidates, in their order, and what it took to find them."""
+    """The scores of a query's candidates, float32 in their order, and the log of the work."""
 
     scores: NDArray[np.float32]
-    account: QueryLog = field(default_factory=QueryLog)
+    log: QueryLog = field(default_factory=QueryLog)
 
 
 Rerank = Callable[[Sequence[str], Sequence[Sequence[str]], Store], list[CandidateScores]]
-"""Queries, and for each its candidates' texts, best first; work worth sharing between searches goes through the store.
-
-Returns what is judged of each query."""
+"""Takes queries, the texts of each query's candidates, best first, and a store for shared work; scores each query."""
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Settings of a way to judge candidates, as a frozen value whose repr is its identity."""
+    """Settings of a reranker, as a frozen value whose repr is its identity."""
 
-    def ready(self, store: Store) -> Rerank:
-        """Return the function that judges; what is costly to open goes through the store, when it is first needed."""
+    def open(self, store: Store) -> Rerank:
+        """Return the function that scores candidates; a model is opened through the store by its first use."""
         ...

@@ -1,7 +1,7 @@
-"""Cross-encoders of sentence-transformers: a model reads a query and a document together, and scores the pair.
+"""Cross-encoders of sentence-transformers: a model reads a query and a document together and scores the pair.
 
-The scores of a query's candidates are kept together, and besides, within a process, those of each pair: where other
-settings of a first stage, or another depth, bring candidates that were seen before, only the new ones are scored.
+The scores of a query's candidates are cached together. Within a process, the score of each pair is kept, too, so that
+only new pairs are scored when another base or depth brings candidates seen before.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Arrays, Key, Store, fingerprint
 
 Known = dict[tuple[str, str], tuple[float, float]]
-"""The score of a query and a text, and its share of the seconds of the batch in which it was found."""
+"""The score of each (query, text), and its share of the seconds of its batch."""
 
 _MADE_BY = (__name__, "retrievers.encoders.pretrained")
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class CrossEncoderReranker:
-    """Settings of a cross-encoder, which gives one score a pair: its logit, in which nothing saturates.
+    """Settings of a cross-encoder. The score of a pair is its logit, which does not saturate.
 
     `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens of query and
-    document together; null is the model's own. A null `device` is the best there is. More pairs than one in a batch
-    are quicker on a GPU (on a CPU they are not), and the last digits of a score then depend on its batch.
+    document together; null is the model's own. With a null `device` the fastest available one is used. A `batch_size`
+    above 1 is faster on a GPU only, and the last digits of a score then depend on its batch.
     """
 
     model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
@@ -45,12 +45,12 @@ class CrossEncoderReranker:
     batch_size: int = Field(default=1, ge=1, repr=False)
 
     def __repr__(self) -> str:
-        """Return the settings, and what the model is known by, which changes with the files in its folder."""
+        """Return the settings and the identity of the model, which changes with the files in its folder."""
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
         return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
 
-    def ready(self, store: Store) -> Rerank:
-        """Return the function that scores; it opens the model when the first pair is new."""
+    def open(self, store: Store) -> Rerank:
+        """Return the function that scores; it opens the model for the first new pair."""
         identity = identify_model(self.model, self.revision)
         parts = {"model": identity, "max_length": self.max_length, "backend": self.backend}
         live = Key.of("live model", _MADE_BY, device=self.device, **parts)
@@ -59,7 +59,7 @@ class CrossEncoderReranker:
 
 @dataclass(frozen=True, eq=False)
 class _Scorer:
-    """The function that scores. `parts` are what a score depends on, besides the two texts."""
+    """Scores pairs. `parts` are the settings that a score depends on."""
 
     batch_size: int
     model: Callable[[], _LoadedCrossEncoder]
@@ -70,22 +70,22 @@ class _Scorer:
     ) -> list[CandidateScores]:
         known: Known = store.share(Key.of("live pair scores", _MADE_BY, **self.parts), dict)
         pairs = zip(queries, candidates, strict=True)
-        judged = (self._judged(query, texts, known, store) for query, texts in pairs)
+        judged = (self._score_candidates(query, texts, known, store) for query, texts in pairs)
         return list(report_progress(judged, "reranked", len(queries)))
 
-    def _judged(self, query: str, texts: Sequence[str], known: Known, store: Store) -> CandidateScores:
+    def _score_candidates(self, query: str, texts: Sequence[str], known: Known, store: Store) -> CandidateScores:
         if not texts:
             return CandidateScores(np.zeros(0, dtype=np.float32))
-        asked = {"query": fingerprint(query), "texts": fingerprint(*texts)}
+        identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
-        key = Key.of("pair scores", _MADE_BY, **asked, **size, **self.parts)
-        kept = store.arrays(key, lambda: self._scored(query, texts, known))
+        key = Key.of("pair scores", _MADE_BY, **identity, **size, **self.parts)
+        kept = store.arrays(key, lambda: self._score_new(query, texts, known))
         both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
         known.update(zip(((query, text) for text in texts), both, strict=True))
         return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum())))
 
-    def _scored(self, query: str, texts: Sequence[str], known: Known) -> Arrays:
-        """Return the scores of a query's candidates and the seconds of each, which only the new ones cost now."""
+    def _score_new(self, query: str, texts: Sequence[str], known: Known) -> Arrays:
+        """Return the scores of a query's candidates and their seconds; only new pairs are scored now."""
         if new := [text for text in dict.fromkeys(texts) if (query, text) not in known]:
             known.update(self.model().score(query, new, self.batch_size))
         scores, seconds = zip(*(known[query, text] for text in texts), strict=True)
@@ -93,25 +93,29 @@ class _Scorer:
 
 
 class _LoadedCrossEncoder:
-    """An open model, which scores for one thread at a time: its tokenizer is not made for more."""
+    """An open model. It scores for one thread at a time, because its tokenizer is not thread-safe."""
 
-    def __init__(self, how: CrossEncoderReranker) -> None:
-        """Open the model, and score a pair, so that the first query takes no longer than others."""
+    def __init__(self, settings: CrossEncoderReranker) -> None:
+        """Open the model and score a pair, so that the first query takes no longer than others."""
         from sentence_transformers import CrossEncoder
 
-        model = open_model(CrossEncoder, how.model, how.revision, how.device, how.backend)
+        model = open_model(CrossEncoder, settings.model, settings.revision, settings.device, settings.backend)
         if model.num_labels != 1:
-            raise RetrieverError(f"model={how.model}: gives {model.num_labels} scores a pair, and a reranker gives one")
-        if how.max_length:
+            raise RetrieverError(
+                f"model={settings.model}: returns {model.num_labels} scores per pair; a reranker needs one"
+            )
+        if settings.max_length:
             longest = getattr(model.config, "max_position_embeddings", None)
-            if longest and how.max_length > longest:
-                raise RetrieverError(f"max_length={how.max_length}: {how.model} reads at most {longest} tokens")
-            model.max_seq_length = how.max_length
-        self._name, self._model, self._alone = how.model, model, Lock()
+            if longest and settings.max_length > longest:
+                raise RetrieverError(
+                    f"max_length={settings.max_length}: {settings.model} reads at most {longest} tokens"
+                )
+            model.max_seq_length = settings.max_length
+        self._name, self._model, self._alone = settings.model, model, Lock()
         self.score("word", ["word"], 1)
 
     def score(self, query: str, texts: Sequence[str], batch_size: int) -> Known:
-        """Return the score of a query with each text."""
+        """Return the score of the query with each text."""
         from torch.nn import Identity
 
         pairs = [tuple(t.encode("utf-8", "replace").decode() for t in (query, text)) for text in texts]
@@ -122,5 +126,7 @@ class _LoadedCrossEncoder:
             ).tolist()
             share = (time.perf_counter() - start) / len(texts)
         if not np.isfinite(scores).all():
-            raise RetrieverError(f"model={self._name}: gives scores that are no numbers, as of the query {query!r}")
+            raise RetrieverError(
+                f"model={self._name}: returned NaN or infinite scores, for example for the query {query!r}"
+            )
         return {(query, text): (score, share) for text, score in zip(texts, scores, strict=True)}

@@ -1,6 +1,6 @@
-"""Reranking by a language model that sees several candidates at once and puts them in order, window after window.
+"""Listwise reranking: a language model orders several candidates at once, one window after the other.
 
-RankGPT of Sun et al. 2023 (Is ChatGPT good at search?). It knows no provider: a `Chat` answers.
+RankGPT, Sun et al. 2023 (Is ChatGPT good at search?).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Reply with the numbers of all {n} passages, each once, in the form [2] > [3] > [
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class ListwiseReranker:
-    """Settings of a listwise reranking: the `window` slides from the last candidate to the first, `step` at a time.
+    """Settings of listwise reranking: the `window` slides from the last candidate to the first, by `step`.
 
-    So what is best climbs to the top, window by window: a list of n takes about n / step calls. Of each candidate the
-    first `max_words` are shown. The score is 1 / rank. If a call fails, the order of the first stage stands.
-    `threads` is how many queries are asked about at a time.
+    The best candidates move to the top window by window; n candidates take about n / step calls. The model sees the
+    first `max_words` words of each candidate. The score is 1 / rank. If a call fails, the order of the base is kept.
+    `threads` is the number of queries reranked at a time.
     """
 
     llm: Chat
@@ -54,44 +54,44 @@ class ListwiseReranker:
 
     def __post_init__(self) -> None:
         if self.step > self.window:
-            raise RetrieverError(f"step {self.step} is more than window {self.window}: what is between is not seen")
+            raise RetrieverError(
+                f"step={self.step}: should be at most window={self.window}, or candidates in between are never shown"
+            )
         check_prompt("prompt", self.prompt, "query", "passages")
 
-    def ready(self, store: Store) -> Rerank:
-        """Return the function that asks."""
+    def open(self, store: Store) -> Rerank:
+        """Return the function that reranks."""
         return partial(_rerank, self)
 
 
 def _rerank(
-    how: ListwiseReranker, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
+    reranker: ListwiseReranker, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
 ) -> list[CandidateScores]:
-    judged = map_threads(lambda both: _judge(how, *both), zip(queries, candidates, strict=True), how.threads)
+    judged = map_threads(lambda pair: _judge(reranker, *pair), zip(queries, candidates, strict=True), reranker.threads)
     return list(report_progress(judged, "reranked", len(queries)))
 
 
-def _judge(how: ListwiseReranker, query: str, texts: Sequence[str]) -> CandidateScores:
-    """Return the scores of a query's candidates; one alone needs no order."""
+def _judge(reranker: ListwiseReranker, query: str, texts: Sequence[str]) -> CandidateScores:
+    """Return the scores of a query's candidates; a single candidate needs no call."""
     order = list(range(len(texts)))
     calls: list[Call] = []
-    slid = windows(len(texts), how.window, how.step)
-    for start, end in slid:
-        shown = number_passages([texts[place] for place in order[start:end]], how.max_words)
-        question = fill_prompt(how.prompt, query=query, passages=shown, n=end - start)
-        calls.append(ask_llm(how.llm, question, how.system, "rerank"))
+    spans = list_windows(len(texts), reranker.window, reranker.step)
+    for start, end in spans:
+        shown = number_passages([texts[place] for place in order[start:end]], reranker.max_words)
+        question = fill_prompt(reranker.prompt, query=query, passages=shown, n=end - start)
+        calls.append(ask_llm(reranker.llm, question, reranker.system, "rerank"))
         if calls[-1].failed:
             order = list(range(len(texts)))
             break
-        order[start:end] = [order[start + place] for place in permutation(calls[-1].text, end - start)]
+        order[start:end] = [order[start + place] for place in parse_permutation(calls[-1].text, end - start)]
     scores = np.zeros(len(texts), dtype=np.float32)
     scores[order] = 1 / np.arange(1, len(texts) + 1)
-    steps = [{"ranks": [start + 1, end], **each.note} for (start, end), each in zip(slid, calls, strict=False)]
-    return CandidateScores(
-        scores, summarise_calls(calls, calls=steps)
-    )  # after one that failed, no window was asked about
+    steps = [{"ranks": [start + 1, end], **call.note} for (start, end), call in zip(spans, calls, strict=False)]
+    return CandidateScores(scores, summarise_calls(calls, calls=steps))  # there are no calls after one that failed
 
 
-def windows(n: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Return where each window over n candidates starts and ends, the last ones first; none over one candidate."""
+def list_windows(n: int, window: int, step: int) -> list[tuple[int, int]]:
+    """Return start and end of each window over n candidates, from the last to the first; none for n = 1."""
     if n < 2:
         return []
     ends = [n]
@@ -100,11 +100,11 @@ def windows(n: int, window: int, step: int) -> list[tuple[int, int]]:
     return [(max(end - window, 0), end) for end in ends]
 
 
-def permutation(reply: str, n: int) -> list[int]:
-    """Return an order of n places, from 0, that a reply gives as numbers from 1.
+def parse_permutation(reply: str, n: int) -> list[int]:
+    """Return the order of n places, from 0, that a reply gives as numbers from 1.
 
-    What it leaves out comes last, in the order that it has; what it repeats or makes up does not count. Where no number
-    stands in brackets, any number counts.
+    Missing places come last, in their old order; repeated and unknown numbers are ignored. If no number is in brackets,
+    all numbers count.
     """
     numbers = re.findall(r"\[(\d+)\]", reply) or re.findall(r"\d+", reply)
     named = [int(number) - 1 for number in numbers if len(number) < 10]

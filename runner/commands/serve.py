@@ -1,4 +1,4 @@
-"""Serve any configured retriever behind a search API, until it is stopped."""
+"""Serve any configured retriever behind a search API until stopped."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.multistage import Base
-from runner.serving.app import Limits
+from runner.serving.app import RequestLimits
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class ServeSettings:
-    """Where to listen, and what is asked for there: see `conf/serve.yaml`."""
+    """Settings of the server: see `conf/serve.yaml`."""
 
-    limits: Limits
+    limits: RequestLimits
     search_types: Mapping[str, Base]
     host: str = Field(min_length=1)
     port: int = Field(ge=0, le=65535)
@@ -25,7 +25,7 @@ class ServeSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Index the dataset's documents and answer requests; return 0 when that is ended by Ctrl-C."""
+    """Index the documents of the dataset and answer requests; return 0 after Ctrl-C."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
@@ -35,33 +35,35 @@ def main(cfg: DictConfig) -> int:
     from runner.evaluation import Bench
     from runner.experiment import build_experiment
     from runner.reports import console
-    from runner.serving.app import Served, application
-    from runner.serving.server import address_of, bound, serve
+    from runner.serving.app import SearchService, create_app
+    from runner.serving.server import bind_socket, format_address, serve
     from runner.store.opening import open_store
 
     hydra = HydraConfig.get()
     if hydra.mode == RunMode.MULTIRUN:
         raise ConfigError(
-            "what is served is no sweep: leave -m and experiment out; +retriever@search_types.NAME=... adds a retriever"
+            "serve cannot run a sweep: remove -m and experiment=; +retriever@search_types.NAME=... adds a retriever"
         )
     settled = settle(cfg, hydra.runtime.choices)
     experiment, wanted = build_experiment(settled), _settings_of(settled.config)
     if experiment.retriever_name in wanted.search_types:
-        raise ConfigError(f"search_types.{experiment.retriever_name}: is the name of the retriever; give it another")
-    with bound(wanted.host, wanted.port) as ours:
+        raise ConfigError(
+            f"search_types.{experiment.retriever_name}: is already the name of the main retriever; choose another name"
+        )
+    with bind_socket(wanted.host, wanted.port) as ours:
         store = open_store(store_path(settled.config))
         with console.Working("serve"):
             dataset = Bench(store).dataset(experiment)
             retrievers = {experiment.retriever_name: experiment.retriever, **wanted.search_types}
             searchers = {name: open_searcher(each, dataset.corpus, store) for name, each in retrievers.items()}
             for searcher in searchers.values():
-                searcher.search(["word"], 1)  # what a first search prepares keeps nobody waiting
+                searcher.search(["word"], 1)  # prepares what the first search needs
         named = f"{', '.join(searchers)} over {dataset.name} ({len(dataset.corpus):,} items)"
-        app = application(Served(dataset.corpus, searchers, wanted.limits, wanted.threads))
+        app = create_app(SearchService(dataset.corpus, searchers, wanted.limits, wanted.threads))
         serve(
             app,
             ours,
-            lambda: console.line(f"serving {named} at {address_of(ours)}  (Ctrl-C stops it)"),
+            lambda: console.line(f"serving {named} at {format_address(ours)}  (Ctrl-C stops it)"),
             wanted.limits.request_s,
             wanted.limits.connections,
         )
@@ -73,7 +75,7 @@ def _settings_of(config: Mapping[str, Any]) -> ServeSettings:
 
     names = ("host", "port", "threads", "limits", "search_types")
     node = {name: config[name] for name in names if name in config}
-    limits = {**node["limits"], "_target_": "runner.serving.app.Limits"}
+    limits = {**node["limits"], "_target_": "runner.serving.app.RequestLimits"}
     try:
         return build(  # type: ignore[no-any-return]  # its _target_ says what it is
             {**node, "limits": limits, "_target_": f"{__name__}.ServeSettings"}, "serve", config.get("plugins") or ()

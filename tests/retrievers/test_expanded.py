@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from retrievers.base import NOTHING, Corpus
 from retrievers.bm25 import BM25
 from retrievers.chat import Reply
-from retrievers.expanded import Expanded, passages, variants
+from retrievers.expanded import Expanded, parse_passages, parse_variants
 from retrievers.multistage import fuse_by_rank
 from retrievers.prompting import fill_prompt
 from retrievers.search import plan_rankings, search_cached
@@ -96,7 +96,7 @@ def test_reciprocal_ranks_are_those_of_a_dictionary(found: list[list[int]], rrf_
     ],
 )
 def test_variants_are_the_lines_of_a_reply_without_what_adorns_them(reply: str, found: list[str]) -> None:
-    assert variants(reply, "boat", 3) == found
+    assert parse_variants(reply, "boat", 3) == found
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_variants_are_the_lines_of_a_reply_without_what_adorns_them(reply: str, 
     ],
 )
 def test_passages_are_the_paragraphs_of_a_reply(reply: str, n: int, found: list[str]) -> None:
-    assert passages(reply, "boat", n) == found
+    assert parse_passages(reply, "boat", n) == found
 
 
 @pytest.mark.parametrize("method", ["multi_query", "hyde"])
@@ -180,7 +180,7 @@ def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
 
 @pytest.mark.parametrize("name", ["multi_query_prompt", "hyde_prompt"])
 def test_a_prompt_that_does_not_name_the_query_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match=rf"{name} has no \{{query\}}"):
+    with pytest.raises(ValidationError, match=rf"{name}: lacks the placeholder \{{query\}}"):
         expanded({}, **{name: "Write {n} queries"})
 
 

@@ -124,4 +124,4 @@ def test_stored_postings_out_of_bounds_never_reach_compiled_code(
     assert counted(postings) == counted(intact)
     assert postings.lengths.tolist() == intact.lengths.tolist()
     (line,) = caplog.messages
-    assert line.startswith("stored postings are not used, and terms are counted again: ")
+    assert line.startswith("stored postings are damaged, counting terms again: ")

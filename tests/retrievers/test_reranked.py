@@ -26,7 +26,7 @@ from retrievers.encoders.pretrained import find_folder
 from retrievers.reranked import Reranked
 from retrievers.rerankers import cross_encoder
 from retrievers.rerankers.cross_encoder import CrossEncoderReranker
-from retrievers.rerankers.listwise import ListwiseReranker, permutation, windows
+from retrievers.rerankers.listwise import ListwiseReranker, list_windows, parse_permutation
 from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import FAILS, Overlap, Said
@@ -94,7 +94,7 @@ QUERIES = ["ships and ferries", "lighthouse café", "zeppelin"]
 
 
 def test_a_pair_has_the_same_bytes_whatever_is_scored_before_it_or_with_it(model: str, harbour: Corpus) -> None:
-    ready = CrossEncoderReranker(model).ready(MemoryStore())
+    ready = CrossEncoderReranker(model).open(MemoryStore())
     texts = list(harbour.contents())
     together = ready(QUERIES[:1], [texts], NoStore())[0].scores
     alone = [ready(QUERIES[:1], [[text]], NoStore())[0].scores for text in reversed(texts)]
@@ -173,7 +173,7 @@ def test_a_pair_is_cut_at_max_length(model: str, harbour: Corpus) -> None:
 
 @pytest.mark.parametrize(
     ("spoilt", "said"),
-    [({"labels": 3}, "gives 3 scores a pair"), ({"weight": float("nan")}, "gives scores that are no numbers")],
+    [({"labels": 3}, "returns 3 scores per pair"), ({"weight": float("nan")}, "returned NaN or infinite scores")],
 )
 def test_a_model_that_is_no_reranker_is_refused(
     tmp_path: Path, harbour: Corpus, spoilt: dict[str, Any], said: str
@@ -184,7 +184,7 @@ def test_a_model_that_is_no_reranker_is_refused(
 
 
 def test_a_model_that_is_not_there_is_refused_when_the_settings_are_read() -> None:
-    with pytest.raises(RetrieverError, match=r"no model at '\./nowhere'"):
+    with pytest.raises(RetrieverError, match=r"model=\./nowhere: no such folder"):
         repr(CrossEncoderReranker("./nowhere"))
 
 
@@ -202,7 +202,7 @@ def test_windows_slide_from_the_end_to_the_start_and_leave_nothing_out(
     n: int, window: int, data: st.DataObject
 ) -> None:
     step = data.draw(st.integers(1, window))
-    slid = windows(n, window, step)
+    slid = list_windows(n, window, step)
     assert {place for start, end in slid for place in range(start, end)} == (set(range(n)) if n > 1 else set())
     assert all(end - start == min(window, n) for start, end in slid)
     if n > 1:
@@ -214,7 +214,7 @@ def test_windows_slide_from_the_end_to_the_start_and_leave_nothing_out(
 
 @given(reply=st.text("[]0123456789 >,\n"), n=st.integers(0, 12))
 def test_whatever_a_reply_says_the_order_is_of_all_candidates(reply: str, n: int) -> None:
-    assert sorted(permutation(reply, n)) == list(range(n))
+    assert sorted(parse_permutation(reply, n)) == list(range(n))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_whatever_a_reply_says_the_order_is_of_all_candidates(reply: str, n: int
     ],
 )
 def test_an_order_is_read_from_a_reply(reply: str, order: list[int]) -> None:
-    assert permutation(reply, 4) == order
+    assert parse_permutation(reply, 4) == order
 
 
 @dataclass(frozen=True)
@@ -307,8 +307,8 @@ def test_one_candidate_needs_no_order(harbour: Corpus) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: ListwiseReranker(Judge(), window=4, step=5), "step 5 is more than window 4"),
-        (lambda: ListwiseReranker(Judge(), prompt="{query}"), r"prompt has no \{passages\}"),
+        (lambda: ListwiseReranker(Judge(), window=4, step=5), "step=5: should be at most window=4"),
+        (lambda: ListwiseReranker(Judge(), prompt="{query}"), r"prompt: lacks the placeholder \{passages\}"),
         (lambda: Reranked("bm25", Overlap()), "'bm25' is not a retriever"),  # type: ignore[arg-type]  # may be written
         (lambda: Reranked(BM25(), "llm"), "should be an instance of Reranker"),  # type: ignore[arg-type]  # so may this
     ],

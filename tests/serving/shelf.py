@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retrievers.base import Corpus
 from retrievers.bm25 import BM25
 from retrievers.store import MemoryStore
-from runner.serving.app import Limits, Served, application
-from runner.serving.server import address_of, bound, serve
+from runner.serving.app import RequestLimits, SearchService, create_app
+from runner.serving.server import bind_socket, format_address, serve
 
 FEW = 8
 
@@ -29,7 +29,7 @@ class Shelf:
         if scope["method"] == "PUT":
             corpus = Corpus(**json.loads(await Request(scope, receive).body()))
             searcher = BM25().index(corpus, MemoryStore())
-            self._apis[name] = application(Served(corpus, {"bm25": searcher}, Limits(), 1))
+            self._apis[name] = create_app(SearchService(corpus, {"bm25": searcher}, RequestLimits(), 1))
             if len(self._apis) > FEW:
                 del self._apis[next(iter(self._apis))]
             await Response(status_code=201)(scope, receive, send)
@@ -38,10 +38,10 @@ class Shelf:
 
 
 if __name__ == "__main__":
-    ours = bound("127.0.0.1", 0)
+    ours = bind_socket("127.0.0.1", 0)
 
     def ready() -> None:
-        sys.stdout.write(f"{address_of(ours)}\n")
+        sys.stdout.write(f"{format_address(ours)}\n")
         sys.stdout.flush()
 
     serve(Shelf(), ours, ready, connections=10_000)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from runner.serving.patience import PatientProtocol
+from runner.serving.timeouts import TimeoutProtocol
 
 PATIENCE_S = 120
 """How long a test waits for what should happen at once."""
@@ -24,7 +24,7 @@ WAITING: list[object] = []
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     while (await receive()).get("more_body"):
         pass
-    WAITING[:] = [connection.waiting for connection in STATE.connections]  # type: ignore[union-attr]
+    WAITING[:] = [connection.timer for connection in STATE.connections]  # type: ignore[union-attr]
     await Response("whole")(scope, receive, send)
 
 
@@ -39,7 +39,7 @@ def run(client: Callable[[int], Coroutine[Any, Any, bytes]], **limits: Any) -> b
         STATE = ServerState()
         config = uvicorn.Config(app, lifespan="off", log_config=None)
         config.load()
-        protocol = partial(PatientProtocol, config=config, server_state=STATE, app_state={}, **limits)
+        protocol = partial(TimeoutProtocol, config=config, server_state=STATE, app_state={}, **limits)
         async with await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0) as server:
             return await asyncio.wait_for(client(server.sockets[0].getsockname()[1]), PATIENCE_S)
 

@@ -1,7 +1,4 @@
-"""What is done to every request before the application has it: its body is read, up to a limit, and a line is logged.
-
-It knows nothing of routes, or of what a request asks.
-"""
+"""Middleware that reads the body of each request, up to a limit, and logs the request as a line of JSON."""
 
 from __future__ import annotations
 
@@ -13,45 +10,45 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOLD = "told"
-"""Where in a request's scope the application leaves what its line in the log should say besides."""
+LOG_FIELDS = "log_fields"
+"""The key in the scope of a request for further fields of its log line, and in log records."""
 
 log = logging.getLogger("runner.serving")
 
 
-class Edge:
+class RequestMiddleware:
     """Refuses a body that is too large with 413, and logs each request: method, path, status, milliseconds."""
 
     def __init__(self, app: ASGIApp, body_bytes: int) -> None:
         self._app, self._body_bytes = app, body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its whole body."""
+        """Pass on a request with its complete body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start, status = time.perf_counter(), 500
-        scope[TOLD] = {}
+        scope[LOG_FIELDS] = {}
 
-        async def sending(message: Message) -> None:
+        async def send_logged(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
-            body = await self._body(receive)
+            body = await self._read_body(receive)
             if body is None:
-                refusal = refused(413, f"the body has more than {self._body_bytes} bytes")
-                await refusal(scope, receive, sending)
+                refusal = build_refusal(413, f"the body has more than {self._body_bytes} bytes")
+                await refusal(scope, receive, send_logged)
             else:
-                await self._app(scope, _again(body, receive), sending)
+                await self._app(scope, _replay(body, receive), send_logged)
         finally:
-            told = {"method": scope["method"], "path": scope["path"], "status": status}
+            fields = {"method": scope["method"], "path": scope["path"], "status": status}
             spent = {"ms": round((time.perf_counter() - start) * 1000, 3)}
-            log.info("request", extra={TOLD: {**told, **spent, **scope[TOLD]}})
+            log.info("request", extra={LOG_FIELDS: {**fields, **spent, **scope[LOG_FIELDS]}})
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """Return a request's body, None where it is too large: the rest of it is then not waited for."""
+    async def _read_body(self, receive: Receive) -> bytes | None:
+        """Return the body of a request, None if it is too large; the rest is then not read."""
         body = bytearray()
         while len(body) <= self._body_bytes:
             message = await receive()
@@ -61,38 +58,38 @@ class Edge:
         return bytes(body) if len(body) <= self._body_bytes else None
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return how an application receives a body that was read, and then what comes after it."""
-    given = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a function that returns a body already read, and then what `receive` returns."""
+    replayed = False
 
-    async def receiving() -> Message:
-        nonlocal given
-        if given:
+    async def receive_next() -> Message:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return receiving
+    return receive_next
 
 
-def reply(content: object, status: int = 200) -> Response:
-    """Return a reply of plain JSON, which any text can be in, half a surrogate pair too."""
+def build_reply(content: object, status: int = 200) -> Response:
+    """Return a reply of ASCII JSON, which can hold any text, also lone surrogates."""
     return Response(json.dumps(content), status, media_type="application/json")
 
 
-def refused(status: int, detail: str) -> Response:
-    """Return a refusal, in one line."""
-    return reply({"detail": detail}, status)
+def build_refusal(status: int, detail: str) -> Response:
+    """Return a refusal with its reason in one line."""
+    return build_reply({"detail": detail}, status)
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON: when, how grave, what, and what else was told."""
+    """Formats a record as one line of JSON: time, level, event, further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line of a record."""
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": when, "level": record.levelname.lower(), "event": record.getMessage()}
-        line |= getattr(record, TOLD, {})
+        line |= getattr(record, LOG_FIELDS, {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)
