@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,3 +118,25 @@ def test_a_class_name_occurs_once() -> None:
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     several = {name: where for name, where in places.items() if len(where) > 1}
     assert set(several) == SHARED_NAMES, several
+
+
+TERM = re.compile(r"^\| (?!word \||---)(.+?) \| (.+?) \|$", re.MULTILINE)
+
+
+def terms(page: str) -> list[tuple[str, str]]:
+    return TERM.findall((ROOT / page).read_text(encoding="utf-8").partition("| word | meaning |")[2])
+
+
+def test_the_glossary_of_the_readme_is_the_first_dozen_of_the_vocabulary() -> None:
+    glossary = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Glossary")[2].partition("\n## ")[0]
+    assert TERM.findall(glossary) == terms("docs/vocabulary.md")[:12]
+
+
+def test_each_word_of_the_vocabulary_is_explained_once_and_used() -> None:
+    words = [word for entry, _ in terms("docs/vocabulary.md") for word in entry.replace("`", "").split(", ")]
+    assert len(words) == len(set(words))
+    pages = [page for page in (ROOT / "docs").glob("*.md") if page.name != "vocabulary.md"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (*FILES, *pages))
+    for word in words:
+        pattern = rf"def _?{word[:-1]}(_\w|\()" if word.endswith("_") else rf"\b{word}(s|es)?\b"
+        assert re.search(pattern, text, re.IGNORECASE), word
