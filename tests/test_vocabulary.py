@@ -46,7 +46,6 @@ SHARED_NAMES: set[str] = {
     "Comparison",
     "Correlation",
     "Failure",
-    "Found",
     "Judged",
     "Kind",
     "Limits",
