@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runner.agent_results import result_of
-from runner.agents.measures.stages import artifact
+from runner.agents.measures.stages import build_artifact
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.comparison.comparability import NotComparable, what_is_same
@@ -25,7 +25,7 @@ SETTINGS = MetricSettings(k_values=(1, 5, 10), depth=100)
 
 
 def untraced(task: str, **said: Any) -> dict[str, Any]:
-    return artifact(document([], ["a.py"], source=None, task_name=task, **said))
+    return build_artifact(document([], ["a.py"], source=None, task_name=task, **said))
 
 
 def test_tasks_are_queries_and_measures_are_those_of_the_stages() -> None:

@@ -17,8 +17,8 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import INTERRUPTED, USER_MISTAKE, main
 from runner.agents import evaluation, formats
-from runner.agents.events.document import load_events
-from runner.agents.kept import Kept, keeping
+from runner.agents.artifact_store import ArtifactStore, open_artifacts
+from runner.agents.events.document import load_document
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import trajectory, world, write_run
 
@@ -99,7 +99,7 @@ def test_runs_become_artifacts_a_summary_and_reports(first: tuple[Path, str]) ->
     assert set(content(out)) == expected | whole
     metrics = read(out / "mcp" / "task-000.retrieval_metrics.json")
     assert metrics["file_level_metrics"]["file_recall"] == 1.0
-    assert load_events(out / "mcp" / "task-000.retrieval_events.json")["summary"]["ground_truth_files_hit"] == 2
+    assert load_document(out / "mcp" / "task-000.retrieval_events.json")["summary"]["ground_truth_files_hit"] == 2
     summary = read(out / "run_retrieval_summary.json")
     assert summary["computable_tasks"] == 8
     assert summary["file_level_aggregates"]["file_recall"]["mean"] == 0.75
@@ -144,11 +144,11 @@ def test_a_kill_between_a_run_s_files_and_its_artifact_does_not_mix_two_settings
 ) -> None:
     before = content(again / "out")
 
-    def killed(self: Kept, name: str, inputs: str, made: Any) -> None:
+    def killed(self: ArtifactStore, name: str, inputs: str, made: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Kept, "add", killed)
+        patch.setattr(ArtifactStore, "add", killed)
         assert main([word for word in SILENT if word != "tasks=tasks"]) == INTERRUPTED
     (changed,) = [name for name, now in content(again / "out").items() if now != before[name] and "events" in name]
     assert main(SILENT) == 0
@@ -157,9 +157,9 @@ def test_a_kill_between_a_run_s_files_and_its_artifact_does_not_mix_two_settings
 
 def test_two_commands_do_not_write_into_one_folder_at_once(again: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = content(again / "out")
-    with keeping(again / "out"):
+    with open_artifacts(again / "out"):
         assert main([*SILENT, "resume=false"]) == USER_MISTAKE
-    assert "output=out: another command is writing there; wait until it has ended" in capsys.readouterr().err
+    assert "output=out: another command is writing there; wait for it to end" in capsys.readouterr().err
     assert content(again / "out") == before
     assert main(SILENT) == 0
 
@@ -184,7 +184,7 @@ def test_after_an_interrupt_the_same_command_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(evaluation.Evaluation, "__call__", interrupted)
         assert main(SILENT) == INTERRUPTED
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
     evaluated.clear()
     assert main(SILENT) == 0
     assert len(evaluated) == 5
@@ -243,7 +243,7 @@ def test_a_configuration_is_logged_again_only_where_something_is_new(
     assert main(LOGGED) == 0
     assert {run.info.run_id for run in runs(here)} == set(first.values())
     printed = capsys.readouterr().out
-    assert f"run: {first['mcp']} (mcp; nothing is new)" in printed
+    assert f"run: {first['mcp']} (mcp; unchanged)" in printed
     assert f"compare baseline={first['baseline']} candidate={first['mcp']}" in printed
     write_run(here, "mcp", "task-001", trajectory("src/z.py"))
     assert main(LOGGED) == 0
@@ -276,7 +276,7 @@ def test_a_record_of_what_was_logged_that_is_damaged_is_told_and_made_anew(
     assert main(LOGGED) == 0
     (here / "out" / "logged.json").write_text(record, encoding="latin-1")
     assert main(LOGGED) == 0
-    assert "out/logged.json: is damaged, and does not tell what was logged" in " ".join(capsys.readouterr().err.split())
+    assert "out/logged.json: is damaged; logging all configurations again" in " ".join(capsys.readouterr().err.split())
     assert len(runs(here)) == 4
     assert read(here / "out" / "logged.json").keys() == {"baseline", "mcp"}
 
@@ -287,7 +287,7 @@ def test_without_ground_truth_there_is_a_report_and_nothing_to_log(
     assert main([word for word in LOGGED if not word.startswith("tasks")]) == 0
     said = capsys.readouterr().err
     assert "not logged: mcp: none of its 4 tasks has ground truth" in said
-    assert "4 of 4 tasks are not defined without tasks=FOLDER: task-000, task-001, task-002, ..." in said
+    assert "4 of 4 tasks have no definition, because tasks=FOLDER is not set: task-000, task-001, task-002, ..." in said
     assert not runs(here)
     assert "0 with ground truth" in (here / "out" / "report.md").read_text()
 
@@ -305,19 +305,19 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["output=out"], "path, file: neither is given"),
-        ([RUNS, "file=x"], "path, file: both are given"),
+        (["output=out"], "path, file: neither is set"),
+        ([RUNS, "file=x"], "path, file: both are set"),
         ([RUNS], "output: is required"),
         (["path=none", "output=out"], "path=none: does not exist"),
-        (["path=tasks/suite/task-000/tests", "output=out"], "holds no run of an agent"),
+        (["path=tasks/suite/task-000/tests", "output=out"], "contains no run of an agent"),
         ([RUNS, "output=runs/official/run_1/mcp/task-000/result.json"], "cannot be written"),
-        ([RUNS, "output=."], "output=.: holds the runs of path=runs; name another folder"),
+        ([RUNS, "output=."], "output=.: contains the runs of path=runs; choose another folder"),
         ([RUNS, "output=out", "tasks=none"], "tasks=none: is not a folder"),
         ([RUNS, "output=out", "tools=none.yaml"], "tools=none.yaml: cannot be read"),
         ([RUNS, "output=out", "baseline=basline"], "did you mean baseline?"),
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
-        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: is for all pairs of systems"),
+        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: applies to all pairs"),
         (["file=none.json"], "file=none.json: does not exist"),
     ],
 )
@@ -360,7 +360,7 @@ def test_a_task_without_a_definition_is_named(again: Path, capsys: pytest.Captur
     shutil.rmtree(again / "tasks" / "suite" / "task-002")
     assert main(SILENT) == 0
     shown = capsys.readouterr()
-    assert "1 of 4 tasks are not defined in tasks=tasks, where a task's folder has its name: task-002" in shown.err
+    assert "1 of 4 tasks have no definition, because tasks=tasks has no folder of their name: task-002" in shown.err
     assert "6 with ground truth" in shown.out
 
 
@@ -374,14 +374,14 @@ def test_the_console_fits_80_columns(
 
 def test_the_documented_format_of_one_s_own_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[1] / "docs" / "traces.md").read_text(encoding="utf-8")
-    chapter = page.partition("## A format of your own")[2]
+    chapter = page.partition("## A custom trace format")[2]
     code, line = re.search(r"```python\n(.*?)```", chapter, re.DOTALL), re.search(r"^`(\{.*\})`", chapter, re.MULTILINE)
     assert code
     assert line
     names: dict[str, Any] = {}
     exec(code[1], names)
     (tmp_path / "trace").write_text(f"{line[1]}\nno JSON\n")
-    trace = formats.read(tmp_path / "trace", lambda call: (call.name, call.result), names["FORMATS"])
+    trace = formats.read_trace(tmp_path / "trace", lambda call: (call.name, call.result), names["FORMATS"])
     assert [step.seen for step in trace.steps] == [("Read", "import b")]
     assert trace.source == "transcript"
     assert sum(trace.losses.values()) == 1

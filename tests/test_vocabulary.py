@@ -28,7 +28,6 @@ VAGUE = {"asked", "each", "found", "how", "said", "told"}
 
 PENDING: set[str] = {
     "runner",
-    "runner/agents",
     "runner/analysis",
     "runner/commands",
     "runner/config",
@@ -47,18 +46,13 @@ SHARED_NAMES: set[str] = {
     "Correlation",
     "Failure",
     "Judged",
-    "Kind",
     "Limits",
     "Material",
     "Outcome",
-    "Ranked",
-    "Row",
     "Selection",
     "Trial",
     "Usage",
     "Verdict",
-    "_Part",
-    "_Task",
 }
 """Class names that still occur in several modules; a name leaves this set for good."""
 

@@ -1,7 +1,6 @@
-"""One recorded run, from its folder to what is written of it: its events, and what its retrieval was worth.
+"""Evaluates one recorded run: from its folder to the files of its events and of its measures.
 
-Whatever the folder holds gives both files; what could not be read of it is named in them. It knows nothing of other
-runs, nor of who else is at work.
+Any folder gives both files, which name what could not be read. Knows nothing of other runs or processes.
 """
 
 from __future__ import annotations
@@ -12,44 +11,45 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import orjson
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.code import hash_code, modules_behind
 from retrievers.store import fingerprint
-from runner.agents.events.document import Document, events, lazy_events, written
+from runner.agents.events.document import build_document, iter_json
+from runner.agents.events.records import EventDocument
 from runner.agents.events.sightings import Sighting, View, choose_richer, create_observer
 from runner.agents.formats import read_trace
-from runner.agents.measures.stages import artifact, rounded
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import build_artifact, round_numbers
 from runner.agents.reading import read_run
 from runner.agents.runs.layout import RunFolder
-from runner.agents.runs.outcomes import Outcome, outcome_in, records_in
-from runner.agents.runs.provenance import provenance_of
+from runner.agents.runs.outcomes import RunOutcome, read_outcome, read_records
+from runner.agents.runs.provenance import find_provenance
 from runner.agents.runs.tasks import Tasks
-from runner.agents.runs.walk import place_at
+from runner.agents.runs.walk import list_folder
 from runner.agents.trace import Observer, ToolCall, Trace
-from runner.agents.truth.ground_truth import GroundTruth, ground_truth_in
+from runner.agents.truth.ground_truth import GroundTruth, read_ground_truth
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
 from runner.metrics.settings import MetricSettings
 
 EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
-"""How the files end that are written of a run."""
+"""The endings of the files that are written for a run."""
 
-_HOLDERS = {"agent", "agent_output"}  # the folders in a run's that may hold its trace
+_TRACE_FOLDERS = {"agent", "agent_output"}  # the folders of a run that may contain its trace
 _PARTS = ("tests", "solution", "environment")  # of a task's definition
 _REWARD = Path("verifier", "reward.txt")
-_TASKS_KEPT = 64  # gold of tasks, of which many runs there may be
+_CACHED_TASKS = 64  # ground truths in memory: a task may have many runs
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Reading:
-    """How traces and tasks are read, and at which cutoffs rankings are measured.
+    """Settings that decide how traces and tasks are read, and the cutoffs at which rankings are measured.
 
-    `tools` is a YAML file with tools of the user's own. `shell` says whether the files of shell commands count, and
-    `sufficient_files` whether gold files of which any one is enough are all required.
+    `tools` is a YAML file that describes the user's own tools. With `shell`, the files of shell commands count. With
+    `sufficient_files`, gold files of which any one is enough are all required.
     """
 
     tools: str | None = None
@@ -59,14 +59,14 @@ class Reading:
 
     @property
     def identity(self) -> str:
-        """Return a hash of what decides the events of a trace besides its files: settings, tools, code."""
+        """Return a hash of the settings, tools and code that decide the events of a trace besides its files."""
         own = [] if self.tools is None else [Path(self.tools).read_text(encoding="utf-8")]
-        return fingerprint(_code(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own)
+        return fingerprint(_hash_code(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What something is made from, by a hash of its files' names, sizes and times, and the newest of these times."""
+    """The state of some files: a hash of their names, sizes and times, and the newest of these times."""
 
     fingerprint: str
     newest_ns: int
@@ -74,7 +74,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to evaluate, and from what; `definition` is what of that defines its task."""
+    """A run to evaluate, and its inputs; `definition` is the part of them that defines its task."""
 
     run: RunFolder
     inputs: Inputs
@@ -83,66 +83,62 @@ class Job:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Evaluates runs, and writes what comes of each below a folder. It can be sent to another process."""
+    """Evaluates runs, and writes the files of each below a folder. It can be sent to another process."""
 
     reading: Reading
     output: Path
 
-    def __call__(self, job: Job) -> dict[str, Any]:
-        """Write a run's events and its metrics, rounded; return these in full precision."""
+    def __call__(self, job: Job) -> Artifact:
+        """Write the events and the rounded measures of a run; return the measures in full precision."""
         run, when = job.run, datetime.fromtimestamp(job.inputs.newest_ns // 10**9, UTC)
-        trace = _trace(run, _share_files(_observer(self.reading)))
-        document = events(
-            trace, _gold(tuple(run.tasks), job.definition, self.reading.sufficient_files), run.provenance, when
-        )
-        made = artifact(document, _outcome(run.folder, trace), self.reading.k_values)
-        of_events, of_metrics = self.files(run.artifact)
-        of_events.parent.mkdir(parents=True, exist_ok=True)
-        with of_events.open("wb") as file:
-            file.writelines(written(document))
-        of_metrics.write_bytes(orjson.dumps(rounded(made), option=orjson.OPT_INDENT_2))
-        return made
+        trace = _read_trace(run, _share_files(_create_observer(self.reading)))
+        truth = _read_truth(tuple(run.tasks), job.definition, self.reading.sufficient_files)
+        document = build_document(trace, truth, run.provenance, when)
+        artifact = build_artifact(document, _complete_outcome(run.folder, trace), self.reading.k_values)
+        events_file, metrics_file = self.files(run.artifact)
+        events_file.parent.mkdir(parents=True, exist_ok=True)
+        with events_file.open("wb") as file:
+            file.writelines(iter_json(document))
+        metrics_file.write_bytes(orjson.dumps(round_numbers(artifact), option=orjson.OPT_INDENT_2))
+        return artifact
 
     def files(self, name: str) -> tuple[Path, Path]:
-        """Return where the events and the metrics of a run are written, given its artifact's name."""
+        """Return the paths of the events and the measures of a run, given its artifact's name."""
         return self.output / f"{name}{EVENTS}", self.output / f"{name}{METRICS}"
 
 
-def jobs_of(runs: Iterable[RunFolder], reading: Reading) -> Iterator[Job]:
-    """Yield runs with what they are evaluated from, as that is now. A file that is gone is no part of it."""
+def iter_jobs(runs: Iterable[RunFolder], reading: Reading) -> Iterator[Job]:
+    """Yield runs with their inputs in their current state. A file that no longer exists is not one of them."""
     identity = reading.identity
     definitions: dict[tuple[Path, ...], Inputs] = {}
     for run in runs:
         folders = tuple(run.tasks)
         if folders not in definitions:
-            definitions[folders] = _inputs([file for folder in folders for file in _files(folder, _PARTS)])
+            definitions[folders] = _hash_files([file for folder in folders for file in _iter_files(folder, _PARTS)])
         task = definitions[folders]
         traces = {file for file in (run.trajectory, run.transcript, run.session) if file}
-        own = _inputs(sorted({*traces, *_files(run.folder), run.folder / _REWARD}), run.folder.stat().st_mtime_ns)
-        what = fingerprint(identity, run.artifact, repr(run.provenance), own.fingerprint, task.fingerprint)
-        yield Job(run, Inputs(what, max(own.newest_ns, task.newest_ns)), task)
+        files = sorted({*traces, *_iter_files(run.folder), run.folder / _REWARD})
+        own = _hash_files(files, run.folder.stat().st_mtime_ns)
+        inputs = fingerprint(identity, run.artifact, repr(run.provenance), own.fingerprint, task.fingerprint)
+        yield Job(run, Inputs(inputs, max(own.newest_ns, task.newest_ns)), task)
 
 
-def events_of(file: Path, reading: Reading, tasks: Tasks) -> Document:
-    """Return the events of one trace, made when they are gone through; what lies beside it says whose it is.
+def read_events(file: Path, reading: Reading, tasks: Tasks) -> EventDocument:
+    """Return the events of one trace; the files beside it tell which run it belongs to.
 
-    Raises `ConfigError` for no file.
+    Raises `ConfigError` if there is no such file.
     """
     if not file.is_file():
-        raise ConfigError(f"file={file}: {'is a folder; say path=FOLDER' if file.is_dir() else 'does not exist'}")
-    folder = file.parent.parent if file.parent.name in _HOLDERS else file.parent
-    provenance, folders = provenance_of(folder, records_in(folder), tasks)
+        raise ConfigError(f"file={file}: {'is a folder; use path=FOLDER' if file.is_dir() else 'does not exist'}")
+    folder = file.parent.parent if file.parent.name in _TRACE_FOLDERS else file.parent
+    provenance, folders = find_provenance(folder, read_records(folder), tasks)
     when = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-    return lazy_events(
-        read_trace(file, _share_files(_observer(reading))),
-        ground_truth_in(folders, reading.sufficient_files),
-        provenance,
-        when,
-    )
+    trace = read_trace(file, _share_files(_create_observer(reading)))
+    return build_document(trace, read_ground_truth(folders, reading.sufficient_files), provenance, when)
 
 
-def _trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
-    """Read what a run recorded. Without a trajectory, a session has the times that a transcript lacks."""
+def _read_trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
+    """Read what a run recorded. Without a trajectory, a session gives the times that a transcript lacks."""
     if run.trajectory:
         return read_run(run.trajectory, run.transcript or run.session, observe, choose_richer)
     trace = read_run(run.session, run.transcript, observe, choose_richer)
@@ -150,23 +146,23 @@ def _trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
     return replace(trace, source=trace.source and "transcript", losses=losses)
 
 
-def _outcome(folder: Path, trace: Trace[Sighting]) -> Outcome:
-    """Return how a run ended: what its records say, and what they do not say from its trace."""
-    said = outcome_in(folder)
+def _complete_outcome(folder: Path, trace: Trace[Sighting]) -> RunOutcome:
+    """Return how a run ended: as its records tell, completed by its trace."""
+    outcome = read_outcome(folder)
     name, _, version = (trace.harness or "").rpartition(" ")
-    told: dict[str, Any] = {
-        "cost": trace.cost,
-        "tokens": trace.total_tokens,
-        "seconds": trace.seconds,
-        "agent": name or version or None,
-        "agent_version": version if name else None,
-        "model": trace.model,
-    }
-    return replace(said, **{key: value for key, value in told.items() if getattr(said, key) is None})
+    return replace(
+        outcome,
+        cost=trace.cost if outcome.cost is None else outcome.cost,
+        tokens=trace.total_tokens if outcome.tokens is None else outcome.tokens,
+        seconds=trace.seconds if outcome.seconds is None else outcome.seconds,
+        agent=(name or version or None) if outcome.agent is None else outcome.agent,
+        agent_version=(version if name else None) if outcome.agent_version is None else outcome.agent_version,
+        model=trace.model if outcome.model is None else outcome.model,
+    )
 
 
 @lru_cache(1)
-def _observer(reading: Reading) -> Observer[Sighting]:
+def _create_observer(reading: Reading) -> Observer[Sighting]:
     return create_observer(reading.tools, reading.shell)
 
 
@@ -182,36 +178,35 @@ def _share_files(observe: Observer[Sighting]) -> Observer[Sighting]:
     return observe_sharing
 
 
-@lru_cache(_TASKS_KEPT)
-def _gold(folders: tuple[Path, ...], _: Inputs, sufficient: bool) -> GroundTruth:
-    return ground_truth_in(folders, sufficient)
+@lru_cache(_CACHED_TASKS)
+def _read_truth(folders: tuple[Path, ...], _: Inputs, sufficient: bool) -> GroundTruth:
+    return read_ground_truth(folders, sufficient)
 
 
-def _inputs(files: Iterable[Path], otherwise_ns: int = 0) -> Inputs:
-    """Return what these files are; without any, another time is the newest."""
-    found = {place: (file.name, status) for place, file in enumerate(files) if (status := _status(file))}
-    said = (f"{place} {name} {status.st_size} {status.st_mtime_ns}" for place, (name, status) in found.items())
-    return Inputs(fingerprint(*said), max((status.st_mtime_ns for _, status in found.values()), default=otherwise_ns))
+def _hash_files(files: Iterable[Path], default_ns: int = 0) -> Inputs:
+    """Return the state of files; the default is the newest time if there are none."""
+    states = {place: (file.name, status) for place, file in enumerate(files) if (status := _stat(file))}
+    lines = (f"{place} {name} {status.st_size} {status.st_mtime_ns}" for place, (name, status) in states.items())
+    return Inputs(fingerprint(*lines), max((status.st_mtime_ns for _, status in states.values()), default=default_ns))
 
 
-def _status(file: Path) -> os.stat_result | None:
+def _stat(file: Path) -> os.stat_result | None:
     try:
         return file.stat()
     except OSError:
         return None
 
 
-def _files(folder: Path, parts: Sequence[str] = ()) -> Iterator[Path]:
-    """Yield the files in a folder, and in those of its folders that have these names."""
-    if place := place_at(folder):
-        yield from (folder / name for name in sorted(place.files))
+def _iter_files(folder: Path, parts: Sequence[str] = ()) -> Iterator[Path]:
+    """Yield the files in a folder, and in its subfolders of these names."""
+    if content := list_folder(folder):
+        yield from (folder / name for name in sorted(content.files))
         for part in parts:
-            yield from _files(folder / part) if part in place.folders else ()
+            yield from _iter_files(folder / part) if part in content.folders else ()
 
 
 @cache
-def _code() -> str:
-    """Return a hash of the modules and tables that make events and metrics."""
-    here = Path(__file__).parent / "events"
-    tables = [file.read_text(encoding="utf-8") for file in (here / "tools.yaml", *sorted((here / "schema").iterdir()))]
-    return fingerprint(*map(hash_code, sorted(modules_behind(__name__))), *tables)
+def _hash_code() -> str:
+    """Return a hash of the modules and the table of tools that make events and measures."""
+    tools = (Path(__file__).parent / "events" / "tools.yaml").read_text(encoding="utf-8")
+    return fingerprint(*map(hash_code, sorted(modules_behind(__name__))), tools)

@@ -1,55 +1,56 @@
-"""JSON too long to be held as a whole: its long lists are made, and written, one element at a time.
+"""Writes JSON too large for memory: its long lists are produced and written one element at a time.
 
-It knows nothing of what the elements are.
+Knows nothing of what the elements are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import orjson
 
-_HERE = b"\0"  # in JSON it stands for nothing, and in a string it is escaped
+_PLACE = b"\0"  # never part of JSON, where strings escape it
+Element = TypeVar("Element")
 
 
 @dataclass(frozen=True, eq=False)
-class Lazy:
-    """A list that is made while it is gone through, each time anew."""
+class Lazy(Generic[Element]):
+    """A list whose elements are created again each time it is iterated over."""
 
-    made: Callable[[], Iterator[Any]]
+    create: Callable[[], Iterator[Element]]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Element]:
         """Yield the elements."""
-        return self.made()
+        return self.create()
 
 
-def indented(content: Mapping[str, Any], name: str, elements: Iterable[Any]) -> Iterator[bytes]:
-    """Yield an object as JSON with two spaces a level, whose list of that name has these elements.
+def iter_indented(content: Mapping[str, object], name: str, elements: Iterable[object]) -> Iterator[bytes]:
+    """Yield an object as JSON indented by two spaces, in which the list of this name has these elements.
 
-    Wherever in it there is a `Lazy` list, that is written so too; an element holds none.
+    Other `Lazy` lists within the object are written in the same way; an element may not contain one.
     """
-    lists: list[Iterable[Any]] = []
+    lists: list[Iterable[object]] = []
 
-    def told(value: object) -> orjson.Fragment:
+    def defer(value: object) -> orjson.Fragment:
         if not isinstance(value, Lazy):
-            raise TypeError(f"{type(value).__name__} is no JSON")
+            raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         lists.append(value)
-        return orjson.Fragment(_HERE)
+        return orjson.Fragment(_PLACE)
 
     whole = {**content, name: Lazy(lambda: iter(elements))}
     option = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
-    *before, end = orjson.dumps(whole, default=told, option=option).split(_HERE)
-    for text, each in zip(before, lists, strict=True):
+    *before, end = orjson.dumps(whole, default=defer, option=option).split(_PLACE)
+    for text, deferred in zip(before, lists, strict=True):
         yield text
         line = text[text.rfind(b"\n") + 1 :]
-        yield from _list(each, b"\n" + b" " * (len(line) - len(line.lstrip(b" "))))
+        yield from _iter_list(deferred, b"\n" + b" " * (len(line) - len(line.lstrip(b" "))))
     yield end
 
 
-def _list(elements: Iterable[Any], line: bytes) -> Iterator[bytes]:
-    """Yield a list as JSON that begins in a line; `line` ends one and indents the next as far as that is."""
+def _iter_list(elements: Iterable[object], line: bytes) -> Iterator[bytes]:
+    """Yield a list as JSON; `line` is a line break and the indentation of the line that the list begins in."""
     inner = line + b"  "
     before, after = b"[" + inner, b"[]"
     for element in elements:

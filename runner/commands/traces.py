@@ -1,4 +1,4 @@
-"""Read what agents recorded, and tell what they retrieved: events, metrics, reports, and a run each in MLflow."""
+"""Read the traces of agents and measure what they retrieved: events, measures, reports, and runs in MLflow."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pydantic.dataclasses import dataclass as settings
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from runner.agents.artifact_store import ArtifactStore
     from runner.agents.evaluation import Evaluation, Job, Reading
-    from runner.agents.kept import Kept
     from runner.agents.runs.tasks import Tasks
     from runner.metrics.settings import MetricSettings
     from runner.reports.traces.report import TraceReport
 
 FAILED = 1
-"""The exit code where something went wrong with a run, whatever it recorded; the others are reported."""
+"""The exit code if a run could not be evaluated; all other runs are reported."""
 
-_MOST_NAMED = 3  # of tasks that are not defined
+_MAX_NAMES = 3  # of undefined tasks in a message
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class TraceSettings:
-    """What is read and where it is written: see `conf/traces.yaml`."""
+    """The settings of the command; see `conf/traces.yaml`."""
 
     path: str | None = None
     file: str | None = None
@@ -46,36 +46,36 @@ class TraceSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Print the events of one trace, or evaluate a folder of runs; return 1 where that failed for one of them."""
+    """Print the events of one trace, or evaluate a folder of runs; return 1 if that failed for any of them."""
     from runner.agents.evaluation import Reading
     from runner.agents.events.sightings import create_observer
-    from runner.agents.runs.tasks import tasks_in
+    from runner.agents.runs.tasks import find_tasks
     from runner.config.objects import ConfigError, build
     from runner.config.values import resolved, without_environment
 
     config = resolved(cfg)
     wanted = _settings(config)
     if (wanted.path is None) == (wanted.file is None):
-        said = "both are given" if wanted.path is not None else "neither is given"
-        raise ConfigError(f"path, file: {said}; say path=FOLDER for a folder of runs, or file=FILE for one trace")
+        problem = "both are set" if wanted.path is not None else "neither is set"
+        raise ConfigError(f"path, file: {problem}; set path=FOLDER for a folder of runs, or file=FILE for one trace")
     if wanted.tasks is not None and not Path(wanted.tasks).is_dir():
-        raise ConfigError(f"tasks={wanted.tasks}: is not a folder; name the one that task definitions are in")
+        raise ConfigError(f"tasks={wanted.tasks}: is not a folder; set the folder of task definitions")
     metrics: MetricSettings = build(config["metrics"], "metrics")
     reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files, metrics.k_values)
-    create_observer(reading.tools, reading.shell)  # a mistake in the tools is found before any work
-    tasks = tasks_in([] if wanted.tasks is None else [Path(wanted.tasks)])
+    create_observer(reading.tools, reading.shell)  # reports a mistake in the file of tools before any work
+    tasks = find_tasks([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
         return _print(Path(wanted.file), reading, tasks)
-    return _evaluate(config, wanted, _recorded(without_environment(cfg, config)), reading, tasks, metrics)
+    return _evaluate(config, wanted, _record_settings(without_environment(cfg, config)), reading, tasks, metrics)
 
 
 def _print(file: Path, reading: Reading, tasks: Tasks) -> int:
     import sys
 
-    from runner.agents.evaluation import events_of
-    from runner.agents.events.document import written
+    from runner.agents.evaluation import read_events
+    from runner.agents.events.document import iter_json
 
-    sys.stdout.buffer.writelines(written(events_of(file, reading, tasks)))
+    sys.stdout.buffer.writelines(iter_json(read_events(file, reading, tasks)))
     sys.stdout.buffer.write(b"\n")
     return 0
 
@@ -88,13 +88,13 @@ def _evaluate(
     tasks: Tasks,
     metrics: MetricSettings,
 ) -> int:
+    from runner.agents.artifact_store import open_artifacts
     from runner.agents.evaluation import Evaluation
-    from runner.agents.events.document import load_events
-    from runner.agents.kept import keeping
+    from runner.agents.events.document import load_document
     from runner.config.objects import ConfigError, build
     from runner.reports import console
-    from runner.reports.traces.comparisons import verdicts
-    from runner.reports.traces.report import trace_report
+    from runner.reports.traces.comparisons import describe_decisions
+    from runner.reports.traces.report import build_report
     from runner.reports.traces.tables import (
         confidence_note,
         configurations_table,
@@ -105,43 +105,46 @@ def _evaluate(
     from runner.tracking.background import BackgroundTracker
 
     if metrics.correction == "tukey":
-        raise ConfigError("metrics.correction=tukey: is for all pairs of systems by one measure; take holm, bh or none")
+        raise ConfigError(
+            "metrics.correction=tukey: applies to all pairs of systems by one measure; use holm, bh or none"
+        )
     if not wanted.output:
-        raise ConfigError("output: is required; name a folder for events, metrics and reports with output=FOLDER")
+        raise ConfigError("output: is required; set a folder for events, measures and reports with output=FOLDER")
     output = Path(wanted.output)
     jobs = _jobs(Path(str(wanted.path)), output, tasks, reading)
     baseline = _baseline(wanted.baseline, {job.run.provenance.config_name for job in jobs})
     evaluation = Evaluation(reading, output)
     with (
-        keeping(output) as kept,
+        open_artifacts(output) as artifacts,
         BackgroundTracker(build(config["tracking"], "tracking")) if wanted.log else nullcontext() as tracker,
     ):
         _note_undefined(jobs, wanted.tasks)
         if tracker:
             tracker.start()
-        failures = _work(jobs, evaluation, kept, wanted)
-        del jobs  # of ten thousand runs they take more memory than all that is told of them
+        failures = _evaluate_jobs(jobs, evaluation, artifacts, wanted)
+        del jobs  # those of ten thousand runs take more memory than the report
         with console.Working("report"):
-            report = trace_report(
-                kept,
+            report = build_report(
+                artifacts,
                 failures,
                 baseline,
-                lambda name: load_events(evaluation.files(name)[0]),
+                lambda name: load_document(evaluation.files(name)[0]),
                 wanted.timelines,
                 metrics,
             )
             files = _write(output, report)
         console.line(heading(report))
-        for verdict in verdicts(report):
-            console.paragraph(verdict)
+        for decision in describe_decisions(report):
+            console.paragraph(decision)
         console.show_table(configurations_table(report))
         for note in filter(None, (confidence_note(report), rewards_note(report))):
             console.paragraph(note)
         console.show_table(failures_table(report), "Failed")
         if tracker:
-            from runner.agent_tracking import log
+            from runner.agent_tracking import log_configurations
 
-            log(tracker, report, kept, metrics, {**recorded, "baseline": baseline}, files, output, wanted.resume)
+            reported = {**recorded, "baseline": baseline}
+            log_configurations(tracker, report, artifacts, metrics, reported, files, output, wanted.resume)
     console.line(f"report: {output / 'report.html'}")
     return FAILED if failures else 0
 
@@ -149,16 +152,16 @@ def _evaluate(
 def _settings(config: Mapping[str, Any]) -> TraceSettings:
     from runner.config.objects import ConfigError, build
 
-    node = {each.name: config[each.name] for each in fields(TraceSettings)}
+    node = {field.name: config[field.name] for field in fields(TraceSettings)}
     try:
-        made: TraceSettings = build({**node, "_target_": f"{__name__}.TraceSettings"}, "traces")
+        settings: TraceSettings = build({**node, "_target_": f"{__name__}.TraceSettings"}, "traces")
     except ConfigError as error:  # the settings are at the top
         raise ConfigError(str(error).removeprefix("traces.")) from error
-    return made
+    return settings
 
 
-def _recorded(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that decide what is reported of a run, but for the baseline and the metrics."""
+def _record_settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that decide the content of a report, except for the baseline and the metrics."""
     import json
 
     names = ("path", "tasks", "tools", "shell", "sufficient_files", "timelines")
@@ -167,97 +170,96 @@ def _recorded(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]:
-    """Return the runs in a folder, but for what lies in the output."""
-    from runner.agents.evaluation import jobs_of
-    from runner.agents.runs.layout import runs_in
+    """Return the runs in a folder, without those within the output."""
+    from runner.agents.evaluation import iter_jobs
+    from runner.agents.runs.layout import find_runs
     from runner.config.objects import ConfigError
     from runner.reports import console
 
     own = output.resolve()
     with console.Working("looking for runs"):
-        found = [*runs_in(path, tasks)]
-        jobs = [*jobs_of((run for run in found if not run.folder.resolve().is_relative_to(own)), reading)]
-    if found and not jobs:
-        raise ConfigError(f"output={output}: holds the runs of path={path}; name another folder")
+        runs = [*find_runs(path, tasks)]
+        jobs = [*iter_jobs((run for run in runs if not run.folder.resolve().is_relative_to(own)), reading)]
+    if runs and not jobs:
+        raise ConfigError(f"output={output}: contains the runs of path={path}; choose another folder")
     if not jobs:
-        raise ConfigError(f"path={path}: holds no run of an agent, such as a folder with agent/trajectory.json")
+        raise ConfigError(f"path={path}: contains no run of an agent, such as a folder with agent/trajectory.json")
     return jobs
 
 
 def _note_undefined(jobs: Sequence[Job], where: str | None) -> None:
-    """Say which tasks have no definition, without which nothing tells what should be found."""
+    """Print which tasks have no definition, and therefore no ground truth."""
     from runner.reports import console
 
     undefined = sorted({job.run.provenance.task_name for job in jobs if not job.run.tasks})
     if not undefined:
         return
     n = len({job.run.provenance.task_name for job in jobs})
-    some = ", ".join(undefined[:_MOST_NAMED]) + ", ..." * (len(undefined) > _MOST_NAMED)
-    by = "without tasks=FOLDER" if where is None else f"in tasks={where}, where a task's folder has its name"
-    console.note(f"not measured: {len(undefined):,} of {n:,} tasks are not defined {by}: {some}")
+    some = ", ".join(undefined[:_MAX_NAMES]) + ", ..." * (len(undefined) > _MAX_NAMES)
+    reason = "tasks=FOLDER is not set" if where is None else f"tasks={where} has no folder of their name"
+    console.note(f"not measured: {len(undefined):,} of {n:,} tasks have no definition, because {reason}: {some}")
 
 
 def _baseline(named: str | None, configurations: Collection[str]) -> str:
-    """Return the configuration that others are compared with; raises `ConfigError` for one that there is not."""
+    """Return the configuration that others are compared with; raises `ConfigError` if it does not exist."""
     from runner.config.objects import ConfigError, suggestion
-    from runner.reports.traces.report import baseline_among
+    from runner.reports.traces.report import select_baseline
 
     if named is not None and named not in configurations:
         raise ConfigError(f"baseline={named}: no such configuration; {suggestion(named, configurations)}")
-    return baseline_among(configurations) if named is None else named
+    return select_baseline(configurations) if named is None else named
 
 
-def _work(jobs: Sequence[Job], evaluation: Evaluation, kept: Kept, wanted: TraceSettings) -> dict[str, str]:
-    """Evaluate the runs that are not evaluated yet; whatever goes wrong with one costs no other.
-
-    Return by the names of runs of which there is no artifact what went wrong.
-    """
-    from runner.agents.workers import each
+def _evaluate_jobs(
+    jobs: Sequence[Job], evaluation: Evaluation, artifacts: ArtifactStore, wanted: TraceSettings
+) -> dict[str, str]:
+    """Evaluate the runs that are not evaluated yet, and return the errors of those that failed, by name."""
+    from runner.agents.workers import run_in_workers
     from runner.processes import processors
     from runner.reports import console
 
-    todo = [job for job in jobs if not (wanted.resume and _is_done(job, evaluation, kept))]
+    todo = [job for job in jobs if not (wanted.resume and _is_finished(job, evaluation, artifacts))]
     failures: dict[str, str] = {}
     workers = min(wanted.workers or processors(), max(1, len(todo)))
 
-    def taken() -> Iterator[Job]:
+    def start_jobs() -> Iterator[Job]:
         for job in todo:
-            kept.forget(job.run.artifact)  # a kill may leave files of this time beside what was made last time
+            artifacts.remove(job.run.artifact)  # a kill may leave new files beside an old artifact
             yield job
 
-    results = each(evaluation, taken(), workers)
+    results = run_in_workers(evaluation, start_jobs(), workers)
     try:
-        with console.Working("starting"):  # which takes its time, and says nothing of how long the rest will take
+        with console.Working("starting"):  # its duration does not predict that of the rest
             first = list(islice(results, 1))
         with console.Progress(len(todo), len(jobs) - len(todo)) as progress:
-            for job, made in chain(first, results):
-                if isinstance(made, BaseException):
-                    failures[job.run.artifact] = f"{type(made).__name__}: {' '.join(str(made).split())}"
+            for job, result in chain(first, results):
+                if isinstance(result, BaseException):
+                    failures[job.run.artifact] = f"{type(result).__name__}: {' '.join(str(result).split())}"
                 else:
-                    kept.add(job.run.artifact, job.inputs.fingerprint, made)
-                progress.advance(failed=isinstance(made, BaseException))
+                    artifacts.add(job.run.artifact, job.inputs.fingerprint, result)
+                progress.advance(failed=isinstance(result, BaseException))
     except KeyboardInterrupt:
-        console.note("what is done is kept: the same command goes on")
+        console.note("finished work is saved; run the same command to resume")
         raise
-    kept.settle([job.run.artifact for job in jobs if job.run.artifact not in failures])
+    artifacts.compact([job.run.artifact for job in jobs if job.run.artifact not in failures])
     return failures
 
 
-def _is_done(job: Job, evaluation: Evaluation, kept: Kept) -> bool:
+def _is_finished(job: Job, evaluation: Evaluation, artifacts: ArtifactStore) -> bool:
     name = job.run.artifact
-    return kept.has(name, job.inputs.fingerprint) and all(file.is_file() for file in evaluation.files(name))
+    return artifacts.has(name, job.inputs.fingerprint) and all(file.is_file() for file in evaluation.files(name))
 
 
 def _write(output: Path, report: TraceReport) -> dict[str, str]:
-    """Write the reports, and return those that go with each configuration in MLflow."""
-    from runner.agents.kept import writing
+    """Write the reports, and return those that are logged with each configuration in MLflow."""
+    from runner.agents.artifact_store import check_output
     from runner.agents.measures import summary
-    from runner.reports.traces.markdown import trace_markdown
-    from runner.reports.traces.page import trace_page
+    from runner.reports.traces.markdown import render_markdown
+    from runner.reports.traces.page import render_page
     from runner.reports.traces.report import report_json, summary_json
 
-    files = {"report.md": trace_markdown(report), "report.html": trace_page(report)}
-    with writing(output):
+    files = {"report.md": render_markdown(report), "report.html": render_page(report)}
+    with check_output(output):
         (output / summary.FILE).write_bytes(summary_json(report))
         with (output / "report.json").open("wb") as file:
             file.writelines(report_json(report))

@@ -7,8 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runner.agents.measures.stages import artifact
-from runner.agents.runs.outcomes import Outcome
+from runner.agents.events.document import match_document
+from runner.agents.measures.stages import build_artifact
+from runner.agents.runs.outcomes import RunOutcome
 
 CATEGORIES = (
     "file_read",
@@ -62,7 +63,7 @@ def document(
     truth |= {} if edits is None else {"expected_edit_files": list(edits)}
     truth |= {"chunks": [{"file": file, "line_start": 1, "line_end": 9} for file in chunks]} if chunks else {}
     matched = [[name for name in gold if name in each["target_files"]] for each in events]
-    return {
+    made = {
         "schema_version": "1.1",
         "generated_at": WHEN,
         "provenance": {
@@ -82,6 +83,7 @@ def document(
             for step, (each, hits) in enumerate(zip(events, matched, strict=True))
         ],
     }  # fmt: skip
+    return match_document(made)
 
 
 FILES = (
@@ -131,7 +133,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 OUTCOMES = st.none() | st.builds(
-    Outcome,
+    RunOutcome,
     reward=st.none() | st.sampled_from([0.0, 0.5, 1.0]),
     cost=st.none() | st.floats(0, 10),
     seconds=st.none() | st.floats(0, 1e4),
@@ -144,5 +146,7 @@ OUTCOMES = st.none() | st.builds(
 
 def done(task: str, *seen: str, gold: Sequence[str] = ("a.py", "b.py"), **said: Any) -> dict[str, Any]:
     """Return the artifact of a task whose agent read files; `said` is of its outcome, or else of its provenance."""
-    outcome = {name: said.pop(name) for name in list(said) if name in Outcome.__dataclass_fields__}
-    return artifact(document([read(*seen)], gold, task_name=task, **said), Outcome(**outcome) if outcome else None)
+    outcome = {name: said.pop(name) for name in list(said) if name in RunOutcome.__dataclass_fields__}
+    return build_artifact(
+        document([read(*seen)], gold, task_name=task, **said), RunOutcome(**outcome) if outcome else None
+    )

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.evaluation import Evaluation, Job, Reading, events_of, jobs_of
-from runner.agents.events.document import load_events
-from runner.agents.measures.stages import rounded
-from runner.agents.runs.layout import RunFolder, runs_in
-from runner.agents.runs.tasks import Tasks, tasks_in
+from runner.agents.evaluation import Evaluation, Job, Reading, iter_jobs, read_events
+from runner.agents.events.document import load_document
+from runner.agents.measures.stages import round_numbers
+from runner.agents.runs.layout import RunFolder, find_runs
+from runner.agents.runs.tasks import Tasks, find_tasks
 from runner.config.objects import ConfigError
 from tests.agents.formats.written import SESSION, TRANSCRIPT
 from tests.agents.recorded import trajectory, write_run, write_task
@@ -26,12 +26,12 @@ TASK = "some-task-001"
 
 
 def the_run(folder: Path) -> RunFolder:
-    (run,) = runs_in(folder, tasks_in([folder / "tasks"]))
+    (run,) = find_runs(folder, find_tasks([folder / "tasks"]))
     return run
 
 
 def the_job(folder: Path, reading: Reading | None = None) -> Job:
-    (job,) = jobs_of([the_run(folder)], reading or Reading())
+    (job,) = iter_jobs([the_run(folder)], reading or Reading())
     return job
 
 
@@ -40,7 +40,7 @@ def evaluated(folder: Path, reading: Reading | None = None) -> tuple[dict[str, A
     evaluation, job = Evaluation(reading or Reading(), folder / "out"), the_job(folder, reading)
     made = evaluation(job)
     events, metrics = evaluation.files(job.run.artifact)
-    return made, load_events(events), json.loads(metrics.read_bytes())
+    return made, load_document(events), json.loads(metrics.read_bytes())
 
 
 def test_a_run_becomes_its_events_and_its_metrics_rounded(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_run_becomes_its_events_and_its_metrics_rounded(tmp_path: Path) -> Non
     assert [event["target_files"] for event in events["events"]] == [["src/x.py"], ["src/a.py"]]
     assert made["file_level_metrics"]["file_recall"] == 1 / 3
     assert metrics["file_level_metrics"]["file_recall"] == 0.3333
-    assert metrics == json.loads(orjson.dumps(rounded(made)))
+    assert metrics == json.loads(orjson.dumps(round_numbers(made)))
     assert metrics["provenance"]["benchmark"] == "suite"
 
 
@@ -144,16 +144,16 @@ def test_gold_that_changed_is_read_anew_in_the_same_process(tmp_path: Path) -> N
 def test_one_file_alone_is_read_with_what_lies_beside_it(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", TASK)
     folder = write_run(tmp_path, "mcp", TASK, trajectory("src/a.py"))
-    document = events_of(folder / "agent" / "trajectory.json", Reading(), tasks_in([tmp_path / "tasks"]))
+    document = read_events(folder / "agent" / "trajectory.json", Reading(), find_tasks([tmp_path / "tasks"]))
     assert document["provenance"]["task_name"] == TASK
     assert document["provenance"]["config_name"] == "mcp"
     assert next(iter(document["events"]))["hits_ground_truth"]
 
 
-@pytest.mark.parametrize(("name", "said"), [("none.json", "does not exist"), ("", "is a folder; say path=FOLDER")])
+@pytest.mark.parametrize(("name", "said"), [("none.json", "does not exist"), ("", "is a folder; use path=FOLDER")])
 def test_what_is_no_file_is_said(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"file=.*{said}"):
-        events_of(tmp_path / name, Reading(), Tasks())
+        read_events(tmp_path / name, Reading(), Tasks())
 
 
 @given(content=st.binary(max_size=300) | st.sampled_from([SESSION, TRANSCRIPT]), cut=st.integers(0, 2000))
@@ -167,11 +167,11 @@ def test_whatever_a_file_holds_gives_events(tmp_path_factory: pytest.TempPathFac
 
 def test_every_real_run_is_evaluated_and_its_document_is_valid(real_traces: Path, tmp_path: Path) -> None:
     evaluation = Evaluation(Reading(), tmp_path)
-    jobs = list(jobs_of(runs_in(real_traces, tasks_in([real_traces])), evaluation.reading))
+    jobs = list(iter_jobs(find_runs(real_traces, find_tasks([real_traces])), evaluation.reading))
     assert jobs
     for job in jobs:
         made = evaluation(job)
-        load_events(evaluation.files(job.run.artifact)[0])
+        load_document(evaluation.files(job.run.artifact)[0])
         assert made["coverage"]["trace_source"] is not None
 
 

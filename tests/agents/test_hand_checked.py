@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents.events.document import events
+from runner.agents.events.document import build_document
 from runner.agents.events.sightings import choose_richer, create_observer
 from runner.agents.reading import read_run
 from runner.agents.runs.provenance import Provenance
@@ -33,7 +33,7 @@ RUN = Provenance("run", "task", "configuration", "suite")
 
 
 def files_of(trace: Path) -> set[str]:
-    document = events(
+    document = build_document(
         read_run(trace, None, create_observer(), choose_richer), GroundTruth(), RUN, datetime(2026, 1, 1, tzinfo=UTC)
     )
     return {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.long_json import Lazy, indented
-from runner.agents.measures.stages import rounded
+from runner.agents.long_json import Lazy, iter_indented
+from runner.agents.measures.stages import round_numbers
 
 JSON = st.recursive(
     st.none()
@@ -34,8 +34,8 @@ def lazily(value: Any) -> Any:
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.text(), st.lists(JSON, max_size=3))
 def test_the_bytes_are_those_of_the_whole(content: dict[str, Any], name: str, elements: list[Any]) -> None:
     whole = orjson.dumps({**content, name: elements}, option=orjson.OPT_INDENT_2)
-    assert b"".join(indented(content, name, elements)) == whole
-    assert b"".join(indented(lazily(content), name, iter(elements))) == whole
+    assert b"".join(iter_indented(content, name, elements)) == whole
+    assert b"".join(iter_indented(lazily(content), name, iter(elements))) == whole
 
 
 def test_an_element_is_made_when_its_turn_comes() -> None:
@@ -46,7 +46,7 @@ def test_an_element_is_made_when_its_turn_comes() -> None:
             made.append(number)
             yield {"n": number}
 
-    pieces = indented({"within": [Lazy(elements)]}, "long", [])
+    pieces = iter_indented({"within": [Lazy(elements)]}, "long", [])
     assert b"within" in next(pieces)
     assert not made
     next(pieces)
@@ -56,10 +56,10 @@ def test_an_element_is_made_when_its_turn_comes() -> None:
 
 
 def test_a_lazy_list_is_rounded_as_it_is_gone_through_and_as_often_as_one_likes() -> None:
-    found = rounded({"list": Lazy(lambda: iter([1 / 3, {"a": float("nan")}]))})
+    found = round_numbers({"list": Lazy(lambda: iter([1 / 3, {"a": float("nan")}]))})
     assert [*found["list"]] == [*found["list"]] == [0.3333, {"a": None}]
 
 
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(TypeError):
-        b"".join(indented({"a": {1, 2}}, "long", []))
+        b"".join(iter_indented({"a": {1, 2}}, "long", []))

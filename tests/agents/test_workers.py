@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runner.agents.workers import each
+from runner.agents.workers import run_in_workers
 from runner.processes import processors
 
 
@@ -22,14 +22,14 @@ def halved(number: int) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_item_comes_back_with_what_came_of_it(workers: int) -> None:
-    found = dict(each(halved, [0, 1, 2, 4], workers))
+    found = dict(run_in_workers(halved, [0, 1, 2, 4], workers))
     assert {item: made for item, made in found.items() if isinstance(made, int)} == {0: 0, 2: 1, 4: 2}
     assert isinstance(found[1], ValueError)
     assert str(found[1]) == "1 is odd"
 
 
 def test_a_worker_that_dies_takes_only_its_own_item(capfd: pytest.CaptureFixture[str]) -> None:
-    found = dict(each(halved, [0, 3, 2, 4, 6, 8], 2))
+    found = dict(run_in_workers(halved, [0, 3, 2, 4, 6, 8], 2))
     assert {item: made for item, made in found.items() if isinstance(made, int)} == {0: 0, 2: 1, 4: 2, 6: 3, 8: 4}
     assert not isinstance(found[3], int)
     capfd.readouterr()  # what the dying process may say
@@ -43,7 +43,7 @@ def test_items_are_taken_as_there_is_someone_for_them() -> None:
             taken.append(item)
             yield item
 
-    listening = each(halved, items(), 2)
+    listening = run_in_workers(halved, items(), 2)
     next(listening)
     listening.close()
     assert len(taken) <= 3

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents.events.tools import tools
+from runner.agents.events.tools import load_tools
 from runner.config.objects import ConfigError
 from runner.config.yaml_files import YamlError, parse_yaml
 from runner.datasets.base import DatasetError
@@ -27,7 +27,7 @@ def test_every_reader_of_yaml_refuses_them(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="expand"):
         yaml_content(file)
     with pytest.raises(ConfigError, match="expand"):
-        tools(str(file))
+        load_tools(str(file))
 
 
 def test_aliases_within_reason_and_large_files_are_read() -> None:

@@ -1,1 +1,1 @@
-"""What an agent did, call by call: which tool, which files, and the document that all of it is written to."""
+"""Turns tool calls into events: which tool, which files, and the document that records them."""

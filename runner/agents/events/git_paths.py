@@ -1,6 +1,6 @@
-"""Where the paths begin that git prints: at the root of a repository, which may lie above the folder that it ran in.
+"""Resolves the paths that git prints: from the root of a repository, which may lie above the folder it ran in.
 
-It knows nothing of how a command is read, nor of what git printed besides.
+Knows nothing of how a command is read, nor of other output of git.
 """
 
 from __future__ import annotations
@@ -10,33 +10,31 @@ from collections.abc import Collection, Iterable
 
 from runner.agents.truth.paths import ROOTS
 
-_FEWEST = (
-    2  # folders that a path shares with the one that git ran in: one alone may be a package named as its repository
-)
-_MOST_TRIED = 200  # paths, to tell the root by one of them
+_MIN_SHARED = 2  # folders that a path and git's folder share; one alone may be a package named like its repository
+_MAX_TRIED = 200  # paths from which the root is inferred
 
 
-def rooted(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> list[str]:
-    """Return paths from where the command began, given those from the root, and the folder that git ran in.
+def resolve_paths(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> list[str]:
+    """Return paths relative to where the command began, given those from the root and the folder that git ran in.
 
-    Where the root is not sure, it is that folder. It is sure from a file that the command names, or from a path that
-    begins with the last folders down which git ran: two of them, or one right below where tasks are unpacked.
+    The root is known from a file that the command names, or from a path that begins with the last folders of the one
+    that git ran in: two of them, or one directly below where tasks are unpacked. Otherwise it is git's folder.
     """
-    found = list(paths)
-    roots = (root for path in found[:_MOST_TRIED] for root in (*_by_names(path, named), *_by_folder(path, folder)))
+    listed = list(paths)
+    roots = (root for path in listed[:_MAX_TRIED] for root in (*_by_names(path, named), *_by_folder(path, folder)))
     root = next(roots, folder)
-    return [posixpath.join(root, path) for path in found]
+    return [posixpath.join(root, path) for path in listed]
 
 
 def _by_names(path: str, named: Iterable[str]) -> list[str]:
-    """Return the folder from which a path leads to one of the files that a command names."""
+    """Return the folders from which a path leads to a file that the command names."""
     return [name[: -len(path)] for name in named if f"/{name}".endswith(f"/{path}")]
 
 
 def _by_folder(path: str, folder: str) -> list[str]:
     parts = folder.split("/")
-    fewest = 1 if "/".join(parts[:-1]) in ROOTS else _FEWEST
-    for n in range(len(parts), fewest - 1, -1):
+    shortest = 1 if "/".join(parts[:-1]) in ROOTS else _MIN_SHARED
+    for n in range(len(parts), shortest - 1, -1):
         if path.startswith(f"{'/'.join(parts[-n:])}/") and parts[-n]:
             return ["/".join(parts[:-n]) or folder[: folder.startswith("/")]]
     return []

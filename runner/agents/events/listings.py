@@ -1,6 +1,6 @@
-"""Which files a list shows: of names in a folder, of paths with counts or states, drawn as a tree.
+"""Parses the files in listings: names in a folder, paths with counts or states, drawn trees.
 
-Lists are what `ls`, `find`, `tree`, `wc`, `git status` and their like print. It knows nothing of commands.
+Listings are the output of `ls`, `find`, `tree`, `wc`, `git status` and similar programs. Knows nothing of commands.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _STATUS = re.compile(
 )
 _STATE = re.compile(r"(?:[MADTCRUX]\d*\t)?(\S+)(?:\t(\S+))?")
 _DRAWN = re.compile(r"((?:(?:[\u2502|]|[ \u00a0])[ \u00a0]{3})*)(?:[\u251c\u2514]\u2500\u2500|\|--|`--)[ \u00a0](.+)")
-_A_LEVEL = 4  # characters wide
+_LEVEL_WIDTH = 4  # characters
 
 
-def in_tree(text: str) -> list[str]:
-    """Return the names in a folder, which a server reads as git lists it."""
+def parse_git_tree(text: str) -> list[str]:
+    """Return the names in a folder that a server lists in the format of `git ls-tree`."""
     return list(dict.fromkeys(_TREE.findall(text))) if _TREE.search(text[:300]) else []
 
 
-def listed(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
-    """Yield the files of a listing: a path a line, columns of names, `ls -l`, `git ls-tree`; not the folders.
+def parse_listing(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
+    """Yield the files of a listing, not the folders: a path per line, columns of names, `ls -l`, `git ls-tree`.
 
-    Paths are relative to `cwd`; bare names are inside the folder that a line before them heads, or in `inside`, and
-    left out where that is None.
+    Paths are relative to `cwd`. Bare names are in the folder that a line above them names, else in `inside`; they are
+    left out if that is None.
     """
     names: list[str]
     for line in text.splitlines():
@@ -57,8 +57,8 @@ def listed(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
                 yield posixpath.join(inside, name)
 
 
-def bare(line: str) -> list[str]:
-    """Return the names that a line of a listing has, of files or folders; none where it has paths, or text."""
+def parse_names(line: str) -> list[str]:
+    """Return the bare names of files and folders in a line of a listing; none if it has paths or other text."""
     entry = _LONG.fullmatch(line.strip())
     names = [entry[2].partition(" -> ")[0]] if entry else _COLUMNS.split(line.strip())
     names = [name.removesuffix("/") for name in names]
@@ -66,50 +66,50 @@ def bare(line: str) -> list[str]:
     return names if plain else []
 
 
-def headed(text: str) -> Iterator[str]:
-    """Yield the files that `head` and `tail` name above what they show of several."""
+def parse_heads(text: str) -> Iterator[str]:
+    """Yield the files that `head` and `tail` name above the contents of several."""
     yield from _HEAD.findall(text)
 
 
-def counted(text: str) -> Iterator[str]:
-    """Yield the files of lines that have numbers, sizes or digests before a path, as `wc` and `du` print them."""
+def parse_counts(text: str) -> Iterator[str]:
+    """Yield the files of lines with numbers, sizes or digests before a path, as `wc` and `du` print them."""
     for line in text.splitlines():
-        if (said := _COUNTED.fullmatch(line)) and looks_like_file(said[1]):
-            yield said[1]
+        if (entry := _COUNTED.fullmatch(line)) and looks_like_file(entry[1]):
+            yield entry[1]
 
 
-def status(text: str) -> Iterator[str]:
-    """Yield the files of `git status`, long or short, by their last names; not the folders."""
+def parse_status(text: str) -> Iterator[str]:
+    """Yield the files of `git status`, long or short, by their current names; not the folders."""
     untracked = False
     for line in text.splitlines():
         untracked = line.endswith("files:") or (untracked and not line[:1].strip())  # other programs indent words too
-        if said := _STATUS.fullmatch(line):
-            path = (said["path"] or said["short"]).rpartition(" -> ")[2].strip('"')
-            if (said["state"] or said["short"] or untracked) and " " not in path and not path.endswith("/"):
+        if entry := _STATUS.fullmatch(line):
+            path = (entry["path"] or entry["short"]).rpartition(" -> ")[2].strip('"')
+            if (entry["state"] or entry["short"] or untracked) and " " not in path and not path.endswith("/"):
                 yield path
 
 
-def renamed(text: str) -> Iterator[str]:
-    """Yield the files of `git diff --name-only` and `--name-status`: a path a line, after its state, or two."""
+def parse_changes(text: str) -> Iterator[str]:
+    """Yield the files of `git diff --name-only` and `--name-status`: lines of one or two paths, maybe after a state."""
     for line in text.splitlines():
-        if said := _STATE.fullmatch(line):
-            yield from (path for path in said.groups() if path and looks_like_file(path))
+        if entry := _STATE.fullmatch(line):
+            yield from (path for path in entry.groups() if path and looks_like_file(path))
 
 
-def drawn(text: str, inside: str | None, cwd: str = "") -> Iterator[str]:
-    """Yield the files of a drawn tree, in a folder; where that is None, those only that it names by paths.
+def parse_tree(text: str, inside: str | None, cwd: str = "") -> Iterator[str]:
+    """Yield the files of a tree drawn by `tree`, within the folder `inside`; if that is None, only those with a path.
 
     Such paths are relative to `cwd`.
     """
     above: list[str] = []
     for line in text.splitlines():
-        said = _DRAWN.fullmatch(line.rstrip())
-        if said is None:
+        entry = _DRAWN.fullmatch(line.rstrip())
+        if entry is None:
             continue
-        level = len(said[1]) // _A_LEVEL
-        name = said[2].partition(" -> ")[0].rstrip("/")
+        level = len(entry[1]) // _LEVEL_WIDTH
+        name = entry[2].partition(" -> ")[0].rstrip("/")
         above = [*above[:level], name]
-        if not looks_like_file(name) or said[2].endswith("/"):
+        if not looks_like_file(name) or entry[2].endswith("/"):
             continue
         if "/" in name:
             yield posixpath.join(cwd, name)
@@ -117,8 +117,8 @@ def drawn(text: str, inside: str | None, cwd: str = "") -> Iterator[str]:
             yield posixpath.join(inside, *above)
 
 
-def folder(text: str) -> list[str]:
-    """Return the files of a folder's list in which folders end with a slash; none of any other text."""
+def parse_folder(text: str) -> list[str]:
+    """Return the files in a list whose folders end with a slash; none for any other text."""
     words = text.split()
     if len(words) != len(text.splitlines()) or not any(word.endswith("/") for word in words):
         return []

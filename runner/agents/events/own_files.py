@@ -1,20 +1,20 @@
-"""Which of an agent's visits to files retrieve something: a file that the agent itself wrote was not found by it.
+"""Decides which of an agent's visits to files retrieve something: a file that it wrote itself does not count.
 
-It knows nothing of gold, or of how a file is named.
+Knows nothing of gold, or of how a file is named.
 """
 
 from __future__ import annotations
 
 
 class OwnFiles:
-    """Tells, visit by visit in their order, what is retrieved and what the agent had written itself."""
+    """Distinguishes, visit by visit, files that are retrieved from files that the agent wrote itself."""
 
     def __init__(self) -> None:
         self._retrieved: set[str] = set()
         self._own: set[str] = set()
 
     def is_retrieval(self, file: str, category: str) -> bool:
-        """Return whether a visit retrieves a file: it does not write it, nor did the agent before it ever saw it."""
+        """Return whether a visit retrieves a file: neither it nor a visit before the file was first seen writes it."""
         if file in self._own:
             return False
         if category == "file_write":

@@ -1,14 +1,13 @@
-"""Which files a tool's result shows: what searches, listings, diffs and readers of files print, whole or cut short.
+"""Parses the files in tool results, whole or cut short: of searches, listings, diffs and file readers.
 
-Servers answer in JSON (`blocks[].file`), in Markdown (headers of repository, dash, path) and with links
-(`/repository@revision/-/blob/path`), local tools in lines. It knows nothing of what was asked.
+Servers answer in JSON (`blocks[].file`), Markdown (headers of repository, dash, path) and links
+(`/repository@revision/-/blob/path`), local tools in lines. Knows nothing of the arguments of a call.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 from urllib.parse import unquote
 
 import orjson
@@ -35,7 +34,7 @@ _BEFORE_NAME = re.compile(r"[\s'\"‘’:]")
 _LINK = (  # bounded, so that the time which text takes does not grow with its square
     r"https?://[^/\s\"]{1,200}/(?P<repo>[^\s\"@]{1,200}?)(?:@[^\s/\"]{1,200})?/-/blob/(?P<path>[^\s\"'<>()\[\]\\]{1,1000})"
 )
-_TOLD = re.compile(
+_HEADER_OR_LINK = re.compile(
     rf"""(?:^|")\#\ (?P<named>[\w.@-]+(?:/[\w.@-]+)+)\ [–—]\ (?P<title>[^\n"]+) | {_LINK}""", re.MULTILINE | re.VERBOSE
 )
 _FIELD = re.compile(r'(?<!\\)(\\*+)"(?:file|path)\1"\s*:\s*\1"([^"\\\n]+)\1"')
@@ -58,80 +57,81 @@ _DIFF = re.compile(
 _FILES = ("file", "path", "newPath", "filePath")
 _LISTS = ("files", "filenames", "paths")
 
-Lines = Callable[[str], Iterable[str]]
-"""What reads the lines of a text that is no JSON, Markdown or link."""
+LineParser = Callable[[str], Iterable[str]]
+"""Parses the lines of a text without JSON, Markdown or links."""
 
 
-def shown(result: str) -> str:
-    """Return the text that an agent was shown, without what a harness appends to it."""
+def strip_appendix(result: str) -> str:
+    """Return the text that the agent saw, without what the harness appends to it."""
     appendix = _APPENDIX.search(result)
     return result[: appendix.start()] if appendix else result
 
 
-def printed(text: str) -> str:
-    """Return what a command printed: some harnesses put it into JSON beside its exit code, or that above it."""
-    decoded = _decoded(text)
+def extract_output(text: str) -> str:
+    """Return the output of a command: some harnesses wrap it in JSON, or print an exit code above it."""
+    decoded = _decode(text)
     outputs = [decoded.get(name) for name in ("output", "stdout")] if isinstance(decoded, dict) else []
     return _HARNESS.sub("", next((output for output in outputs if isinstance(output, str)), text))
 
 
 def is_refused(result: str) -> bool:
-    """Tell whether a harness did not make the call at all."""
+    """Return whether the harness refused to make the call."""
     return _REFUSED.match(result) is not None
 
 
 def is_failure(result: str) -> bool:
-    """Tell whether a result is an error in place of content, which may speak of errors too, but is longer."""
-    told = (len(result) <= _LONGEST_ERROR and _ERROR.match(result[:300])) or _FAILED.search(result[-200:])
-    return is_refused(result) or bool(told)
+    """Return whether a result is an error rather than content, which may mention errors too but is longer."""
+    failed = (len(result) <= _LONGEST_ERROR and _ERROR.match(result[:300])) or _FAILED.search(result[-200:])
+    return is_refused(result) or bool(failed)
 
 
 def is_nothing(text: str) -> bool:
-    """Tell whether a search says that it found nothing."""
+    """Return whether a search reports no results."""
     return not text.strip() or (len(text) < 400 and _NOTHING.search(text) is not None)
 
 
-def missing(text: str) -> set[str]:
-    """Return the paths that programs say do not exist, are folders, or may not be read."""
-    names = (text[max(0, said.start() - LONGEST) : said.start()].rstrip("'\"’") for said in _MISSING.finditer(text))
+def find_missing(text: str) -> set[str]:
+    """Return the paths that programs report as missing, as folders, or as not permitted."""
+    names = (text[max(0, hit.start() - LONGEST) : hit.start()].rstrip("'\"’") for hit in _MISSING.finditer(text))
     return {*(_BEFORE_NAME.split(name)[-1] for name in names), *_NOT_OPENED.findall(text)}
 
 
-def opened(text: str) -> File | None:
-    """Return the file that a reader's result says it is of; None where it does not say.
+def find_opened(text: str) -> File | None:
+    """Return the file that the result of a file reader names; None if it names none.
 
-    Some traces have the arguments of a call beside the result of another: then it is the result that was seen.
+    Some traces have the arguments of one call beside the result of another; what the agent saw is the result.
     """
-    stack: list[Any] = [text]
-    while stack:  # {"content": "...", "url": "..."}, which may be wrapped as text
+    stack: list[object] = [text]
+    while stack:  # {"content": "...", "url": "..."}, possibly encoded as text
         value = stack.pop()
         if isinstance(value, Mapping):
             if isinstance(url := value.get("url"), str) and (link := re.match(_LINK, url)):
-                return _linked(link)
+                return _parse_link(link)
             stack += [value.get("structuredContent"), value.get("content"), value.get("text")]
         elif isinstance(value, list):
             stack += value[:1]
         elif isinstance(value, str):
-            if (said := _OPENED.search(value[:2000])) and said.end() < len(value):
-                return File(said["file"]) if said["file"] else _linked(said)
-            stack.append(_decoded(value))
+            if (hit := _OPENED.search(value[:2000])) and hit.end() < len(value):
+                return File(hit["file"]) if hit["file"] else _parse_link(hit)
+            stack.append(_decode(value))
     return None
 
 
-def found(text: str, lines: Lines) -> list[File]:
-    """Return the files that a search's result shows, in its order, each once; folders are left out."""
+def parse_results(text: str, parse_lines: LineParser) -> list[File]:
+    """Return the distinct files in the result of a search, in its order, without folders."""
     files: list[File] = []
-    stack: list[tuple[Any, str | None]] = [(text, None)]
+    stack: list[tuple[object, str | None]] = [(text, None)]
     while stack:
         value, repo = stack.pop()
         if isinstance(value, str):
-            if (decoded := _decoded(value)) is not None:
+            if (decoded := _decode(value)) is not None:
                 stack.append((decoded, repo))
             else:
-                files += told(value) or [File(path, repo) for path in lines(value)]
+                files += find_named(value) or [File(path, repo) for path in parse_lines(value)]
         elif isinstance(value, Mapping):
-            repo = next((value[key] for key in ("repo", "repository") if isinstance(value.get(key), str)), repo)
-            files += _named(value, repo)
+            names = (value.get(key) for key in ("repo", "repository"))
+            repo = next((name for name in names if isinstance(name, str)), repo)
+            files += _list_files(value, repo)
             parts = [part for key, part in value.items() if isinstance(part, list | dict) or key == "text"]
             stack += [(part, repo) for part in reversed(parts)]
         elif isinstance(value, list):
@@ -139,27 +139,27 @@ def found(text: str, lines: Lines) -> list[File]:
     return list(dict.fromkeys(files))
 
 
-def told(text: str) -> list[File]:
-    """Return the files that Markdown headers and links name, and the fields of JSON that was cut short."""
+def find_named(text: str) -> list[File]:
+    """Return the files named by Markdown headers, by links, and by the fields of JSON that is cut short."""
     cut = text.lstrip()[:1] in ("{", "[")
     plain = _ESCAPED.sub(lambda escape: _PLAIN.get(escape[1], escape[1]), text) if cut else text
     dashed = "\u2013" in plain or "\u2014" in plain
     files = [
-        File(each["title"].strip(), each["named"]) if each["title"] else _linked(each)
-        for each in (_TOLD.finditer(plain) if dashed or "/-/blob/" in plain else ())  # a large text seldom has either
-        if not (cut and each.end() == len(plain))  # half a path
+        File(hit["title"].strip(), hit["named"]) if hit["title"] else _parse_link(hit)
+        for hit in (_HEADER_OR_LINK.finditer(plain) if dashed or "/-/blob/" in plain else ())  # rare in large texts
+        if not (cut and hit.end() == len(plain))  # half a path
     ]
     if cut:
         fields = _FIELD.findall(text)
-        outer = min((escape for escape, _ in fields), key=len, default="")  # what is within a file's text is deeper
+        outer = min((escape for escape, _ in fields), key=len, default="")  # the text of a file is escaped more deeply
         linked = {file.path for file in files}  # the last result may be cut before its link
         named = [path for escape, path in fields if escape == outer and path not in linked and not path.endswith("/")]
         files += [File(path) for path in named if not files or looks_like_file(path)]
     return list(dict.fromkeys(files))
 
 
-def matching(text: str) -> Iterator[str]:
-    """Yield the files of `path:line:text`, `path-line-text`, `path:text` and bare paths, as grep prints them; once."""
+def parse_matches(text: str) -> Iterator[str]:
+    """Yield the distinct files of `path:line:text`, `path-line-text`, `path:text` and bare paths, as from grep."""
     known: set[str] = set()
     for line in text.splitlines():
         numbered = _NUMBERED.match(line)
@@ -179,32 +179,33 @@ def matching(text: str) -> Iterator[str]:
                 yield path
 
 
-def changed(text: str) -> Iterator[str]:
-    """Yield the files of a diff or patch, without the `a/` and `b/` that a diff puts before them."""
+def parse_diff(text: str) -> Iterator[str]:
+    """Yield the files of a diff or patch, without the prefixes `a/` and `b/`."""
     for match in _DIFF.finditer(text):
         yield next(path for path in match.groups() if path)
 
 
-def _decoded(text: str) -> Any:  # noqa: ANN401 (any JSON)
+def _decode(text: str) -> object:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return orjson.loads(text)
-    except ValueError:  # cut short, or no JSON
+        value: object = orjson.loads(text)
+    except ValueError:  # cut short, or not JSON
         return None
+    return value
 
 
-def _named(record: Mapping[str, Any], repo: str | None) -> list[File]:
+def _list_files(record: Mapping[str, object], repo: str | None) -> list[File]:
     if record.get("isDirectory") is True or record.get("type") in ("directory", "tree", "repo"):
         return []
-    path = next((record[key] for key in _FILES if isinstance(record.get(key), str)), "")
+    path = next((value for key in _FILES if isinstance(value := record.get(key), str)), "")
     sure = isinstance(record.get("file"), str) or record.get("isDirectory") is False
     files = [File(path, repo)] if path and (sure or looks_like_file(path)) else []
     for key in _LISTS:
-        if isinstance(record.get(key), list):
-            files += [File(path, repo) for path in record[key] if isinstance(path, str) and not path.endswith("/")]
+        if isinstance(paths := record.get(key), list):
+            files += [File(path, repo) for path in paths if isinstance(path, str) and not path.endswith("/")]
     return files
 
 
-def _linked(link: re.Match[str]) -> File:
+def _parse_link(link: re.Match[str]) -> File:
     return File(re.split(r"[?#]", unquote(link["path"]))[0].rstrip(".,;:"), link["repo"])

@@ -1,7 +1,7 @@
-"""What a shell command does to files: which programs it runs, which files they name, and what their output lists.
+"""Finds what a shell command does to files: the programs it runs, the files they name, and what their output lists.
 
-It is read, not run: pipes, lists, redirects, `cd`, `xargs`, `find -exec`, `bash -c`, `ssh`, `docker exec` and loops are
-understood. Knows nothing of tools or of results, and of programs only which run others.
+It understands pipes, lists, redirects, `cd`, `xargs`, `find -exec`, `bash -c`, `ssh`, `docker exec` and loops, and runs
+nothing. Knows nothing of tools or results, and only of programs that run others.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from runner.agents.events.shell_programs import edited_by, found_by, is_plain, joined, named_by, opened_by
-from runner.agents.events.shell_syntax import Simple, commands
-from runner.agents.events.shell_use import Use
+from runner.agents.events.shell_programs import (
+    is_plain,
+    join,
+    read_find,
+    read_line_editor,
+    read_program,
+    read_script,
+)
+from runner.agents.events.shell_syntax import Simple, parse_command
+from runner.agents.events.shell_use import ShellUse
 from runner.agents.truth.paths import LONGEST
 
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
@@ -22,129 +29,131 @@ _INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun")
 _XARGS = ("-I", "-n", "-P", "-L", "-d", "-s")
 _SSH = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E", "-b", "-c", "-m")
 _EXEC = ("-u", "--user", "-w", "--workdir", "-e", "--env", "-c", "--container", "-n", "--namespace", "--index")
-"""Options that take a value, of what runs a command elsewhere."""
+"""Options with a value, of programs that run a command elsewhere."""
 _CONTAINERS = frozenset(("docker", "podman", "kubectl", "oc", "docker-compose", "nerdctl"))
 _PASS_ON = frozenset(("head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "tee", "cat", "less", "more"))
-"""Programs that print the lines that they read as they are."""
+"""Programs that print the lines they read unchanged."""
 _DEEPEST = 4  # commands within commands
-_MOST_READ = 1_000_000  # characters, of which a simple command counts so many more than it has:
-_A_COMMAND = 20
-_ENDS = frozenset(("}", "done", "fi", "esac"))  # of what is joined to the next command as a whole
+_BUDGET = 1_000_000  # characters to read; each simple command costs its length and this much more:
+_COMMAND_COST = 20
+_ENDS = frozenset(("}", "done", "fi", "esac"))  # the ends of compound commands
 
 
-class _Room:
-    """How much may yet be read of a command: what its loops run again counts again, and what is within it too."""
+class _Budget:
+    """How much more of a command may be read; each turn of a loop and each nested command counts."""
 
     def __init__(self) -> None:
-        self._left = _MOST_READ
+        self._left = _BUDGET
 
-    def has(self, simple: Simple) -> bool:
-        """Take the room of a simple command; tell whether there was as much."""
-        self._left -= _A_COMMAND + sum(map(len, simple.words)) + len(simple.given)
+    def spend(self, simple: Simple) -> bool:
+        """Pay for a simple command, and return whether the budget covered it."""
+        self._left -= _COMMAND_COST + sum(map(len, simple.words)) + len(simple.given)
         return self._left >= 0
 
 
-def uses(command: str, folder: str = "") -> list[Use]:
+def find_uses(command: str, folder: str = "") -> list[ShellUse]:
     """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to.
 
-    What is beyond the beginning of a very long command, or of very many turns of loops within loops, is left out.
+    Only the beginning of a very long command, or of very many turns of nested loops, is read.
     """
-    return _all(command, folder, 0, _Room())
+    return _read_command(command, folder, 0, _Budget())
 
 
-def _all(command: str, folder: str, depth: int, room: _Room) -> list[Use]:
-    found: list[Use] = []
-    pipeline = answered = 0  # where the uses begin of a pipeline, and of the last one that is no `echo`
-    head = handed = ""  # what an `echo` prints, and what one hands to the program after it
+def _read_command(command: str, folder: str, depth: int, budget: _Budget) -> list[ShellUse]:
+    uses: list[ShellUse] = []
+    pipeline = answered = 0  # where the uses of the pipeline begin, and of the last one that is not an `echo`
+    head = handed = ""  # the line that an `echo` prints, and the text that one pipes into the next program
     folders = [folder]  # of the shell, and of each subshell within it
-    for simple in takewhile(room.has, commands(command)):
+    for simple in takewhile(budget.spend, parse_command(command)):
         words = simple.words
         piped = simple.operator.startswith("|") and simple.operator != "||"
         del folders[simple.level + 1 :]
         folders += folders[-1:] * (simple.level + 1 - len(folders))
-        pipeline = pipeline if piped else len(found)
-        found[pipeline:] = [_read_on(use, words) for use in found[pipeline:]]
-        said = _said(words)
-        begins = words and said is None and not piped and words[0] not in _ENDS
-        answered = len(found) if begins else answered
+        pipeline = pipeline if piped else len(uses)
+        uses[pipeline:] = [_pipe(use, words) for use in uses[pipeline:]]
+        line = _find_echo(words)
+        begins = words and line is None and not piped and words[0] not in _ENDS
+        answered = len(uses) if begins else answered
         if words and words[0] in ("cd", "pushd"):
-            target = joined(folders[-1], words[1]) if len(words) == 2 and is_plain(words[1]) else folders[-1]
+            target = join(folders[-1], words[1]) if len(words) == 2 and is_plain(words[1]) else folders[-1]
             folders[-1] = target if len(target) <= LONGEST else folders[-1]
-        elif said is not None and simple.operator == "||" and len(found) > answered:
-            found[-1] = replace(found[-1], otherwise=said)
-        elif said is not None:
-            head = head if simple.piped or simple.writes else said or head
-        done = _done(simple, folders[-1], piped, depth, room, handed)
-        handed = said or "" if simple.piped else ""
-        if done and not done[0].head:
-            done[0], head = replace(done[0], head=head), ""
-        found += done
-        if written := tuple(joined(folders[-1], path) for path in simple.writes if is_plain(path)):
-            found.append(Use("file_write", written))
-    return found
+        elif line is not None and simple.operator == "||" and len(uses) > answered:
+            uses[-1] = replace(uses[-1], otherwise=line)
+        elif line is not None:
+            head = head if simple.piped or simple.writes else line or head
+        own = _read_simple(simple, folders[-1], piped, depth, budget, handed)
+        handed = line or "" if simple.piped else ""
+        if own and not own[0].head:
+            own[0], head = replace(own[0], head=head), ""
+        uses += own
+        if written := tuple(join(folders[-1], path) for path in simple.writes if is_plain(path)):
+            uses.append(ShellUse("file_write", written))
+    return uses
 
 
-def _done(simple: Simple, folder: str, piped: bool, depth: int, room: _Room, handed: str) -> list[Use]:
+def _read_simple(simple: Simple, folder: str, piped: bool, depth: int, budget: _Budget, handed: str) -> list[ShellUse]:
     words = [*simple.words, *handed.split()] if simple.words[:1] == ["xargs"] else simple.words
-    done = _uses(words, folder, piped, depth, room, simple.given) if words else []
+    uses = _read_program(words, folder, piped, depth, budget, simple.given) if words else []
     if simple.writes:
-        done = [replace(use, lists=None) for use in done]
+        uses = [replace(use, lists=None) for use in uses]
     if simple.writes or simple.piped:
-        done = [replace(use, answers=False) for use in done]
-    read = tuple(joined(folder, path) for path in simple.reads if is_plain(path))
-    return done + ([Use("file_read", read, None, folder, shows=True)] if read else [])
+        uses = [replace(use, answers=False) for use in uses]
+    read = tuple(join(folder, path) for path in simple.reads if is_plain(path))
+    return uses + ([ShellUse("file_read", read, None, folder, shows=True)] if read else [])
 
 
-def _read_on(use: Use, reader: Sequence[str]) -> Use:
-    """Return what a program does whose output another one reads, which may count it, or print it as something else."""
+def _pipe(use: ShellUse, reader: Sequence[str]) -> ShellUse:
+    """Return what a program does whose output is piped into another, which may count it or transform it."""
     lists = None if reader[:1] == ["wc"] else "counts" if use.lists and _counts(reader) else use.lists
-    kept = not reader or reader[0] in _PASS_ON
-    return replace(use, lists=lists, within=use.within if kept else ())
+    unchanged = not reader or reader[0] in _PASS_ON
+    return replace(use, lists=lists, prefixes=use.prefixes if unchanged else ())
 
 
 def _counts(words: Sequence[str]) -> bool:
     return words[:1] == ["uniq"] and any(re.fullmatch("-[a-z]*c[a-z]*", word) for word in words)
 
 
-def _said(words: Sequence[str]) -> str | None:
+def _find_echo(words: Sequence[str]) -> str | None:
     """Return the line that an `echo` or a `printf` prints; None for any other program."""
     if words[:1] == ["printf"]:
         return words[1].replace("\\n", "\n").strip("\n") if len(words) > 1 else ""
     if words[:1] != ["echo"]:
         return None
-    said = [word for word in words[1:] if not re.fullmatch("-[neE]+", word)]
-    return " ".join(said).replace("\\n", "\n").strip("\n")
+    printed = [word for word in words[1:] if not re.fullmatch("-[neE]+", word)]
+    return " ".join(printed).replace("\\n", "\n").strip("\n")
 
 
-def _uses(words: list[str], folder: str, piped: bool, depth: int, room: _Room, given: str = "") -> list[Use]:
+def _read_program(
+    words: list[str], folder: str, piped: bool, depth: int, budget: _Budget, given: str = ""
+) -> list[ShellUse]:
     name, arguments = posixpath.basename(words[0]), words[1:]
     if depth < _DEEPEST:
         if name in _SHELLS and (script := _after_c(arguments) or given):
-            return _all(script, folder, depth + 1, room)
+            return _read_command(script, folder, depth + 1, budget)
         if name == "xargs" and (inner := _after_options(arguments, _XARGS)):
-            return _uses([*inner, "{}"], folder, False, depth + 1, room)
+            return _read_program([*inner, "{}"], folder, False, depth + 1, budget)
         if name == "ssh":
-            return _all(" ".join(_after_options(arguments, _SSH)[1:]) or given, "", depth + 1, room)
+            return _read_command(" ".join(_after_options(arguments, _SSH)[1:]) or given, "", depth + 1, budget)
         if name in _CONTAINERS and "exec" in arguments:
-            return _within_container(arguments[arguments.index("exec") + 1 :], depth, room)
-        run = _run_by_find(arguments) if name == "find" else []
-        if run and (found := _uses(run, folder, False, depth + 1, room)):
-            return found
+            return _read_container(arguments[arguments.index("exec") + 1 :], depth, budget)
+        run = _find_exec(arguments) if name == "find" else []
+        if run and (uses := _read_program(run, folder, False, depth + 1, budget)):
+            return uses
     if name == "find":
-        return [found_by(arguments, folder)]
+        return [read_find(arguments, folder)]
     if _INTERPRETER.fullmatch(name):
-        return opened_by(_after_c(arguments, "ce") or given, folder) or edited_by(arguments, folder)
-    return named_by(name, arguments, folder, piped)
+        return read_script(_after_c(arguments, "ce") or given, folder) or read_line_editor(arguments, folder)
+    return read_program(name, arguments, folder, piped)
 
 
-def _within_container(arguments: list[str], depth: int, room: _Room) -> list[Use]:
+def _read_container(arguments: list[str], depth: int, budget: _Budget) -> list[ShellUse]:
     rest = _after_options(arguments, _EXEC)
     inner = rest[rest.index("--") + 1 :] if "--" in rest else rest[1:]
     folders = [word for option, word in pairwise(arguments) if option in ("-w", "--workdir")]
-    return _uses(inner, folders[0] if folders else "", False, depth + 1, room) if inner else []
+    return _read_program(inner, folders[0] if folders else "", False, depth + 1, budget) if inner else []
 
 
-def _run_by_find(arguments: Sequence[str]) -> list[str]:
+def _find_exec(arguments: Sequence[str]) -> list[str]:
     place = next((place for place, word in enumerate(arguments) if word in ("-exec", "-execdir", "-ok")), None)
     return [] if place is None else _until_end(arguments[place + 1 :])
 

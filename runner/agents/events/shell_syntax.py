@@ -1,7 +1,7 @@
-"""What simple commands a shell command is made of: their words, the files they are redirected to, what joins them.
+"""Parses a shell command into simple commands: their words, their redirections, and the operators between them.
 
-Quotes, braces, here-documents, keywords, variables that are set to plain words and loops over these are understood. It
-knows nothing of what programs do.
+It understands quotes, braces, here-documents, keywords, variables set to plain words, and loops over these. Knows
+nothing of what programs do.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
-_HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?([^\W\d]\w*)""")  # a number is shifted by
+_HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?([^\W\d]\w*)""")  # a number would be a shift in arithmetic
 _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # what a shell makes something else of
+_NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # what a shell expands
 _BRACES = re.compile(r"\{([^{},'\"$]*(?:,[^{},'\"$]*)+)\}")
 _NOT_BRACED = re.compile(r"""[{}'"\\$`]""")
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"))
 _WRAPPERS = frozenset(("sudo", "command", "exec", "env", "nice", "nohup", "timeout", "stdbuf", "builtin"))
-_MOST_TURNS = 100  # of a loop; of one within another fewer, and at last none
-_LONGEST = 2**17  # characters of a command: Linux hands a program no longer argument (MAX_ARG_STRLEN)
+_MAX_TURNS = 100  # of a loop; nested loops have fewer
+_LONGEST = 2**17  # characters of a command: the longest argument of a program on Linux (MAX_ARG_STRLEN)
 
 
 @dataclass(frozen=True)
 class Simple:
-    """One simple command: the operator before it, its words, the files that it reads and writes, what it is given.
+    """One simple command: the operator before it, its words, and the files that it reads and writes.
 
-    `given` is a here-document, `piped` tells that another command reads what it prints, and `level` counts the
-    parentheses around it.
+    `given` is its here-document; with `piped`, another command reads its output; `level` is the number of parentheses
+    around it.
     """
 
     operator: str
@@ -52,43 +52,44 @@ class Simple:
     level: int = 0
 
 
-def commands(command: str) -> Iterator[Simple]:
-    """Yield the simple commands of a command, in the order in which they run, each from its program's name on.
+def parse_command(command: str) -> Iterator[Simple]:
+    """Yield the simple commands of a command in the order in which they run, each from its program's name on.
 
-    Those of a loop come once for each turn. What is beyond the longest command that there may be is left out.
+    Those of a loop occur once per turn. Anything beyond the length that a shell accepts is ignored.
     """
-    text, given = _without_here_documents(command[:_LONGEST].replace("\\\n", ""))
-    simples = list(_simple(text, given))
+    text, given = _extract_here_documents(command[:_LONGEST].replace("\\\n", ""))
+    simples = list(_split_simple(text, given))
     following = [simple.operator for simple in simples[1:]] + [""]
     marked = [
         replace(simple, piped=after.startswith("|") and after != "||")
         for simple, after in zip(simples, following, strict=True)
     ]
-    return _run(marked, {})
+    return _expand(marked, {})
 
 
-def _run(simples: Sequence[Simple], values: Mapping[str, str], most: int = _MOST_TURNS) -> Iterator[Simple]:
+def _expand(simples: Sequence[Simple], values: Mapping[str, str], turns_left: int = _MAX_TURNS) -> Iterator[Simple]:
     place = 0
     while place < len(simples):
         simple = simples[place]
-        words = [_filled(word, values) for word in _unwrapped(simple.words)]
+        words = [_substitute(word, values) for word in _unwrap(simple.words)]
         place += 1
         if len(words) > 3 and words[0] == "for" and words[2] == "in":
-            end, turns = _end(simples, place), words[3 : 3 + most]
-            for value in turns:
-                known = {name: each for name, each in values.items() if name != words[1]}
-                yield from _run(simples[place:end], known | _value(words[1], value), most // max(2, len(turns)))
+            end, turns = _find_end(simples, place), words[3 : 3 + turns_left]
+            for turn in turns:
+                known = {name: value for name, value in values.items() if name != words[1]}
+                inner = turns_left // max(2, len(turns))
+                yield from _expand(simples[place:end], known | _assign(words[1], turn), inner)
             place = end
         else:
-            set_here = [each for word in simple.words if not words and (each := _ASSIGNMENT.fullmatch(word))]
-            for each in set_here:
-                values = {**values, **_value(each[1], _filled(each[2], values))}
-            reads, writes = ([_filled(file, values) for file in files] for files in (simple.reads, simple.writes))
+            assignments = [hit for word in simple.words if not words and (hit := _ASSIGNMENT.fullmatch(word))]
+            for assignment in assignments:
+                values = {**values, **_assign(assignment[1], _substitute(assignment[2], values))}
+            reads, writes = ([_substitute(file, values) for file in files] for files in (simple.reads, simple.writes))
             yield replace(simple, words=words, reads=reads, writes=writes)
 
 
-def _end(simples: Sequence[Simple], place: int) -> int:
-    """Return where the loop ends whose body follows."""
+def _find_end(simples: Sequence[Simple], place: int) -> int:
+    """Return the position of the end of a loop, given that of its body."""
     depth = 0
     for at in range(place, len(simples)):
         first = simples[at].words[:1]
@@ -98,15 +99,15 @@ def _end(simples: Sequence[Simple], place: int) -> int:
     return len(simples)
 
 
-def _value(name: str, value: str) -> dict[str, str]:
+def _assign(name: str, value: str) -> dict[str, str]:
     return {} if _NOT_A_VALUE.search(value) else {name: value}
 
 
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda each: values.get(each[1] or each[2], each[0]), word) if "$" in word else word
+def _substitute(word: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda name: values.get(name[1] or name[2], name[0]), word) if "$" in word else word
 
 
-def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
+def _split_simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
     current, redirect, level = Simple(""), "", 0
     for token in _TOKEN.finditer(command):
         text = token[0]
@@ -117,10 +118,10 @@ def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
         elif token.lastgroup == "redirect":
             redirect = text
         elif token.lastgroup in ("word", "rest"):
-            word = _PIECE.sub(lambda piece: piece[1] or _escaped(piece[2]) or piece[3] or "", text)
+            word = _PIECE.sub(lambda piece: piece[1] or _unescape(piece[2]) or piece[3] or "", text)
             if not redirect:
-                current.words.extend(_braced(text) or [word])
-            elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):  # where errors go is no file that is written
+                current.words.extend(_expand_braces(text) or [word])
+            elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):  # redirected errors do not count
                 current.writes.append(word)
             elif redirect == "<":
                 current.reads.append(word)
@@ -130,38 +131,38 @@ def _simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple]:
     yield current
 
 
-def _braced(word: str) -> list[str]:
-    """Return the words that a shell makes of one with braces (`src/{a,b}.py`); none of any other, or of very many."""
+def _expand_braces(word: str) -> list[str]:
+    """Return the expansion of a word with braces (`src/{a,b}.py`); nothing for any other word, or a very long one."""
     parts = _BRACES.split(word)
     choices = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
-    if len(parts) == 1 or prod(map(len, choices)) > _MOST_TURNS or _NOT_BRACED.search("".join(parts)):
+    if len(parts) == 1 or prod(map(len, choices)) > _MAX_TURNS or _NOT_BRACED.search("".join(parts)):
         return []
     return ["".join(chosen) for chosen in product(*choices)]
 
 
-def _escaped(text: str | None) -> str:
+def _unescape(text: str | None) -> str:
     return re.sub(r'\\([$`"\\\n])', r"\1", text or "")
 
 
-def _without_here_documents(command: str) -> tuple[str, list[tuple[str, str]]]:
+def _extract_here_documents(command: str) -> tuple[str, list[tuple[str, str]]]:
     """Return a command without its here-documents, and these, each with the word that ends it."""
-    kept: list[str] = []
-    found: list[tuple[str, list[str]]] = []
+    rest: list[str] = []
+    documents: list[tuple[str, list[str]]] = []
     until: list[int] = []
     for line in command.split("\n"):
         if not until:
-            kept.append(line)
-            until = list(range(len(found), len(found) + len(words := _HERE.findall(line))))
-            found += [(word, []) for word in words]
-        elif line.strip() == found[until[0]][0]:
+            rest.append(line)
+            until = list(range(len(documents), len(documents) + len(words := _HERE.findall(line))))
+            documents += [(word, []) for word in words]
+        elif line.strip() == documents[until[0]][0]:
             until = until[1:]
         else:
-            found[until[0]][1].append(line)
-    return "\n".join(kept), [(word, "\n".join(lines)) for word, lines in found]
+            documents[until[0]][1].append(line)
+    return "\n".join(rest), [(word, "\n".join(lines)) for word, lines in documents]
 
 
-def _unwrapped(words: Sequence[str]) -> list[str]:
-    """Return the words from a program's name on: without keywords, assignments, and programs that run another."""
+def _unwrap(words: Sequence[str]) -> list[str]:
+    """Return the words from a program's name on, without keywords, assignments, and programs that run another."""
     wrapped = False
     for place, word in enumerate(words):
         if word in _WRAPPERS:

@@ -1,12 +1,12 @@
-"""Which tool does what: a table from the names of agents' tools to the categories of events, which a user may extend.
+"""Maps the names of agents' tools to the categories of events, by a table that users may extend.
 
-It knows nothing of what a tool was called with, nor of what came back.
+Knows nothing of the arguments and results of calls.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,10 +25,10 @@ Category = Literal[
     "file_write",
     "other",
 ]
-"""What an event is, as the schema has it."""
+"""The category of an event in the schema."""
 
 Role = Category | Literal["shell", "editor"]
-"""What a tool is: always of one category, or of the one that its arguments say."""
+"""The role of a tool: one category, or one that depends on its arguments."""
 
 _SHIPPED = Path(__file__).with_name("tools.yaml")
 _SECTIONS = ("local", "mcp")
@@ -38,8 +38,8 @@ _NAMESPACE = re.compile(r"\w+(?:\.|__)")  # as in `functions.read_file`, `develo
 _NAME = re.compile(r"[\w.:-]*")
 
 
-class Kind(NamedTuple):
-    """What a tool is, and whether a server runs it."""
+class ToolKind(NamedTuple):
+    """The role of a tool, and whether a server runs it."""
 
     role: Role
     is_mcp: bool
@@ -47,13 +47,13 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Tools:
-    """The table: names in lower case, and what servers put before them."""
+    """The table of tools: names in lower case, and the prefixes that servers put before them."""
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ToolKind]
     prefixes: tuple[str, ...] = ()
 
-    def kind(self, name: str) -> Kind:
-        """Return what a tool is: `other` where the table does not know it."""
+    def classify(self, name: str) -> ToolKind:
+        """Return the kind of a tool, with the role `other` if the table lacks it."""
         whole = _NAME.match(name.lower())  # a damaged trace has names such as `Edit(path="...`
         bare = whole[0] if whole else ""
         server = _SERVER.match(bare)
@@ -62,54 +62,56 @@ class Tools:
         for candidate in (bare, own, *(own.removeprefix(prefix) for prefix in self.prefixes)):
             if candidate in self.kinds:
                 kind = self.kinds[candidate]
-                return Kind(kind.role, True) if server else kind
-        return Kind("other", server is not None)
+                return ToolKind(kind.role, True) if server else kind
+        return ToolKind("other", server is not None)
 
 
-def tools(file: str | None = None) -> Tools:
-    """Return the table, with what a user's YAML file adds to it. Raises `ConfigError`, which names file and place."""
-    shipped = _shipped()
+def load_tools(file: str | None = None) -> Tools:
+    """Return the table, extended by a user's YAML file. Raises `ConfigError`, which names the file and place."""
+    shipped = _load_shipped()
     if file is None:
         return shipped
-    own = _table(Path(file))
+    own = _load_table(Path(file))
     return Tools({**shipped.kinds, **own.kinds}, (*shipped.prefixes, *own.prefixes))
 
 
 @cache
-def _shipped() -> Tools:
-    return _table(_SHIPPED)
+def _load_shipped() -> Tools:
+    return _load_table(_SHIPPED)
 
 
-def _table(file: Path) -> Tools:
+def _load_table(file: Path) -> Tools:
     try:
         content = parse_yaml(file.read_bytes(), str(file)) or {}
     except (OSError, YamlError) as error:
         raise ConfigError(f"tools={file}: cannot be read ({' '.join(str(error).split())})") from error
     if not isinstance(content, Mapping):
         raise ConfigError(f"tools={file}: holds {type(content).__name__}, not the sections {', '.join(_SECTIONS)}")
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ToolKind] = {}
     prefixes: tuple[str, ...] = ()
     for section, roles in content.items():
         if section == "prefixes":
-            prefixes = tuple(name.lower() for name in _names(roles, f"tools={file}: prefixes"))
+            prefixes = tuple(name.lower() for name in _check_names(roles, f"tools={file}: prefixes"))
             continue
         if section not in _SECTIONS:
-            raise ConfigError(f"tools={file}: {section}: no such section; {_near(section, (*_SECTIONS, 'prefixes'))}")
+            raise ConfigError(
+                f"tools={file}: {section}: no such section; {_suggest(section, (*_SECTIONS, 'prefixes'))}"
+            )
         if not isinstance(roles, Mapping):
             raise ConfigError(f"tools={file}: {section} is {roles!r}, not categories with names of tools")
         for role, names in roles.items():
             if role not in _ROLES:
-                raise ConfigError(f"tools={file}: {section}.{role}: no such category; {_near(role, _ROLES)}")
-            named = _names(names, f"tools={file}: {section}.{role}")
-            kinds |= {name.lower(): Kind(role, section == "mcp") for name in named}
+                raise ConfigError(f"tools={file}: {section}.{role}: no such category; {_suggest(role, _ROLES)}")
+            listed = _check_names(names, f"tools={file}: {section}.{role}")
+            kinds |= {name.lower(): ToolKind(role, section == "mcp") for name in listed}
     return Tools(kinds, prefixes)
 
 
-def _names(value: Any, place: str) -> list[str]:  # noqa: ANN401 (what YAML holds)
+def _check_names(value: Any, place: str) -> list[str]:  # noqa: ANN401 (any YAML)
     if not (isinstance(value, list) and all(isinstance(name, str) and name for name in value)):
         raise ConfigError(f"{place} is {value!r}, not a list of names of tools")
     return value
 
 
-def _near(word: object, possible: Any) -> str:  # noqa: ANN401 (any names)
+def _suggest(word: object, possible: Iterable[str]) -> str:
     return suggestion(str(word), possible)

@@ -1,1 +1,1 @@
-"""What an agent's retrieval was worth: on one task, over many, and beside another configuration."""
+"""Measures what an agent retrieved: on one task, over many, and beside another configuration."""

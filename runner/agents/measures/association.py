@@ -1,34 +1,61 @@
-"""What goes together with how well an agent retrieves: reward, cost and time, over the tasks that have both.
+"""Correlates how well an agent retrieves with reward, cost and time, over the tasks that have both.
 
-Association only: that two figures go up together does not say that one is the cause of the other. Knows nothing of
-configurations; a task that several of them did, or one did several times, counts once, with the means of its trials.
+Association only: that two figures rise together does not mean that one causes the other. Knows nothing of
+configurations; several trials of a task, of one configuration or several, count once, with their means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Required
 
 import numpy as np
+from typing_extensions import TypedDict
 
-from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, columns, row
-from runner.agents.measures.stages import Artifact
+from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, build_row, group_columns
+from runner.agents.measures.records import Artifact
 from runner.analysis.corrections import correct
 from runner.analysis.correlation import FEWEST, Correlation, spearman
 from runner.metrics.settings import MetricSettings
 
 MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency")
-"""The measures that outcomes are held against, beside the headline nDCG."""
+"""The measures that are correlated with outcomes, besides the headline nDCG."""
 
-CAVEAT = "Association only: that two figures go together does not make one the cause of the other."
+CAVEAT = "Association only: that two figures rise together does not mean that one causes the other."
 
 
-def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dict[str, Any]:
-    """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.rounded`.
+class OutcomeCorrelation(TypedDict, total=False):
+    """The correlation of a measure with an outcome; without values if `computable` is false."""
+
+    retrieval_metric: Required[str]
+    outcome_metric: Required[str]
+    computable: Required[bool]
+    reason: str
+    n: int
+    spearman_r: float
+    interval: list[float] | None
+    spearman_p: float
+    spearman_p_corrected: float | None
+
+
+class Associations(TypedDict):
+    """The correlations of measures with outcomes."""
+
+    computable: bool
+    reason: str | None
+    n_joined: int
+    confidence: float
+    correction: str
+    interpretation: str
+    correlations: Sequence[OutcomeCorrelation]
+
+
+def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) -> Associations:
+    """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.round_numbers`.
 
     Trials of one task are not independent: their means are one observation, over the trials that have both figures.
-    `spearman_p` is of one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
+    `spearman_p` is for one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
     tasks, or with a figure that does not vary, is not computable. Raises `ValueError` for Tukey's correction.
     """
     correction = "holm" if settings.correction == "maxt" else settings.correction
@@ -36,44 +63,48 @@ def associations(artifacts: Iterable[Artifact], settings: MetricSettings) -> dic
     measures = (*MEASURES, *names.headline)
     task_names: list[str] = []
 
-    def rows() -> Iterator[Floats]:
+    def iter_rows() -> Iterator[Floats]:
         for artifact in artifacts:
             task_names.append(artifact["provenance"]["task_name"])
-            yield row(artifact, names)
+            yield build_row(artifact, names)
 
-    table = columns(rows(), names)
+    table = group_columns(iter_rows(), names)
     values = {name: table[name] for name in (*measures, *OUTCOMES)}
-    order = np.lexsort(list(values.values()))  # so that the order given changes not even the last digit
+    order = np.lexsort(list(values.values()))  # so that not even the last digit depends on the order given
     ordered = {name: column[order] for name, column in values.items()}
     tasks, clusters = np.unique(np.array(task_names, dtype=np.object_)[order], return_inverse=True)
     repeated = clusters if len(tasks) < len(order) else None
     pairs = list(product(measures, OUTCOMES))
-    found = [spearman(ordered[measure], ordered[outcome], settings.confidence, repeated) for measure, outcome in pairs]
-    known = {place: each.p_value for place, each in enumerate(found) if isinstance(each, Correlation)}
-    corrected = correct(np.array([*known.values()]), correction).tolist()
-    by_place = dict(zip(known, corrected, strict=True))
+    results = [
+        spearman(ordered[measure], ordered[outcome], settings.confidence, repeated) for measure, outcome in pairs
+    ]
+    p_values = {place: result.p_value for place, result in enumerate(results) if isinstance(result, Correlation)}
+    corrected = correct(np.array([*p_values.values()]), correction).tolist()
+    by_place: dict[int, float] = dict(zip(p_values, corrected, strict=True))
     return {
-        "computable": bool(known),
-        "reason": None if known else f"no measure and outcome that both vary over at least {FEWEST} tasks",
+        "computable": bool(p_values),
+        "reason": None if p_values else f"no measure and outcome that both vary over at least {FEWEST} tasks",
         "n_joined": len(np.unique(clusters[np.isfinite(ordered[MEASURES[0]]) & np.isfinite(ordered["reward"])])),
         "confidence": settings.confidence,
         "correction": correction,
         "interpretation": CAVEAT,
         "correlations": [
-            {"retrieval_metric": measure, "outcome_metric": outcome, **_row(each, by_place.get(place))}
-            for place, ((measure, outcome), each) in enumerate(zip(pairs, found, strict=True))
+            _record(measure, outcome, result, by_place.get(place))
+            for place, ((measure, outcome), result) in enumerate(zip(pairs, results, strict=True))
         ],
     }
 
 
-def _row(found: Correlation | str, corrected: float | None) -> dict[str, Any]:
-    if isinstance(found, str):
-        return {"computable": False, "reason": found}
+def _record(measure: str, outcome: str, result: Correlation | str, corrected: float | None) -> OutcomeCorrelation:
+    if isinstance(result, str):
+        return {"retrieval_metric": measure, "outcome_metric": outcome, "computable": False, "reason": result}
     return {
+        "retrieval_metric": measure,
+        "outcome_metric": outcome,
         "computable": True,
-        "n": found.n,
-        "spearman_r": found.rho,
-        "interval": list(found.interval) if found.interval else None,
-        "spearman_p": found.p_value,
+        "n": result.n,
+        "spearman_r": result.rho,
+        "interval": list(result.interval) if result.interval else None,
+        "spearman_p": result.p_value,
         "spearman_p_corrected": corrected,
     }

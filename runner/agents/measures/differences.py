@@ -1,7 +1,7 @@
-"""By how much configurations differ from one of them on their matched tasks, and how surely.
+"""Compares configurations with one of them on their matched tasks: how much each figure differs, and how surely.
 
-One figure decides, declared before any data is seen; the others are secondary. Differences are a comparison, not a
-proof of what caused them. Knows nothing of how tasks are matched, or of how a figure is computed.
+One figure decides, chosen before any data is seen; the others are secondary. Differences are a comparison, not a proof
+of what caused them. Knows nothing of how tasks are matched, or of how a figure is computed.
 """
 
 from __future__ import annotations
@@ -9,37 +9,101 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NotRequired, Required
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict
 
 from runner.agents.long_json import Lazy
-from runner.agents.measures.figures import OUTCOMES, FigureNames, columns
-from runner.agents.measures.matched import LOW, Trial, match, trial
-from runner.agents.measures.stages import Artifact
-from runner.agents.measures.summary import described
+from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, group_columns
+from runner.agents.measures.matching import LOW, TaskTrial, build_trial, match_trials
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.summary import summarise_values
 from runner.analysis.comparison import compare
 from runner.analysis.corrections import correct
 from runner.analysis.effects import queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import Floats, paired
-from runner.metrics.settings import MetricSettings
+from runner.analysis.significance import paired
+from runner.metrics.settings import Correction, MetricSettings, Test
 
-_COUNTABLE = 2**53  # of pairs: beyond it, JSON has no integers
+_MAX_PAIRS = 2**53  # JSON has no integers beyond it
 FEWEST = 3
-"""Below so many pairs, nothing is said of a difference."""
+"""The fewest pairs that a difference is computed from."""
 
 PRIMARY = "file_recall"
 """The figure that decides which of two configurations retrieves better: the share of the gold that was found at all."""
 
-STATISTICS = ("test", "correction", "confidence", "alpha", "resamples", "permutations", "seed")
-"""The settings that say how sure a difference is."""
-
-CAVEAT = "A comparison of matched tasks: it does not say what caused a difference."
+CAVEAT = "A comparison of matched tasks: it does not show what caused a difference."
 
 
-def secondary(names: FigureNames) -> tuple[str, ...]:
+class DeltaStatistics(TypedDict):
+    """The settings that decide how sure a difference is."""
+
+    test: Test
+    correction: Correction
+    confidence: float
+    alpha: float
+    resamples: int
+    permutations: int
+    seed: int
+
+
+class Delta(TypedDict, total=False):
+    """The difference of one figure, other less baseline; without values if `computable` is false."""
+
+    computable: Required[bool]
+    reason: str
+    n: int
+    mean_baseline: float
+    mean_other: float
+    mean_delta: float
+    median_delta: float
+    std_delta: float
+    iqr: float
+    interval: list[float] | None
+    higher: int
+    same: int
+    lower: int
+    pairs_needed: int | None
+    p_value: float
+    p_value_corrected: float
+    corrected_for: int
+    significant: bool
+
+
+class ConfidentMeans(TypedDict):
+    """The means of the primary figure over the pairs whose gold does not have low confidence."""
+
+    n: int
+    mean_baseline: float | None
+    mean_other: float | None
+    mean_delta: float | None
+
+
+class TraceComparison(TypedDict):
+    """A configuration compared with the baseline; without deltas if `computable` is false."""
+
+    computable: bool
+    reason: str | None
+    baseline_config: str
+    other_config: str
+    primary: str
+    n_matched_tasks: int
+    n_measured_tasks: int
+    n_baseline_only: int
+    n_other_only: int
+    n_unverified: int
+    n_superseded: int
+    without_low_confidence: ConfidentMeans | None
+    excluded: dict[str, list[str]]
+    statistics: DeltaStatistics
+    interpretation: str
+    deltas: NotRequired[dict[str, Delta]]
+    per_task: NotRequired[Lazy[dict[str, str | float | None]]]
+
+
+def list_secondary(names: FigureNames) -> tuple[str, ...]:
     """Return the figures whose differences are reported beside the primary one, tested as one family."""
     return (
         *("mrr", "map_score", *names.headline, "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
@@ -48,42 +112,46 @@ def secondary(names: FigureNames) -> tuple[str, ...]:
     )
 
 
-def comparisons(
+def compare_configurations(
     baseline: Iterable[Artifact], others: Sequence[Iterable[Artifact]], settings: MetricSettings
-) -> list[dict[str, Any]]:
-    """Compare each of other configurations with a baseline on their matched tasks; see `stages.rounded`.
+) -> list[TraceComparison]:
+    """Compare other configurations with a baseline on their matched tasks; see `stages.round_numbers`.
 
-    Each figure has the mean difference (other less baseline) with its interval, its spread, the p-value of a
-    paired test, and how many pairs it takes to see such a difference four times out of five. `PRIMARY` is one question
-    that is asked of each configuration: its p-value is corrected for their number, and for one alone it is that of the
-    test. Those of a comparison's secondary figures are corrected for one another. Below three pairs nothing is
-    computable. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure.
+    Each figure has the mean difference (other less baseline) with its interval and spread, the p-value of a paired
+    test, and the number of pairs needed to detect such a difference with a power of 0.8. `PRIMARY` is one question per
+    configuration: its p-value is corrected for the number of configurations. The p-values of a comparison's secondary
+    figures are corrected for one another. Below three pairs nothing is computable. Raises `ValueError` for Tukey's
+    correction, which applies to all pairs of systems by one measure.
     """
-    if settings.correction == "maxt":  # which is for systems on the same queries
+    if settings.correction == "maxt":  # needs all systems on the same queries
         settings = replace(settings, correction="holm")
     enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # even if corrected for all others
     settings = replace(settings, permutations=enough)
     names = FigureNames(settings.k_values)
-    trials = [trial(each, names) for each in baseline]
-    made = [_compared(trials, [trial(each, names) for each in other], settings) for other in others]
-    told = [place for place, each in enumerate(made) if each.get("deltas", {}).get(PRIMARY, {}).get("computable")]
-    p_values = np.array([made[place]["deltas"][PRIMARY]["p_value"] for place in told])
-    for place, p in zip(told, correct(p_values, settings.correction).tolist(), strict=True):
-        made[place]["deltas"][PRIMARY] |= _sure(p, len(told), settings)
-    return made
+    trials = [build_trial(artifact, names) for artifact in baseline]
+    comparisons = [_compare_two(trials, [build_trial(artifact, names) for artifact in o], settings) for o in others]
+    primary = [delta for c in comparisons if (delta := c.get("deltas", {}).get(PRIMARY)) and delta["computable"]]
+    corrected = correct(np.array([delta["p_value"] for delta in primary]), settings.correction).tolist()
+    for delta, p_value in zip(primary, corrected, strict=True):
+        delta.update(_correct_delta(p_value, len(primary), settings))
+    return comparisons
 
 
-def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: MetricSettings) -> dict[str, Any]:
-    matched = match(baseline, other)
+def _compare_two(
+    baseline: Sequence[TaskTrial], other: Sequence[TaskTrial], settings: MetricSettings
+) -> TraceComparison:
+    matched = match_trials(baseline, other)
     n = len(matched.baseline)
     names = FigureNames(settings.k_values)
-    before, after = (columns((each.figures for each in side), names) for side in (matched.baseline, matched.other))
-    is_low = np.array(
-        [LOW in (a.confidence, b.confidence) for a, b in zip(matched.baseline, matched.other, strict=True)]
-    )
-    head = {
-        "baseline_config": _config(baseline),
-        "other_config": _config(other),
+    before = group_columns((trial.figures for trial in matched.baseline), names)
+    after = group_columns((trial.figures for trial in matched.other), names)
+    pairs = zip(matched.baseline, matched.other, strict=True)
+    is_low = np.array([LOW in (mine.confidence, theirs.confidence) for mine, theirs in pairs])
+    comparison: TraceComparison = {
+        "computable": n >= FEWEST,
+        "reason": _too_few(n) if n < FEWEST else None,
+        "baseline_config": _join_configs(baseline),
+        "other_config": _join_configs(other),
         "primary": PRIMARY,
         "n_matched_tasks": n,
         "n_measured_tasks": int(np.count_nonzero(np.isfinite(after[PRIMARY] - before[PRIMARY]))),
@@ -91,41 +159,44 @@ def _compared(baseline: Sequence[Trial], other: Sequence[Trial], settings: Metri
         "n_other_only": len(matched.other_only),
         "n_unverified": matched.unverified,
         "n_superseded": matched.superseded,
-        "without_low_confidence": _without(is_low, before[PRIMARY], after[PRIMARY]) if is_low.any() else None,
+        "without_low_confidence": _leave_out(is_low, before[PRIMARY], after[PRIMARY]) if is_low.any() else None,
         "excluded": {reason: list(tasks) for reason, tasks in matched.excluded.items()},
-        "statistics": {name: getattr(settings, name) for name in STATISTICS},
+        "statistics": {
+            "test": settings.test,
+            "correction": settings.correction,
+            "confidence": settings.confidence,
+            "alpha": settings.alpha,
+            "resamples": settings.resamples,
+            "permutations": settings.permutations,
+            "seed": settings.seed,
+        },
         "interpretation": CAVEAT,
     }
-    if n < FEWEST:
-        return {"computable": False, "reason": _too_few(n), **head}
-    families = (_deltas(names, before, after, settings) for names in ((PRIMARY,), secondary(names)))
-    return {
-        "computable": True,
-        "reason": None,
-        **head,
-        "deltas": {name: of for family in families for name, of in family.items()},
-        "per_task": _pairs(matched.baseline, matched.other, names),
-    }
+    if n >= FEWEST:
+        families = [_compute_deltas(family, before, after, settings) for family in ((PRIMARY,), list_secondary(names))]
+        comparison["deltas"] = {name: delta for family in families for name, delta in family.items()}
+        comparison["per_task"] = _list_pairs(matched.baseline, matched.other, names)
+    return comparison
 
 
-def _without(left_out: NDArray[np.bool_], before: Floats, after: Floats) -> dict[str, Any]:
+def _leave_out(left_out: NDArray[np.bool_], before: Floats, after: Floats) -> ConfidentMeans:
     """Return the means of the primary figure over the pairs that are not left out."""
     both = ~left_out & ~np.isnan(before) & ~np.isnan(after)
     return {
         "n": int(np.count_nonzero(both)),
-        "mean_baseline": described(before[both])["mean"],
-        "mean_other": described(after[both])["mean"],
-        "mean_delta": described((after - before)[both])["mean"],
+        "mean_baseline": summarise_values(before[both])["mean"],
+        "mean_other": summarise_values(after[both])["mean"],
+        "mean_delta": summarise_values((after - before)[both])["mean"],
     }
 
 
-def _deltas(
+def _compute_deltas(
     names: Sequence[str], before: Mapping[str, Floats], after: Mapping[str, Floats], settings: MetricSettings
-) -> dict[str, dict[str, Any]]:
-    """Return the differences of figures (their values by task) that are tested as one family."""
+) -> dict[str, Delta]:
+    """Return the differences of figures that are tested as one family, given their values by task."""
     differences = paired(*(np.stack([side[name] for name in names]) for side in (after, before)))
     counts = np.count_nonzero(~np.isnan(differences), axis=1)
-    found = compare(
+    result = compare(
         differences[counts >= FEWEST],
         settings.alpha,
         settings.permutations,
@@ -134,9 +205,9 @@ def _deltas(
         correction=settings.correction,
         confidence=settings.confidence,
     )
-    needed = queries_needed(found.differences, found.deviations, settings.alpha)
+    needed = queries_needed(result.differences, result.deviations, settings.alpha)
     needed = np.maximum(needed, PAIRED_TESTS[settings.test].count_required_queries(settings.alpha))
-    deltas: dict[str, dict[str, Any]] = {
+    deltas: dict[str, Delta] = {
         name: {"computable": False, "reason": _too_few(n)} for name, n in zip(names, counts.tolist(), strict=True)
     }
     for place, row in enumerate(np.flatnonzero(counts >= FEWEST).tolist()):
@@ -144,51 +215,59 @@ def _deltas(
         low, middle, high = np.quantile(differences[row][both], [0.25, 0.5, 0.75]).tolist()
         deltas[name] = {
             "computable": True,
-            "n": int(found.queries[place]),
-            "mean_baseline": described(before[name][both])["mean"],
-            "mean_other": described(after[name][both])["mean"],
-            "mean_delta": float(found.differences[place]),
+            "n": int(result.queries[place]),
+            "mean_baseline": _mean(before[name][both]),
+            "mean_other": _mean(after[name][both]),
+            "mean_delta": float(result.differences[place]),
             "median_delta": middle,
-            "std_delta": float(found.deviations[place]),
+            "std_delta": float(result.deviations[place]),
             "iqr": high - low,
-            "interval": None if np.isnan(found.intervals[place]).any() else found.intervals[place].tolist(),
-            "higher": int(found.wins[place]),
-            "same": int(found.ties[place]),
-            "lower": int(found.losses[place]),
-            "pairs_needed": int(needed[place]) if needed[place] < _COUNTABLE else None,
-            "p_value": float(found.uncorrected[place]),
-            **_sure(float(found.p_values[place]), len(found.p_values), settings),
+            "interval": None if np.isnan(result.intervals[place]).any() else result.intervals[place].tolist(),
+            "higher": int(result.wins[place]),
+            "same": int(result.ties[place]),
+            "lower": int(result.losses[place]),
+            "pairs_needed": int(needed[place]) if needed[place] < _MAX_PAIRS else None,
+            "p_value": float(result.uncorrected[place]),
         }
+        deltas[name].update(_correct_delta(float(result.p_values[place]), len(result.p_values), settings))
     return deltas
 
 
-def _sure(p_value: float, tests: int, settings: MetricSettings) -> dict[str, Any]:
+def _correct_delta(p_value: float, tests: int, settings: MetricSettings) -> Delta:
     return {
+        "computable": True,
         "p_value_corrected": p_value,
         "corrected_for": tests if settings.correction != "none" else 1,
         "significant": p_value < settings.alpha,
     }
 
 
-def _pairs(baseline: Sequence[Trial], other: Sequence[Trial], names: FigureNames) -> Lazy:
-    """Return what each task came to on both sides, kept as a row of numbers: there may be ten thousand."""
-    compared = (PRIMARY, *secondary(names))
-    places = [names.all.index(name) for name in compared]
-    keys = [f"{name}_{which}" for name in compared for which in ("baseline", "other", "delta")]
-    first, second = (np.stack([each.figures[places] for each in side]) for side in (baseline, other))
+def _list_pairs(
+    baseline: Sequence[TaskTrial], other: Sequence[TaskTrial], names: FigureNames
+) -> Lazy[dict[str, str | float | None]]:
+    """Return the figures of each task on both sides, stored as rows of numbers: there may be ten thousand tasks."""
+    figures = (PRIMARY, *list_secondary(names))
+    places = [names.all.index(name) for name in figures]
+    keys = [f"{name}_{side}" for name in figures for side in ("baseline", "other", "delta")]
+    first, second = (np.stack([trial.figures[places] for trial in side]) for side in (baseline, other))
     rows = np.stack([first, second, second - first], axis=2).reshape(len(baseline), -1)
-    tasks = [each.task for each in baseline]
+    tasks = [trial.task for trial in baseline]
 
-    def made() -> Iterator[dict[str, Any]]:
+    def create() -> Iterator[dict[str, str | float | None]]:
         for task, row in zip(tasks, rows, strict=True):
-            values = (None if math.isnan(value) else value for value in row.tolist())
-            yield {"task_name": task, **dict(zip(keys, values, strict=True))}
+            values: list[float] = row.tolist()
+            known = (None if math.isnan(value) else value for value in values)
+            yield {"task_name": task, **dict(zip(keys, known, strict=True))}
 
-    return Lazy(made)
+    return Lazy(create)
 
 
-def _config(trials: Iterable[Trial]) -> str:
-    return ", ".join(sorted({each.config for each in trials}))
+def _join_configs(trials: Iterable[TaskTrial]) -> str:
+    return ", ".join(sorted({trial.config for trial in trials}))
+
+
+def _mean(values: Floats) -> float:
+    return summarise_values(values)["mean"] or 0.0
 
 
 def _too_few(n: int) -> str:

@@ -1,6 +1,6 @@
-"""The numbers of an artifact by name: what summaries, comparisons and correlations are made of.
+"""The numbers of an artifact by name, from which summaries, comparisons and correlations are computed.
 
-A figure that could not be computed is not there. Knows nothing of how one is computed, or of other tasks.
+A figure that could not be computed is absent. Knows nothing of how one is computed, or of other tasks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.agents.measures.stages import AT_CUTOFFS, Artifact
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import AT_CUTOFFS
 from runner.agents.measures.taxonomy import LABELS
 from runner.metrics.settings import MetricSettings
 
@@ -29,13 +29,13 @@ PROBES = (
 """The utilisation probes."""
 
 OUTCOMES = ("reward", "cost", "seconds", "tokens")
-"""How a task ended, as far as that is a number; the cost is in dollars."""
+"""The numbers that describe how a task ended; the cost is in dollars."""
 
 SIZES = ("n_retrieved", "n_ground_truth", "n_overlap")
-"""How many files were retrieved, are gold, and are both."""
+"""The number of retrieved files, of gold files, and of files that are both."""
 
 REWARD = OUTCOMES.index("reward") - len(OUTCOMES)
-"""The place of the reward in a row, counted from its end."""
+"""The position of the reward in a row, counted from its end."""
 
 _HEADLINE = 10
 _NARROW = 5
@@ -61,47 +61,47 @@ class FigureNames:
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Return nDCG at the largest cutoff up to 10, the measure that summaries and comparisons show; () without any.
+        """Return nDCG at the largest cutoff up to 10, which summaries and comparisons show; () without cutoffs.
 
-        Where all cutoffs are larger, it is the smallest of them.
+        If all cutoffs are larger, it is the smallest of them.
         """
         return self._at("ndcg", _HEADLINE)
 
     @property
     def precision(self) -> tuple[str, ...]:
-        """Return the precision at the largest cutoff up to 5, chosen as `headline` is."""
+        """Return precision at the largest cutoff up to 5, chosen as `headline` is."""
         return self._at("precision", _NARROW)
 
-    def _at(self, name: str, most: int) -> tuple[str, ...]:
+    def _at(self, name: str, limit: int) -> tuple[str, ...]:
         if not self.cutoffs:
             return ()
-        return (f"{name}@{max((k for k in self.cutoffs if k <= most), default=min(self.cutoffs))}",)
+        return (f"{name}@{max((k for k in self.cutoffs if k <= limit), default=min(self.cutoffs))}",)
 
 
-def figures(artifact: Artifact) -> dict[str, float]:
-    """Return those figures of an artifact that are known, by their names."""
+def list_figures(artifact: Artifact) -> dict[str, float]:
+    """Return the known figures of an artifact by name."""
     metrics = artifact["file_level_metrics"]
-    at_cutoffs = {f"{name}@{k}": value for name in AT_CUTOFFS for k, value in metrics.get(name, {}).items()}
-    stages: dict[str, Any] = {
-        **at_cutoffs,
+    tables = {name: metrics.get(name) or {} for name in AT_CUTOFFS}
+    values: dict[str, object] = {
+        **{f"{name}@{k}": value for name, table in tables.items() for k, value in table.items()},
         **metrics,
         **artifact["chunk_level_metrics"],
         **artifact["utilization_probes"],
         **artifact["error_taxonomy"]["labels"],
-        **(artifact.get("outcome") or {}),
+        **(artifact["outcome"] or {}),
     }
-    names = FigureNames(tuple(map(int, metrics.get("ndcg", ()))))
-    known = {name: value for name in names.all if isinstance(value := stages.get(name), int | float)}
+    names = FigureNames(tuple(map(int, tables["ndcg"])))
+    known = {name: value for name in names.all if isinstance(value := values.get(name), int | float)}
     return {name: float(value) for name, value in known.items() if math.isfinite(value)}
 
 
-def row(artifact: Artifact, names: FigureNames) -> Floats:
-    """Return all figures of an artifact as numbers, in the order of their names, NaN where one is not known."""
-    known = figures(artifact)
+def build_row(artifact: Artifact, names: FigureNames) -> Floats:
+    """Return all figures of an artifact in the order of their names, NaN for an unknown one."""
+    known = list_figures(artifact)
     return np.array([known.get(name, math.nan) for name in names.all])
 
 
-def columns(rows: Iterable[Floats], names: FigureNames) -> dict[str, Floats]:
-    """Return rows as the values of each figure by its name."""
+def group_columns(rows: Iterable[Floats], names: FigureNames) -> dict[str, Floats]:
+    """Return the values of each figure by name, from one row per task."""
     table = np.array([*rows], dtype=np.float64).reshape(-1, len(names.all))
     return dict(zip(names.all, table.T, strict=True))

@@ -1,6 +1,7 @@
-"""What agents found as rankings, so that the measures of retrievers are theirs: a task is a query, a file a document.
+"""Turns the files that agents found into rankings, so that the measures of retrievers apply to them.
 
-A file's rank is the order in which it was first seen. Knows nothing of how a file was seen, or matched to gold.
+A task is a query, a file a document, and the rank of a file is the order in which it was first seen. Knows nothing of
+how a file was seen, or matched with gold.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from runner.metrics.scores import Grader, Scores
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
-    """Rankings of tasks, the names of the files that their positions mean, and the gold made ready to score them."""
+class RankedFiles:
+    """The rankings of tasks, the file names that their positions stand for, and a grader of their gold."""
 
     rankings: Rankings
     files: Sequence[str]
     grader: Grader
 
-    def scores(self, measures: Sequence[Measure]) -> Scores:
-        """Return the value of each measure for each task, NaN for one without gold, or with an error."""
+    def score(self, measures: Sequence[Measure]) -> Scores:
+        """Return the value of each measure for each task, NaN for a task without gold or with an error."""
         return self.grader.score(self.rankings, measures)
 
 
-def ranked(
-    found: Sequence[Sequence[str]],
+def rank_files(
+    files: Sequence[Sequence[str]],
     gold: Sequence[Sequence[str]],
     depth: int | None = None,
     errors: Mapping[int, str] | None = None,
-) -> Ranked:
-    """Rank the files of tasks, given in order of first sight and each once, down to a depth (None for all).
+) -> RankedFiles:
+    """Rank the files of each task, given once each in order of first sight, down to a depth (None for all).
 
-    `gold` are the files that each task should find, all of the same grade; a file is known by its name. `errors` say
-    of tasks, by position, why there is nothing to rank. Scores only say the rank: 0 for the first, then -1.
+    `gold` are the files that each task should find, all with the same grade; a file is identified by its name. `errors`
+    gives, by the position of a task, why it has nothing to rank. Scores only express the rank: 0, -1, -2, and so on.
     """
-    files = sorted({*chain.from_iterable(found), *chain.from_iterable(gold)})
-    position = {name: place for place, name in enumerate(files)}
-    deepest = max(map(len, found), default=0) if depth is None else depth
-    rankings = replace(create_empty_rankings(len(found), deepest), errors=errors or None)
-    for task, names in enumerate(found):
-        n = min(len(names), deepest)
-        rankings.documents[task, :n] = [position[name] for name in names[:n]]
+    names = sorted({*chain.from_iterable(files), *chain.from_iterable(gold)})
+    position = {name: place for place, name in enumerate(names)}
+    deepest = max(map(len, files), default=0) if depth is None else depth
+    rankings = replace(create_empty_rankings(len(files), deepest), errors=errors or None)
+    for task, ranking in enumerate(files):
+        n = min(len(ranking), deepest)
+        rankings.documents[task, :n] = [position[name] for name in ranking[:n]]
         rankings.scores[task, :n] = -np.arange(n)
-    rows = [(task, position[name], 1) for task, names in enumerate(gold) for name in sorted({*names})]
+    rows = [(task, position[name], 1) for task, wanted in enumerate(gold) for name in sorted({*wanted})]
     columns = np.array(rows, dtype=np.int32).reshape(-1, 3)
     judgments = Judgments(columns[:, 0], columns[:, 1], columns[:, 2])
-    return Ranked(rankings, files, Grader(judgments, len(found), len(files)))
+    return RankedFiles(rankings, names, Grader(judgments, len(files), len(names)))

@@ -1,6 +1,6 @@
-"""What tasks came to together: means over those that could be computed, and how many could not, and why.
+"""Summarises tasks: means over those that could be measured, and how many could not, and why.
 
-It reads artifacts alone, and their order changes nothing. Knows nothing of differences, or how sure a mean is.
+It reads only artifacts, in any order. Knows nothing of differences, or of their significance.
 """
 
 from __future__ import annotations
@@ -9,45 +9,136 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
-from runner.agents.measures.figures import OUTCOMES, PROBES, SIZES, FigureNames, Floats, columns, row
-from runner.agents.measures.matched import LOW
-from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION, Artifact
+from runner.agents.measures.figures import OUTCOMES, PROBES, SIZES, FigureNames, Floats, build_row, group_columns
+from runner.agents.measures.matching import LOW
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION
 from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
 
 FILE = "run_retrieval_summary.json"
 
-Described = Mapping[str, float | int | None]
+SliceLabels = Mapping[str, str]
 
 
-def summary(artifacts: Iterable[Artifact], names: FigureNames) -> dict[str, Any]:
-    """Fold artifacts: all of them, then by configuration, by suite, by slice and by run; see `stages.rounded`.
+class ValueSummary(TypedDict):
+    """The mean, sample standard deviation (null below two values) and median of some values, and their number."""
 
-    A mean comes with how many tasks it is of (`n`), their sample standard deviation (null below two) and median; of a
-    run there are a few means alone. Where the gold of some measured tasks has low confidence, `without_low_confidence`
-    has the same over all other tasks. `not_computable` counts the other tasks by reason. A slice has only tasks whose
-    errors were classified. `generated_at` is the latest of theirs.
+    mean: float | None
+    std: float | None
+    median: float | None
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A summary of some tasks: how many could be measured, and the values of each figure over those that have it.
+
+    `reasons` counts the other tasks by reason. `without_low_confidence` summarises the tasks whose gold does not have
+    low confidence; None if no measured task has such gold.
     """
-    tasks = [_task(each, names) for each in artifacts]
-    fold = partial(_folded_twice, names=names)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "generated_at": max((each.generated_at for each in tasks), default=""),
-        **fold(tasks),
-        "by_configuration": _by(tasks, lambda each: each.config, fold),
-        "by_suite": _by(tasks, lambda each: each.suite, fold),
-        "by_slice": {name: _by(tasks, partial(_slice, name), fold) for name in SLICES},
-        "by_run": _by(tasks, lambda each: each.run, partial(_few, names=names)),
-    }
+
+    n_tasks: int
+    n_measured: int
+    n_degraded: int
+    n_chunk_capable: int
+    n_probed: int
+    n_edits_probed: int
+    reasons: Mapping[str, int]
+    confidences: Mapping[str, int]
+    sources: Mapping[str, int]
+    slices: Mapping[str, Mapping[str, int]]
+    figures: Mapping[str, ValueSummary]
+    measures: Sequence[str]
+    without_low_confidence: Fold | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the summary with the keys of the published evaluation."""
+        totals = {f"mean_{name.removeprefix('n_')}": self.figures[name]["mean"] for name in SIZES}
+        content: dict[str, object] = {
+            "total_event_files": self.n_tasks,
+            "computable_tasks": self.n_measured,
+            "skipped_no_ground_truth": self.reasons.get(NO_GROUND_TRUTH, 0),
+            "not_computable": self.reasons,
+            "degraded_tasks": self.n_degraded,
+            "ground_truth_confidences": self.confidences,
+            "trace_sources": self.sources,
+            "chunk_capable_tasks": self.n_chunk_capable,
+            "file_level_aggregates": {**self._select(self.measures), "_totals": {"n_tasks": self.n_measured, **totals}},
+            "chunk_level_aggregates": self._select(("chunk_recall",)),
+            "utilization_aggregates": {
+                **self._select(PROBES),
+                "n_tasks_with_probes": self.n_probed,
+                "n_tasks_with_expected_edit_probe": self.n_edits_probed,
+            },
+            "error_taxonomy_aggregates": {**self._select(LABELS), "slice_distributions": self.slices},
+            "outcome_aggregates": self._select(OUTCOMES),
+        }
+        if self.without_low_confidence:
+            content["without_low_confidence"] = self.without_low_confidence.to_json()
+        return content
+
+    def _select(self, names: Iterable[str]) -> dict[str, ValueSummary]:
+        return {name: self.figures[name] for name in names}
 
 
-def described(values: Iterable[float]) -> Described:
-    """Return mean, sample standard deviation, median and number of values, whatever their order."""
-    column = np.sort(np.fromiter(values, np.float64))  # so that the order changes not even the last digit
+@dataclass(frozen=True, eq=False)
+class RunSummary:
+    """A summary of all tasks, and of those of each configuration, suite, slice and run.
+
+    A slice contains only tasks whose errors were classified. `generated_at` is the latest time of the artifacts.
+    """
+
+    generated_at: str
+    whole: Fold
+    by_configuration: Mapping[str, Fold]
+    by_suite: Mapping[str, Fold]
+    by_slice: Mapping[str, Mapping[str, Fold]]
+    by_run: Mapping[str, Fold]
+    headline: Sequence[str]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the summary with the keys of the published evaluation; a run has only a few means."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "generated_at": self.generated_at,
+            **self.whole.to_json(),
+            "by_configuration": _to_json(self.by_configuration),
+            "by_suite": _to_json(self.by_suite),
+            "by_slice": {name: _to_json(folds) for name, folds in self.by_slice.items()},
+            "by_run": {name: self._means(fold) for name, fold in self.by_run.items()},
+        }
+
+    def _means(self, fold: Fold) -> dict[str, object]:
+        names = ("file_recall", "mrr", "map_score", *self.headline, "context_efficiency", "reward", "cost", "seconds")
+        return {
+            "total_event_files": fold.n_tasks,
+            "computable_tasks": fold.n_measured,
+            "degraded_tasks": fold.n_degraded,
+            "means": {name: fold.figures[name]["mean"] for name in names},
+        }
+
+
+def summarise_runs(artifacts: Iterable[Artifact], names: FigureNames) -> RunSummary:
+    """Summarise artifacts: all of them, then by configuration, suite, slice and run; see `stages.round_numbers`."""
+    tasks = [_build_task(artifact, names) for artifact in artifacts]
+    return RunSummary(
+        generated_at=max((task.generated_at for task in tasks), default=""),
+        whole=_fold(tasks, names),
+        by_configuration=_fold_groups(tasks, names, lambda task: task.config),
+        by_suite=_fold_groups(tasks, names, lambda task: task.suite),
+        by_slice={name: _fold_groups(tasks, names, _slice_getter(name)) for name in SLICES},
+        by_run=_fold_groups(tasks, names, lambda task: task.run),
+        headline=names.headline,
+    )
+
+
+def summarise_values(values: Iterable[float]) -> ValueSummary:
+    """Return the mean, sample standard deviation, median and number of values; their order does not matter."""
+    column = np.sort(np.fromiter(values, np.float64))  # so that not even the last digit depends on the order
     n = len(column)
     return {
         "mean": float(column.mean()) if n else None,
@@ -58,8 +149,8 @@ def described(values: Iterable[float]) -> Described:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """What of an artifact enters a summary, the same words once: `slices` are those of a task that was classified."""
+class _SummaryTask:
+    """The part of an artifact that enters a summary; `slices` is empty if the task was not classified."""
 
     config: str
     suite: str
@@ -72,100 +163,74 @@ class _Task:
     chunk_capable: bool
     probed: bool
     edits_probed: bool
-    slices: Mapping[str, str]
+    slices: SliceLabels
     figures: Floats
 
 
-def _task(artifact: Artifact, names: FigureNames) -> _Task:
-    provenance, coverage, probes = (artifact[part] for part in ("provenance", "coverage", "utilization_probes"))
+def _build_task(artifact: Artifact, names: FigureNames) -> _SummaryTask:
+    """Return the summary's part of an artifact; equal words are in memory once."""
+    provenance, coverage, probes = artifact["provenance"], artifact["coverage"], artifact["utilization_probes"]
     metrics, slices = artifact["file_level_metrics"], artifact["error_taxonomy"]["slices"]
-    return _Task(
+    return _SummaryTask(
         config=sys.intern(provenance["config_name"]),
         suite=sys.intern(provenance["benchmark"]),
         run=sys.intern(provenance["run_id"]),
         generated_at=sys.intern(artifact["generated_at"]),
-        reason=None if metrics["computable"] else sys.intern(metrics["reason"]),
-        confidence=sys.intern(str(coverage.get("ground_truth_confidence") or "unknown")),
-        source=sys.intern(str(coverage.get("trace_source") or "none")),
-        degraded=bool(coverage.get("degraded_reason")),
+        reason=sys.intern(metrics["reason"]) if metrics["reason"] else None,
+        confidence=sys.intern(coverage.get("ground_truth_confidence") or "unknown"),
+        source=sys.intern(coverage["trace_source"] or "none"),
+        degraded=bool(coverage["degraded_reason"]),
         chunk_capable=artifact["chunk_level_metrics"]["resolution"] == "chunk_level",
         probed=probes["probe_available"],
         edits_probed=probes["expected_edit_probe_available"],
-        slices={name: sys.intern(slices[name]) for name in (*SLICES, CATEGORY) if name in slices},
-        figures=row(artifact, names),
+        slices={name: sys.intern(label) for name in (*SLICES, CATEGORY) if (label := slices.get(name))},
+        figures=build_row(artifact, names),
     )
 
 
-def _few(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
-    found = columns((each.figures for each in tasks), names)
-    shown = ("file_recall", "mrr", "map_score", *names.headline, "context_efficiency", "reward", "cost", "seconds")
-    return {
-        "total_event_files": len(tasks),
-        "computable_tasks": sum(each.reason is None for each in tasks),
-        "degraded_tasks": sum(each.degraded for each in tasks),
-        "means": {name: described(_known(found[name]))["mean"] for name in shown},
-    }
+def _fold(tasks: Sequence[_SummaryTask], names: FigureNames) -> Fold:
+    has_low = any(task.confidence == LOW and task.reason is None for task in tasks)
+    others = _fold_all([task for task in tasks if task.confidence != LOW], names) if has_low else None
+    return _fold_all(tasks, names, others)
 
 
-def _folded_twice(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
-    """Fold tasks, and those of them whose gold is sure enough beside, where that makes a difference."""
-    sure = [each for each in tasks if each.confidence != LOW]
-    has_low = any(each.confidence == LOW and each.reason is None for each in tasks)
-    return {**_folded(tasks, names), **({"without_low_confidence": _folded(sure, names)} if has_low else {})}
+def _fold_all(tasks: Sequence[_SummaryTask], names: FigureNames, without_low_confidence: Fold | None = None) -> Fold:
+    columns = group_columns((task.figures for task in tasks), names)
+    measured = [task for task in tasks if task.reason is None]
+    return Fold(
+        n_tasks=len(tasks),
+        n_measured=len(measured),
+        n_degraded=sum(task.degraded for task in tasks),
+        n_chunk_capable=sum(task.chunk_capable for task in tasks),
+        n_probed=sum(task.probed for task in tasks),
+        n_edits_probed=sum(task.edits_probed for task in tasks),
+        reasons=_count(task.reason for task in tasks if task.reason),
+        confidences=_count(task.confidence for task in measured),
+        sources=_count(task.source for task in tasks),
+        slices={name: _count(task.slices[name] for task in measured) for name in (*SLICES, CATEGORY)},
+        figures={name: summarise_values(column[~np.isnan(column)]) for name, column in columns.items()},
+        measures=names.measures,
+        without_low_confidence=without_low_confidence,
+    )
 
 
-def _folded(tasks: Sequence[_Task], names: FigureNames) -> dict[str, Any]:
-    others = Counter(each.reason for each in tasks if each.reason)
-    of = {name: described(_known(column)) for name, column in columns((each.figures for each in tasks), names).items()}
-    computable = [each for each in tasks if each.reason is None]
-    return {
-        "total_event_files": len(tasks),
-        "computable_tasks": len(computable),
-        "skipped_no_ground_truth": others[NO_GROUND_TRUTH],
-        "not_computable": dict(sorted(others.items())),
-        "degraded_tasks": sum(each.degraded for each in tasks),
-        "ground_truth_confidences": _counted(each.confidence for each in computable),
-        "trace_sources": _counted(each.source for each in tasks),
-        "chunk_capable_tasks": sum(each.chunk_capable for each in tasks),
-        "file_level_aggregates": {
-            **{name: of[name] for name in names.measures},
-            "_totals": {"n_tasks": len(computable), **{f"mean_{n.removeprefix('n_')}": of[n]["mean"] for n in SIZES}},
-        },
-        "chunk_level_aggregates": {"chunk_recall": of["chunk_recall"]},
-        "utilization_aggregates": {
-            **{name: of[name] for name in PROBES},
-            "n_tasks_with_probes": sum(each.probed for each in tasks),
-            "n_tasks_with_expected_edit_probe": sum(each.edits_probed for each in tasks),
-        },
-        "error_taxonomy_aggregates": {
-            **{name: of[name] for name in LABELS},
-            "slice_distributions": {
-                name: _counted(each.slices[name] for each in computable) for name in (*SLICES, CATEGORY)
-            },
-        },
-        "outcome_aggregates": {name: of[name] for name in OUTCOMES},
-    }
+def _fold_groups(
+    tasks: Iterable[_SummaryTask], names: FigureNames, key: Callable[[_SummaryTask], str | None]
+) -> dict[str, Fold]:
+    groups: dict[str, list[_SummaryTask]] = {}
+    for task in tasks:
+        if (name := key(task)) is not None:
+            groups.setdefault(name, []).append(task)
+    return {name: _fold(groups[name], names) for name in sorted(groups)}
 
 
-def _by(
-    tasks: Iterable[_Task],
-    key: Callable[[_Task], str | None],
-    fold: Callable[[Sequence[_Task]], dict[str, Any]],
-) -> dict[str, dict[str, Any]]:
-    groups: dict[str, list[_Task]] = {}
-    for each in tasks:
-        if (name := key(each)) is not None:
-            groups.setdefault(name, []).append(each)
-    return {name: fold(groups[name]) for name in sorted(groups)}
+def _slice_getter(name: str) -> Callable[[_SummaryTask], str | None]:
+    return lambda task: task.slices.get(name)
 
 
-def _slice(name: str, task: _Task) -> str | None:
-    return task.slices.get(name)
-
-
-def _known(column: Floats) -> Floats:
-    return column[~np.isnan(column)]
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
+def _count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
+
+
+def _to_json(folds: Mapping[str, Fold]) -> dict[str, object]:
+    return {name: fold.to_json() for name, fold in folds.items()}

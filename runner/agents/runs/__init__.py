@@ -1,1 +1,1 @@
-"""Recorded runs on disk: where they lie, whose they are, what they came to, and the tasks that they were given."""
+"""Recorded runs on disk: their folders, their provenance, their outcome, and the definitions of their tasks."""

@@ -1,7 +1,7 @@
-"""How a run ended: its reward, what it cost and how long it took, from the records that lie beside its trace.
+"""Reads how a run ended: its reward, cost and duration, from the records beside its trace.
 
-A record says what it says in its own shape; what none of them says is None, never 0. It knows nothing of traces, which
-have their own word on tokens, time and cost.
+Records have many shapes; a value that none of them has is None, never 0. Knows nothing of traces, which also record
+tokens, time and cost.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runner.agents.runs.records import Unusable, json_at, number_within, text_at, text_within, within
+from runner.agents.runs.records import UnusableFileError, get_nested, get_number, get_text, read_json, read_text
 
 RECORDS = ("result.json", "results.json", "task_metrics.json", "config.json", "signals.json", "metadata.json")
-"""The files that describe a run, the one whose word counts most first."""
+"""The files that describe a run, the most reliable first."""
 
 _REWARD_FILE = "verifier/reward.txt"
 
@@ -25,25 +25,25 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Records:
-    """What the files beside a trace hold, by name, each an object; and which of them could not be used."""
+    """The contents of the files beside a trace, each an object, by name; and the files that could not be used."""
 
     contents: Mapping[str, Mapping[str, Any]]
     problems: Sequence[str] = ()
 
     def first_text(self, *places: str) -> str | None:
         """Return the first text among places such as `result.json: agent_info name`; names and keys have no spaces."""
-        return _first(text_within(*self._located(place)) for place in places)
+        return _first(get_text(*self._locate(place)) for place in places)
 
     def first_number(self, *places: str) -> float | None:
         """Return the first finite number among places, which are named as in `first_text`."""
-        return _first(number_within(*self._located(place)) for place in places)
+        return _first(get_number(*self._locate(place)) for place in places)
 
     def first_truth(self, *places: str) -> bool | None:
         """Return the first true or false among places, which are named as in `first_text`."""
-        found = (within(*self._located(place)) for place in places)
-        return _first(value if isinstance(value, bool) else None for value in found)
+        values = (get_nested(*self._locate(place)) for place in places)
+        return _first(value if isinstance(value, bool) else None for value in values)
 
-    def _located(self, place: str) -> tuple[Any, ...]:
+    def _locate(self, place: str) -> tuple[Any, ...]:
         file, *path = _parts(place)
         return (self.contents.get(file), *path)
 
@@ -55,11 +55,11 @@ def _parts(place: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended, as its records say; None is what they do not say.
+class RunOutcome:
+    """How a run ended; None for what is not recorded.
 
-    `reward` is on the verifier's own scale. `cost` is in dollars, `tokens` are prompt and completion with cached ones
-    counted once, and `seconds` are the agent's own where they are told apart from setup and verification.
+    `reward` is on the scale of its verifier. `cost` is in dollars. `tokens` counts prompt and completion tokens, cached
+    ones once. `seconds` is the time of the agent alone if it is recorded apart from setup and verification.
     """
 
     reward: float | None = None
@@ -73,14 +73,14 @@ class Outcome:
     problems: Sequence[str] = ()
 
 
-def records_in(folder: Path, files: Collection[str] = RECORDS) -> Records:
-    """Return what describes the run in a folder, of which these are the files. Never raises for what they hold."""
+def read_records(folder: Path, files: Collection[str] = RECORDS) -> Records:
+    """Return the records among the files of a run's folder. Never raises because of their content."""
     contents: dict[str, Mapping[str, Any]] = {}
     problems: list[str] = []
     for name in [name for name in RECORDS if name in files]:
         try:
-            content = json_at(folder / name)
-        except Unusable as error:
+            content = read_json(folder / name)
+        except UnusableFileError as error:
             problems.append(f"{name}: {error}")
             continue
         if isinstance(content, dict):
@@ -90,24 +90,24 @@ def records_in(folder: Path, files: Collection[str] = RECORDS) -> Records:
     return Records(contents, tuple(problems))
 
 
-def outcome_in(folder: Path) -> Outcome:
-    """Return how the run in a folder ended. Never raises for what its files hold."""
-    records = records_in(folder)
-    reward, problems = _reward(folder, records)
-    return Outcome(
+def read_outcome(folder: Path) -> RunOutcome:
+    """Return how the run in a folder ended. Never raises because of the content of its files."""
+    records = read_records(folder)
+    reward, problems = _find_reward(folder, records)
+    return RunOutcome(
         reward=reward,
-        passed=_passed(records),
-        cost=_cost(records),
-        tokens=_tokens(records),
-        seconds=_seconds(records),
-        agent=agent_of(records),
-        agent_version=_known(records.first_text("result.json: agent_info version")),
-        model=model_of(records),
+        passed=_find_passed(records),
+        cost=_find_cost(records),
+        tokens=_find_tokens(records),
+        seconds=_find_seconds(records),
+        agent=find_agent(records),
+        agent_version=_drop_unknown(records.first_text("result.json: agent_info version")),
+        model=find_model(records),
         problems=(*records.problems, *problems),
     )
 
 
-def agent_of(records: Records) -> str | None:
+def find_agent(records: Records) -> str | None:
     """Return the name of the agent's harness, such as `claude-code`."""
     return records.first_text(
         "result.json: agent_info name",
@@ -118,8 +118,8 @@ def agent_of(records: Records) -> str | None:
     )
 
 
-def model_of(records: Records) -> str | None:
-    """Return the model's name, without its provider's."""
+def find_model(records: Records) -> str | None:
+    """Return the name of the model without its provider."""
     model = records.first_text(
         "result.json: agent_info model_info name",
         "result.json: model",
@@ -129,10 +129,10 @@ def model_of(records: Records) -> str | None:
         "result.json: config agent model_name",
         "config.json: agent model_name",
     )
-    return _known(model.rpartition("/")[2] if model else None)
+    return _drop_unknown(model.rpartition("/")[2] if model else None)
 
 
-def _reward(folder: Path, records: Records) -> tuple[float | None, Sequence[str]]:
+def _find_reward(folder: Path, records: Records) -> tuple[float | None, Sequence[str]]:
     stated = records.first_number(
         "result.json: verifier_result rewards reward",
         "result.json: verifier_result reward",
@@ -146,13 +146,13 @@ def _reward(folder: Path, records: Records) -> tuple[float | None, Sequence[str]
     if stated is not None:
         return stated, ()
     try:
-        written = text_at(folder / _REWARD_FILE)
-        return (number_within({"reward": float(written)}, "reward") if written else None), ()
+        written = read_text(folder / _REWARD_FILE)
+        return (get_number({"reward": float(written)}, "reward") if written else None), ()
     except ValueError as error:
-        return None, (f"{_REWARD_FILE}: {error if isinstance(error, Unusable) else 'not a number'}",)
+        return None, (f"{_REWARD_FILE}: {error if isinstance(error, UnusableFileError) else 'not a number'}",)
 
 
-def _passed(records: Records) -> bool | None:
+def _find_passed(records: Records) -> bool | None:
     status = records.first_text("task_metrics.json: status", "result.json: status")
     return _first(
         [
@@ -174,10 +174,10 @@ _USAGES = (
         "cost_usd",
     ),
 )
-"""Where usage is told: the counts that add up to all tokens (a count of input may hold the cached ones), the cost."""
+"""The places of usage: the counts that add up to all tokens (input may include cached ones), and the cost."""
 
 
-def _tokens(records: Records) -> int | None:
+def _find_tokens(records: Records) -> int | None:
     for place, counts, _ in _USAGES:
         stated = [records.first_number(f"{place} {count}") for count in counts]
         if total := sum(count for count in stated if count is not None and count > 0):
@@ -185,8 +185,8 @@ def _tokens(records: Records) -> int | None:
     return None
 
 
-def _cost(records: Records) -> float | None:
-    """Return the cost. A cost of 0 beside no tokens is not a cost: the harness did not count."""
+def _find_cost(records: Records) -> float | None:
+    """Return the cost. A cost of 0 without tokens is ignored: the harness did not count."""
     for place, counts, cost in _USAGES:
         stated = records.first_number(f"{place} {cost}")
         counted = any(records.first_number(f"{place} {count}") for count in counts)
@@ -195,11 +195,11 @@ def _cost(records: Records) -> float | None:
     return None
 
 
-def _seconds(records: Records) -> float | None:
+def _find_seconds(records: Records) -> float | None:
     result = records.contents.get("result.json")
     seconds = _first(
         [
-            _between(within(result, "agent_execution")),
+            _between(get_nested(result, "agent_execution")),
             records.first_number("task_metrics.json: agent_execution_seconds", "results.json: timing agent"),
             records.first_number("task_metrics.json: timing agent"),
             records.first_number("signals.json: duration_seconds", "metadata.json: duration_seconds"),
@@ -212,15 +212,15 @@ def _seconds(records: Records) -> float | None:
 
 
 def _between(record: object) -> float | None:
-    """Return the seconds from a record's start to its end, both by the one clock that wrote it."""
+    """Return the seconds from the start to the end of a record, both by the same clock."""
     try:
-        start, end = (datetime.fromisoformat(within(record, name)) for name in ("started_at", "finished_at"))
+        start, end = (datetime.fromisoformat(get_nested(record, name)) for name in ("started_at", "finished_at"))
         return (end - start).total_seconds()
     except (TypeError, ValueError, OverflowError):
-        return None  # no times, or times of different kinds
+        return None  # no times, or only one with a time zone
 
 
-def _known(name: str | None) -> str | None:
+def _drop_unknown(name: str | None) -> str | None:
     return None if name == "unknown" else name
 
 

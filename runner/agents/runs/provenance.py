@@ -1,6 +1,6 @@
-"""Whose run it is: run, task, configuration, suite and model, from a run's records and from where its folder lies.
+"""Finds the provenance of a run: run, task, configuration, suite and model, from its records and its path.
 
-It knows nothing of traces.
+Knows nothing of traces.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from runner.agents.runs.outcomes import Records, agent_of, model_of
-from runner.agents.runs.tasks import Tasks, plain_name
+from runner.agents.runs.outcomes import Records, find_agent, find_model
+from runner.agents.runs.tasks import Tasks, strip_decoration
 
 UNKNOWN = "unknown"
 
 _STAGES = ("staging", "official")
-_SHELVES = ("archive", "_raw")  # within a stage, above the runs
+_SHELVES = ("archive", "_raw")  # folders of runs within a stage
 _CONTAINERS = {"runs", "trials", "studies", "results", "benchmarks", "tasks", *_STAGES, *_SHELVES}
 _BATCH = re.compile(r"\d{4}-\d{2}-\d{2}_+\d{2}-\d{2}-\d{2}")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -25,7 +25,7 @@ _REPEAT = re.compile(r"(?:rep|repeat|attempt|trial|seed)[-_]?\d+")
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Whose run a trace is of: the fields of the event schema's section of this name."""
+    """The provenance of a trace; see `ProvenanceRecord`."""
 
     run_id: str
     task_name: str
@@ -38,9 +38,9 @@ class Provenance:
 
 @dataclass(frozen=True)
 class _Position:
-    """Where a run's folder lies: its own name, the repeats below that, the batch, and the names of what holds it.
+    """What the path of a run's folder tells: its name, the folders above it, repeats below it, and its batch.
 
-    `run_id` and `config_name` are told by `runs/{staging,official}/<run>/<config>/`, None elsewhere.
+    `run_id` and `config_name` come from `runs/{staging,official}/<run>/<config>/`; elsewhere they are None.
     """
 
     name: str
@@ -51,44 +51,45 @@ class _Position:
     config_name: str | None = None
 
 
-def provenance_of(folder: Path, records: Records, tasks: Tasks) -> tuple[Provenance, Sequence[Path]]:
-    """Return whose run is in a folder, and the folders where its task is defined.
+def find_provenance(folder: Path, records: Records, tasks: Tasks) -> tuple[Provenance, Sequence[Path]]:
+    """Return the provenance of the run in a folder, and the folders that define its task.
 
-    What its records say of the task counts more than where it lies; in `runs/{staging,official}/<run>/<config>/` the
-    place counts more for run and configuration.
+    For the task, the records take precedence over the path; for run and configuration, the path does within
+    `runs/{staging,official}/<run>/<config>/`.
     """
-    position = _position(folder)
-    task_name, folders = _task(position, records, tasks)
-    config_name = position.config_name or _config(position, records, task_name)
-    suite = _suite(records)
+    position = _parse_path(folder)
+    task_name, folders = _find_task(position, records, tasks)
+    config_name = position.config_name or _find_config(position, records, task_name)
+    suite = _find_suite(records)
     folders = [path for path in folders if path.parent.name == suite] or folders
     beside = folders[0].parent.name if folders else UNKNOWN
     trial = records.first_text("result.json: trial_name") or "-".join(position.repeats) or position.name
     provenance = Provenance(
-        run_id=position.run_id or _run(position, passed={position.name, task_name, config_name}),
+        run_id=position.run_id or _find_run(position, passed={position.name, task_name, config_name}),
         task_name=task_name,
         config_name=config_name,
         benchmark=(suite or UNKNOWN) if beside in {UNKNOWN, *_CONTAINERS} else beside,
         batch_timestamp=position.batch,
         trial_name=None if trial == task_name else trial,
-        model=model_of(records),
+        model=find_model(records),
     )
-    return _printable(provenance), folders
+    return _replace_unprintable(provenance), folders
 
 
-def is_task_place(folder: Path) -> bool:
-    """Say whether a folder lies where `runs/{staging,official}/<run>/<config>/` has those of tasks."""
+def is_task_folder(folder: Path) -> bool:
+    """Return whether a folder is that of a task in `runs/{staging,official}/<run>/<config>/`."""
     below = _below_stage(folder.absolute().parts)
     return len(below) == 3 and not _BATCH.fullmatch(below[2])
 
 
-def _printable(said: Provenance) -> Provenance:
-    """Return it without what a folder's name may have and a table's line may not: ends of lines, bytes of no text."""
-    names = {key: _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", name) for key, name in asdict(said).items() if name}
-    return replace(said, **names)
+def _replace_unprintable(provenance: Provenance) -> Provenance:
+    """Replace what folder names may contain and lines of a table may not: line breaks and undecodable bytes."""
+    names: dict[str, str | None] = asdict(provenance)
+    printable = {key: _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", name) for key, name in names.items() if name}
+    return replace(provenance, **printable)
 
 
-def _position(folder: Path) -> _Position:
+def _parse_path(folder: Path) -> _Position:
     parts = list(folder.absolute().parts[1:])
     repeats: list[str] = []
     while len(parts) > 1 and _REPEAT.fullmatch(parts[-1]):
@@ -106,7 +107,7 @@ def _below_stage(parts: Sequence[str]) -> Sequence[str]:
     return []
 
 
-def _task(position: _Position, records: Records, tasks: Tasks) -> tuple[str, Sequence[Path]]:
+def _find_task(position: _Position, records: Records, tasks: Tasks) -> tuple[str, Sequence[Path]]:
     definition = records.first_text("result.json: config task path", "config.json: task path")
     recorded = [
         records.first_text("result.json: task_name", "results.json: task_id", "task_metrics.json: task_id"),
@@ -117,32 +118,32 @@ def _task(position: _Position, records: Records, tasks: Tasks) -> tuple[str, Seq
     names = [name for name in (*recorded, *placed) if name]
     above = () if any(recorded) or signalled else reversed(position.above)
     for name in (*names, *above):
-        if folders := tasks.of(name):
+        if folders := tasks.find(name):
             return folders[0].name, folders
-    return plain_name(names[0]), ()
+    return strip_decoration(names[0]), ()
 
 
-def _config(position: _Position, records: Records, task_name: str) -> str:
-    said = records.first_text(
+def _find_config(position: _Position, records: Records, task_name: str) -> str:
+    recorded = records.first_text(
         "task_metrics.json: config_name",
         "signals.json: config_name",
         "config.json: mode",
         "results.json: config mode",
         "result.json: config_name",
     )
-    if said:
-        return said
-    if "signals.json" in records.contents and (agent := agent_of(records)):
-        return agent  # trials kept apart from their runs: what tells them apart is who did them
+    if recorded:
+        return recorded
+    if "signals.json" in records.contents and (agent := find_agent(records)):
+        return agent  # trials apart from their runs, distinguished only by their agent
     for name in reversed(position.above):
         if name in _CONTAINERS:
             break
         if name != task_name and not _BATCH.fullmatch(name):
             return name
-    return agent_of(records) or UNKNOWN
+    return find_agent(records) or UNKNOWN
 
 
-def _suite(records: Records) -> str | None:
+def _find_suite(records: Records) -> str | None:
     definition = records.first_text("result.json: config task path", "config.json: task path")
     suite = PurePosixPath(definition).parent.name if definition else None
     return suite or records.first_text(
@@ -153,10 +154,10 @@ def _suite(records: Records) -> str | None:
     )
 
 
-def _run(position: _Position, passed: Collection[str]) -> str:
-    """Return the nearest name above a run that is not its task's, its configuration's, or a shelf's of runs.
+def _find_run(position: _Position, passed: Collection[str]) -> str:
+    """Return the nearest folder above a run that is not named as its task, its configuration, or a container of runs.
 
-    A folder that lies directly on such a shelf is a run of its own.
+    A folder directly within such a container is a run of its own.
     """
     has_passed = False
     for name in reversed(position.above):

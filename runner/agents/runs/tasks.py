@@ -1,6 +1,6 @@
-"""Where tasks are defined: the folders of definitions, found by a task's name however a run spells it.
+"""Finds the definitions of tasks by name, however a run spells it.
 
-A task is named by its folder and by the id in its `task.toml`. It knows nothing of what else a definition holds.
+A task is named by its folder and by the id in its `task.toml`. Knows nothing of the rest of a definition.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runner.agents.runs.records import Unusable, text_at, text_within
-from runner.agents.runs.walk import walked
+from runner.agents.runs.records import UnusableFileError, get_text, read_text
+from runner.agents.runs.walk import walk_folders
 
 _MARKS = {"task.toml", "task.yaml", "instruction.md", "ground_truth.json", "ground_truth_agent.json"}
 _MANIFEST = "task.toml"
 _IDS = (("task", "id"), ("task", "task_id"), ("metadata", "id"), ("metadata", "task_id"), ("id",), ("task_id",))
 _PARTS = ("tests", "solution", "environment")
-_MOST_WORDS = 32  # of a name: a longer one is no task's
+_MAX_WORDS = 32  # a longer name is not that of a task
 _SEPARATORS = re.compile(r"[_-]+")
 
 _DECORATED = re.compile(
@@ -30,17 +30,17 @@ _TRIAL_SUFFIX = re.compile(r"__[A-Za-z0-9]{5,12}$")
 
 @dataclass(frozen=True)
 class Tasks:
-    """The folders of task definitions by their names and ids; hyphens or underscores, and case, make no difference."""
+    """The folders of task definitions by name and id; hyphens equal underscores, and case is ignored."""
 
     folders: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
-    def of(self, name: str) -> Sequence[Path]:
-        """Return the folders of a task, none if it is not known.
+    def find(self, name: str) -> Sequence[Path]:
+        """Return the folders of a task, none if it is unknown.
 
-        A run may decorate the name with a configuration, a suite or a random end, set off by underscores: then it is
-        the longest part that is a task, and has more than one word.
+        A run may decorate the name with a configuration, a suite or a random suffix, separated by underscores. The task
+        is then the longest part that is one and has more than one word.
         """
-        words = name.split("_")[:_MOST_WORDS]
+        words = name.split("_")[:_MAX_WORDS]
         spans = [(start, end) for start in range(len(words)) for end in range(start + 1, len(words) + 1)]
         for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
             key = _key("_".join(words[start:end]))
@@ -49,12 +49,12 @@ class Tasks:
         return ()
 
 
-def tasks_in(roots: Iterable[Path]) -> Tasks:
-    """Find the definitions of tasks below folders: a folder with a task's files, its tests or its solution."""
+def find_tasks(roots: Iterable[Path]) -> Tasks:
+    """Find the definitions of tasks below folders: the folders with a task's files, tests or solution."""
     by_name: dict[str, list[Path]] = {}
     by_id: dict[str, list[Path]] = {}
     for root in roots:
-        for place in walked(root, inside=lambda name: name not in _PARTS):
+        for place in walk_folders(root, enters=lambda name: name not in _PARTS):
             if place.files & _MARKS or any(part in place.folders for part in _PARTS):
                 _add(by_name, place.path.name, place.path)
                 for name in _ids(place.path / _MANIFEST) if _MANIFEST in place.files else ():
@@ -68,19 +68,19 @@ def _add(names: dict[str, list[Path]], name: str, folder: Path) -> None:
 
 
 def _ids(manifest: Path) -> Sequence[str]:
-    """Return the ids that a task's manifest gives it, none where that is damaged."""
+    """Return the ids in a task's manifest, none if it is damaged."""
     try:
-        content = tomllib.loads(text_at(manifest) or "")
-    except (Unusable, tomllib.TOMLDecodeError, RecursionError):
+        content = tomllib.loads(read_text(manifest) or "")
+    except (UnusableFileError, tomllib.TOMLDecodeError, RecursionError):
         return ()
-    return tuple(dict.fromkeys(name for place in _IDS if (name := text_within(content, *place))))
+    return tuple(dict.fromkeys(name for place in _IDS if (name := get_text(content, *place))))
 
 
-def plain_name(name: str) -> str:
-    """Return the name of a task without what a run adds to it, for where its definition is not at hand.
+def strip_decoration(name: str) -> str:
+    """Return the name of a task without what a run adds to it, for tasks without a definition.
 
-    That is `__` and a trial's random end, and around a name with hyphens a configuration's or a suite's prefix and
-    another random end: `mcp_ccx-migration-114_0b2c8f22`, `sdlc_test_envoy-code-review-001_Z8m4il`.
+    A run may add `__` and a random suffix; around a name with hyphens, also the prefix of a configuration or suite and
+    another random suffix: `mcp_ccx-migration-114_0b2c8f22`, `sdlc_test_envoy-code-review-001_Z8m4il`.
     """
     name = _TRIAL_SUFFIX.sub("", name)
     decorated = _DECORATED.fullmatch(name)

@@ -1,6 +1,6 @@
-"""A walk through folders, in order of their names, that ends: each folder once, however links lead to it.
+"""Walks through folders in order of their names, each only once, whatever links lead to it.
 
-It knows nothing of what is looked for.
+Knows nothing of what is searched for.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 log = logging.getLogger("runner.agents")
 
-_PASSED_OVER = {"node_modules", "__pycache__"}
+_SKIPPED = {"node_modules", "__pycache__"}
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderContent:
     """A folder and the names of the files and folders in it, the folders in order."""
 
     path: Path
@@ -25,8 +25,8 @@ class Place:
     folders: Sequence[str]
 
 
-def place_at(folder: Path) -> Place | None:
-    """Return what lies in a folder, None if it cannot be listed: that is logged, and does not stop a walk."""
+def list_folder(folder: Path) -> FolderContent | None:
+    """Return the content of a folder; None, with a logged warning, if it cannot be listed."""
     files: set[str] = set()
     folders: list[str] = []
     try:
@@ -37,16 +37,16 @@ def place_at(folder: Path) -> Place | None:
                 elif _is(entry.is_file):
                     files.add(entry.name)
     except OSError as error:
-        log.warning("%s cannot be listed and is left out: %s", folder, error.strerror or error)
+        log.warning("%s cannot be listed and is skipped: %s", folder, error.strerror or error)
         return None
-    return Place(folder, frozenset(files), sorted(folders))
+    return FolderContent(folder, frozenset(files), sorted(folders))
 
 
-def walked(root: Path, inside: Callable[[str], bool] = lambda _: True) -> Iterator[Place]:
-    """Yield a folder and those below it, a folder before what is in it, in order of their names.
+def walk_folders(root: Path, enters: Callable[[str], bool] = lambda _: True) -> Iterator[FolderContent]:
+    """Yield a folder and those below it in order of their names, each before its subfolders.
 
-    Links are followed, but each folder is visited once. `inside` says by its name whether a folder is entered; hidden
-    ones are not.
+    Links are followed, but each folder is visited once. `enters` decides by name which folders are entered; hidden ones
+    are not.
     """
     visited: set[tuple[int, int]] = set()
     waiting = [root]
@@ -55,15 +55,15 @@ def walked(root: Path, inside: Callable[[str], bool] = lambda _: True) -> Iterat
         try:
             status = folder.stat()
         except OSError:
-            continue  # gone since it was listed
+            continue  # deleted since it was listed
         if (status.st_dev, status.st_ino) in visited:
             continue
         visited.add((status.st_dev, status.st_ino))
-        if (place := place_at(folder)) is None:
+        if (place := list_folder(folder)) is None:
             continue
         yield place
-        entered = [name for name in place.folders if not name.startswith(".") and name not in _PASSED_OVER]
-        waiting += [folder / name for name in reversed(entered) if inside(name)]
+        entered = [name for name in place.folders if not name.startswith(".") and name not in _SKIPPED]
+        waiting += [folder / name for name in reversed(entered) if enters(name)]
 
 
 def _is(kind: Callable[[], bool]) -> bool:

@@ -1,7 +1,7 @@
-"""What an agent should have found: the files, symbols and line ranges that a task's definition names.
+"""Reads what an agent should find: the files, symbols and line ranges that a task's definition names.
 
-A definition is a folder with any of a dozen files that name them, some surely, some by the way. Paths stay as it wrote
-them; how a path in a trace is matched to one of these is not known here.
+A definition is a folder with any of a dozen files, some of which name the gold reliably and others only mention it.
+Paths stay as they are written there. Knows nothing of how paths in a trace are matched with them.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.agents.runs.records import Unusable, json_at, text_at, within
+from runner.agents.runs.records import UnusableFileError, get_nested, read_json, read_text
 from runner.agents.truth.gold_files import (
-    Found,
     GoldChunk,
     GoldFile,
+    GoldFiles,
     GoldSymbol,
-    chunk_of,
-    chunks_in,
-    files_in,
-    named_files,
-    patched_files,
-    paths_in,
-    sufficient_files,
-    symbols_in,
-    told_files,
+    find_paths,
+    parse_alternatives,
+    parse_answer,
+    parse_chunk,
+    parse_chunks,
+    parse_files,
+    parse_gold,
+    parse_patch,
+    parse_symbols,
 )
-from runner.agents.truth.output_files import is_output, output_files
+from runner.agents.truth.output_files import find_output_files, is_output
 
-__all__ = ["Confidence", "GoldChunk", "GoldFile", "GoldSymbol", "GroundTruth", "ground_truth_in"]
+__all__ = ["Confidence", "GoldChunk", "GoldFile", "GoldSymbol", "GroundTruth", "read_ground_truth"]
 
 Confidence = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """What a task's definition says is right, which of its files said so, and how far that file is to be trusted.
+    """The gold of a task, the file of its definition that names it, and the confidence in that file.
 
-    `expected_edit_files` is None where no source says reliably which files are to change. `source` and `confidence`
-    are None where nothing names a file. `problems` says in words what was there and could not be used.
+    `expected_edit_files` is None if no reliable source names the files to change. `source` and `confidence` are None
+    if nothing names a file. `problems` describes what could not be used.
     """
 
     files: Sequence[GoldFile] = ()
@@ -52,58 +52,60 @@ class GroundTruth:
 
 
 @dataclass(frozen=True)
-class _Source:
-    """One file of a definition as a source of gold files: how it is read, and how far that is to be trusted.
+class _GoldSource:
+    """One file of a definition as a source of gold files: its reader, and the confidence in it.
 
-    From a source that only mentions files, those that the task asks the agent to write are left out.
+    From a source that only mentions files, the files that the task asks the agent to write are left out.
     """
 
     name: str
     confidence: Confidence
-    read: Callable[[Any], Found]
+    read: Callable[[Any], GoldFiles]
     only_mentions: bool = False
 
 
-def _oracle_files(record: object) -> Found:
-    return files_in([value for name in ("files", "chain", "symbols") if (value := within(record, name)) is not None])
+def _parse_oracle(record: object) -> GoldFiles:
+    return parse_files(
+        [value for name in ("files", "chain", "symbols") if (value := get_nested(record, name)) is not None]
+    )
 
 
-def _defects(record: object) -> object:
-    """Return the list of defects, which may be a field of its own."""
-    named = (within(record, name) for name in ("defects", "expected_defects"))
+def _list_defects(record: object) -> object:
+    """Return the list of defects, which may be a field of the record."""
+    named = (get_nested(record, name) for name in ("defects", "expected_defects"))
     return next((value for value in named if value is not None), record)
 
 
-def _defective_files(record: object) -> Found:
-    return files_in(_defects(record))
+def _parse_defects(record: object) -> GoldFiles:
+    return parse_files(_list_defects(record))
 
 
-def _mentioned_files(text: str) -> Found:
-    return files_in(paths_in(text))
+def _parse_prose(text: str) -> GoldFiles:
+    return parse_files(find_paths(text))
 
 
 _PATCHES = ("reference_fix.patch", "expected.diff", "expected.patch")
-_SOURCES: Sequence[_Source] = (
-    _Source("ground_truth.json", "high", named_files),
-    _Source("ground_truth_agent.json", "high", named_files),
-    _Source("oracle_answer.json", "high", _oracle_files),
-    _Source("expected_defects.json", "high", _defective_files),
-    _Source("expected_changes.json", "high", named_files),
-    *(_Source(name, "high", patched_files) for name in _PATCHES),
-    _Source("ground_truth.json", "medium", told_files, only_mentions=True),
-    _Source("solve.sh", "medium", patched_files),
-    _Source("test.sh", "medium", _mentioned_files, only_mentions=True),
-    _Source("instruction.md", "low", _mentioned_files, only_mentions=True),
+_SOURCES: Sequence[_GoldSource] = (
+    _GoldSource("ground_truth.json", "high", parse_gold),
+    _GoldSource("ground_truth_agent.json", "high", parse_gold),
+    _GoldSource("oracle_answer.json", "high", _parse_oracle),
+    _GoldSource("expected_defects.json", "high", _parse_defects),
+    _GoldSource("expected_changes.json", "high", parse_gold),
+    *(_GoldSource(name, "high", parse_patch) for name in _PATCHES),
+    _GoldSource("ground_truth.json", "medium", parse_answer, only_mentions=True),
+    _GoldSource("solve.sh", "medium", parse_patch),
+    _GoldSource("test.sh", "medium", _parse_prose, only_mentions=True),
+    _GoldSource("instruction.md", "low", _parse_prose, only_mentions=True),
 )
-"""Where gold files come from, the surest first. What yields none leaves it to the next."""
+"""The sources of gold files, the most reliable first; one without files leaves it to the next."""
 
-_EDITS: Sequence[tuple[str, Callable[[Any], Found]]] = (
-    ("ground_truth.json", lambda record: files_in(within(record, "expected_edit_files") or [])),
-    ("ground_truth_agent.json", lambda record: files_in(within(record, "expected_edit_files") or [])),
-    ("expected_changes.json", named_files),
-    *((name, patched_files) for name in (*_PATCHES, "solve.sh")),
+_EDITS: Sequence[tuple[str, Callable[[Any], GoldFiles]]] = (
+    ("ground_truth.json", lambda record: parse_files(get_nested(record, "expected_edit_files") or [])),
+    ("ground_truth_agent.json", lambda record: parse_files(get_nested(record, "expected_edit_files") or [])),
+    ("expected_changes.json", parse_gold),
+    *((name, parse_patch) for name in (*_PATCHES, "solve.sh")),
 )
-"""What says which files are to change: a definition's own word, the changes that are expected, or a patch."""
+"""The sources of the files to change: a field of the definition, the expected changes, or a patch."""
 
 _PLACES = ("tests", "", "solution", "environment")
 _JSON = ".json"
@@ -111,20 +113,20 @@ _JSON = ".json"
 
 @dataclass(frozen=True)
 class _Definition:
-    """What the files of a task's folder hold, by name; the place of each within the folder; and what is damaged."""
+    """The contents of the files of a task's folder by name, the path of each within it, and what is damaged."""
 
     contents: Mapping[str, Any]
     places: Mapping[str, str]
     problems: Sequence[str]
 
 
-def ground_truth_in(folders: Path | Sequence[Path], sufficient: bool = False) -> GroundTruth:
-    """Return what the definition of a task names; of several folders, the surest source in the first that has it.
+def read_ground_truth(folders: Path | Sequence[Path], sufficient: bool = False) -> GroundTruth:
+    """Return the gold of a task; of several folders, from the most reliable source in the first that has it.
 
-    With `sufficient`, the `sufficient_files` of a ground truth are required as its other files are. Never raises for
-    what the folders hold: a file that is damaged is named among the problems, and the next source is tried.
+    With `sufficient`, the `sufficient_files` of a ground truth are required like its other files. Never raises because
+    of the content of the folders: a damaged file is named among the problems, and the next source is tried.
     """
-    definitions = [_read(folder) for folder in ([folders] if isinstance(folders, Path) else folders)]
+    definitions = [_read_definition(folder) for folder in ([folders] if isinstance(folders, Path) else folders)]
     problems = [problem for definition in definitions for problem in definition.problems]
     silent: list[str] = []
     files: Sequence[GoldFile] = ()
@@ -134,41 +136,41 @@ def ground_truth_in(folders: Path | Sequence[Path], sufficient: bool = False) ->
         if candidate.name not in definition.contents:
             continue
         place, content = definition.places[candidate.name], definition.contents[candidate.name]
-        found = candidate.read(content)
-        if sufficient and candidate.read is named_files:
-            found = _joined(found, sufficient_files(content))
-        if candidate.only_mentions and found.files:
-            found = _without_outputs(found, definitions)
-        if found.unusable:
-            problems.append(f"{place}: {found.unusable} entries name no usable path")
-        if found.files:
-            files, source, confidence = found.files, place, candidate.confidence
+        gold = candidate.read(content)
+        if sufficient and candidate.read is parse_gold:
+            gold = _join(gold, parse_alternatives(content))
+        if candidate.only_mentions and gold.files:
+            gold = _drop_outputs(gold, definitions)
+        if gold.unusable:
+            problems.append(f"{place}: {gold.unusable} entries name no usable path")
+        if gold.files:
+            files, source, confidence = gold.files, place, candidate.confidence
             break
         silent += [place] if candidate.confidence == "high" else []
     problems += [f"{place}: names no file" for place in silent if place != source]
     return GroundTruth(
         files=files,
-        symbols=next(filter(None, map(_symbols, definitions)), ()),
-        chunks=next(filter(None, map(_chunks, definitions)), ()),
-        expected_edit_files=next(filter(None, map(_edits, definitions)), None),
+        symbols=next(filter(None, map(_find_symbols, definitions)), ()),
+        chunks=next(filter(None, map(_find_chunks, definitions)), ()),
+        expected_edit_files=next(filter(None, map(_find_edits, definitions)), None),
         source=source,
         confidence=confidence,
         problems=tuple(dict.fromkeys(problems)),
     )
 
 
-def _joined(one: Found, other: Found) -> Found:
-    return Found(tuple(dict.fromkeys((*one.files, *other.files))), one.unusable + other.unusable)
+def _join(one: GoldFiles, other: GoldFiles) -> GoldFiles:
+    return GoldFiles(tuple(dict.fromkeys((*one.files, *other.files))), one.unusable + other.unusable)
 
 
-def _without_outputs(found: Found, definitions: Sequence[_Definition]) -> Found:
+def _drop_outputs(gold: GoldFiles, definitions: Sequence[_Definition]) -> GoldFiles:
     """Return files without those that the task asks the agent to write."""
     prose = [definition.contents.get(name) for definition in definitions for name in ("instruction.md", "test.sh")]
-    outputs = {path for text in prose if text for path in output_files(text)}
-    return Found(tuple(file for file in found.files if not is_output(file.path, outputs)), found.unusable)
+    outputs = {path for text in prose if text for path in find_output_files(text)}
+    return GoldFiles(tuple(file for file in gold.files if not is_output(file.path, outputs)), gold.unusable)
 
 
-def _read(folder: Path) -> _Definition:
+def _read_definition(folder: Path) -> _Definition:
     contents: dict[str, Any] = {}
     places: dict[str, str] = {}
     problems: list[str] = []
@@ -177,8 +179,8 @@ def _read(folder: Path) -> _Definition:
             path = folder / place / name
             relative = path.relative_to(folder).as_posix()
             try:
-                content = json_at(path) if name.endswith(_JSON) else text_at(path)
-            except Unusable as error:
+                content = read_json(path) if name.endswith(_JSON) else read_text(path)
+            except UnusableFileError as error:
                 problems.append(f"{relative}: {error}")
                 continue
             if content is not None:
@@ -187,28 +189,28 @@ def _read(folder: Path) -> _Definition:
     return _Definition(contents, places, problems)
 
 
-def _symbols(definition: _Definition) -> Sequence[GoldSymbol]:
+def _find_symbols(definition: _Definition) -> Sequence[GoldSymbol]:
     contents = definition.contents
-    required = within(contents.get("task_spec.json"), "artifacts", "oracle", "required_symbols")
+    required = get_nested(contents.get("task_spec.json"), "artifacts", "oracle", "required_symbols")
     stated = (
-        within(contents.get(name), "symbols")
+        get_nested(contents.get(name), "symbols")
         for name in ("ground_truth.json", "ground_truth_agent.json", "oracle_answer.json")
     )
-    return next(filter(None, map(symbols_in, (required, *stated))), ())
+    return next(filter(None, map(parse_symbols, (required, *stated))), ())
 
 
-def _chunks(definition: _Definition) -> Sequence[GoldChunk]:
+def _find_chunks(definition: _Definition) -> Sequence[GoldChunk]:
     contents = definition.contents
-    stated = (within(contents.get(name), "chunks") for name in ("ground_truth.json", "ground_truth_agent.json"))
-    found = next(filter(None, map(chunks_in, (_defects(contents.get("expected_defects.json")), *stated))), ())
+    stated = (get_nested(contents.get(name), "chunks") for name in ("ground_truth.json", "ground_truth_agent.json"))
+    chunks = next(filter(None, map(parse_chunks, (_list_defects(contents.get("expected_defects.json")), *stated))), ())
     changes = contents.get("expected_changes.json")
-    lines = within(changes, "expected_line_range")
-    if found or not isinstance(lines, list) or len(lines) != 2:
-        return found
-    expected = chunk_of(within(changes, "expected_file"), *lines)
+    lines = get_nested(changes, "expected_line_range")
+    if chunks or not isinstance(lines, list) or len(lines) != 2:
+        return chunks
+    expected = parse_chunk(get_nested(changes, "expected_file"), *lines)
     return (expected,) if expected else ()
 
 
-def _edits(definition: _Definition) -> Sequence[GoldFile] | None:
-    found = (read(definition.contents[name]).files for name, read in _EDITS if name in definition.contents)
-    return next(filter(None, found), None)
+def _find_edits(definition: _Definition) -> Sequence[GoldFile] | None:
+    sources = (read(definition.contents[name]).files for name, read in _EDITS if name in definition.contents)
+    return next(filter(None, sources), None)

@@ -1,7 +1,7 @@
-"""Which files a task's prose asks the agent to write: its report, its answer, a module that does not exist yet.
+"""Finds the files that a task's prose asks the agent to write: a report, an answer, a module that does not exist yet.
 
-Such a file is never evidence that the agent should find. Rules on words decide, sentence by sentence; nothing here
-depends on where the prose lies.
+Such a file is never evidence that the agent should find. Rules about words decide, sentence by sentence. Knows nothing
+of where the prose lies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PATH = re.compile(
     r"(?<![\w@])(?:/|\./)?(?:[\w@.+-]+/)*[\w@+-][\w@.+-]*\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/]|(?<=\be\.g)|(?<=\bi\.e))"
 )
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=/)")
-_LONGEST_BLOCK = 20_000  # a longer one is data, not prose
+_LONGEST_BLOCK = 20_000  # characters; a longer block is data, not prose
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+>|#]|\d+[.)]\s|```))")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 _ITEM = re.compile(r"\s*(?:[-*+>|]|\d+[.)]\s|```)")
@@ -68,30 +68,29 @@ _REPORTS = frozenset(
         "pdf",
     )
 )
-"""The extensions of files that hold an answer; other files are more often edited in place than written."""
+"""The extensions of files that hold an answer; other files are more often edited than created."""
 
 
-def output_files(prose: str) -> Sequence[str]:
-    """Return the paths that prose or a script tells its reader to write, each once and as it is spelt there."""
-    return tuple(dict.fromkeys(_outputs(_VARIABLE.sub("", prose.replace("\\n", "\n")))))
+def find_output_files(prose: str) -> Sequence[str]:
+    """Return the distinct paths that prose or a script tells its reader to write, as they are spelt there."""
+    return tuple(dict.fromkeys(_iter_outputs(_VARIABLE.sub("", prose.replace("\\n", "\n")))))
 
 
 def is_output(path: str, outputs: Collection[str]) -> bool:
-    """Return whether a path means one of the output files: one of the two ends in the other, or in its bare name."""
-    folded = _folded(path)
+    """Return whether a path is one of the output files: one of the two equals or ends in the other."""
+    folded = _fold(path)
     return any(
-        folded == other or folded.endswith(f"/{other}") or other.endswith(f"/{folded}")
-        for other in map(_folded, outputs)
+        folded == other or folded.endswith(f"/{other}") or other.endswith(f"/{folded}") for other in map(_fold, outputs)
     )
 
 
-def _folded(path: str) -> str:
+def _fold(path: str) -> str:
     return path.removeprefix("./").lstrip("/").lower()
 
 
-def _outputs(prose: str) -> Iterator[str]:
+def _iter_outputs(prose: str) -> Iterator[str]:
     section = False  # under a heading such as "Deliverables"
-    outer: int | None = None  # in a list of files to write, the indentation of the sentence that announced it
+    outer: int | None = None  # in a list of files to write, the indentation of the sentence before the list
     for block in _BLOCK.split(prose):
         if not block.strip() or len(block) > _LONGEST_BLOCK:
             continue
@@ -103,28 +102,28 @@ def _outputs(prose: str) -> Iterator[str]:
         if (section or outer is not None) and (item := _LISTED.match(block)):
             yield item["path"]
         for line in block.splitlines():
-            yield from _redirected(line)
+            yield from _iter_redirects(line)
         sentences = _SENTENCE.split(" ".join(block.split()))
         for sentence in sentences:
-            yield from _of_sentence(sentence)
+            yield from _iter_sentence_paths(sentence)
         if outer is None and _announces(sentences[-1]):
             outer = indentation
 
 
 def _announces(sentence: str) -> bool:
-    """Return whether a sentence ends in a colon after which the files to write follow."""
+    """Return whether a sentence introduces a list of files to write."""
     writes = [*_WRITE.finditer(sentence)]
     return bool(writes) and sentence.rstrip("*_ ").endswith(":") and not _NOT_OBJECT.search(sentence, writes[-1].end())
 
 
-def _redirected(line: str) -> Iterator[str]:
+def _iter_redirects(line: str) -> Iterator[str]:
     for path in _PATH.finditer(line):
         before = line[: path.start()]
         if _REDIRECTED.search(before) or _ASSIGNED.search(before.replace('"', "").replace("'", "")):
             yield path[0]
 
 
-def _of_sentence(sentence: str) -> Iterator[str]:
+def _iter_sentence_paths(sentence: str) -> Iterator[str]:
     written_before = False
     end = 0
     for path in _PATH.finditer(sentence):
@@ -139,7 +138,7 @@ def _of_sentence(sentence: str) -> Iterator[str]:
 
 
 def _is_written(before: str, is_report: bool) -> bool:
-    """Return whether the words before a path in its sentence tell the reader to write it."""
+    """Return whether the words before a path in its sentence ask the reader to write it."""
     if _LABEL.search(before):
         return True
     writes = [*_WRITE.finditer(before)]

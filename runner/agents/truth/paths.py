@@ -1,7 +1,7 @@
-"""Which file a path means: repository, path within it, and whether that is one of the gold files.
+"""Resolves paths to files: the repository, the path within it, and the gold file that it matches.
 
 The same file is `/workspace/kafka--0753c489/core/A.java` to a shell, `core/A.java` in `github.com/x/kafka--0753c489` to
-a search, and `kafka::core/A.java` to a task. It knows nothing of tools, or of where a path was found.
+a search, and `kafka::core/A.java` to a task. Knows nothing of tools, or of where a path comes from.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from runner.agents.truth.gold_files import GoldFile
 
 ROOTS = ("/workspace", "/repo_full", "/testbed", "/app")
-"""Folders that tasks are unpacked to."""
+"""The folders that tasks are unpacked to."""
 
 LONGEST = 1000
-"""How many characters a path may have: what is longer is text that looks like one."""
+"""The most characters that a path may have; anything longer is other text."""
 
-_NAMED = re.compile(  # names that folders do not have, as far as a name can tell
+_FILE_NAME = re.compile(  # names that folders hardly ever have
     r"""[^/\s]*[^/\s.]\.[A-Za-z_][\w+-]{0,14}    # a.py, .dir-locals.el
       | \.[\w-]*(?:rc|ignore|attributes|modules|keep|config|env|lock)
       | [A-Z][A-Z0-9]+(?:[-_][A-Z0-9]+)*          # LICENSE, ABOUT-NLS
@@ -29,40 +29,40 @@ _NAMED = re.compile(  # names that folders do not have, as far as a name can tel
 )
 
 
-_NOT_WITHIN = re.compile(r"^[^/]* |  | /|/ ")  # where a space is, and text is not one path
+_SEVERAL_WORDS = re.compile(r"^[^/]* |  | /|/ ")  # spaces that separate words rather than belong to a path
 
 
 class File(NamedTuple):
-    """A file: its path, and its repository where that is known."""
+    """A file: its path, and its repository, None if unknown."""
 
     path: str
     repo: str | None = None
 
 
 def looks_like_file(path: str) -> bool:
-    """Tell whether text is a path whose last part is named as files are, and folders are not."""
-    return len(path) <= LONGEST and _NAMED.fullmatch(path.rpartition("/")[2]) is not None and "://" not in path
+    """Return whether a text is a path whose last part is named like a file rather than a folder."""
+    return len(path) <= LONGEST and _FILE_NAME.fullmatch(path.rpartition("/")[2]) is not None and "://" not in path
 
 
 def has_spaces(path: str) -> bool:
-    """Tell whether text with spaces is yet one path of a file: its first part, or a root, has none."""
-    return " " in path and looks_like_file(path.replace(" ", "_")) and not _NOT_WITHIN.search(path)
+    """Return whether a text with spaces is the path of one file: its first part, or a root, has no space."""
+    return " " in path and looks_like_file(path.replace(" ", "_")) and not _SEVERAL_WORDS.search(path)
 
 
-def short(repo: str) -> str:
-    """Return the name that a repository has without host, owner and `--version`: `github.com/a/b--v1` is `b`."""
+def short_name(repo: str) -> str:
+    """Return the name of a repository without host, owner and `--version`: `b` for `github.com/a/b--v1`."""
     name = repo.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
     *owned, version = name.split("--")
     return owned[-1] if owned and owned[-1] else version
 
 
-def in_repository(file: File, roots: Iterable[str] = ROOTS) -> File:
-    """Return a file with its path as its repository has it.
+def locate_in_repository(file: File, roots: Iterable[str] = ROOTS) -> File:
+    """Return a file with its path relative to its repository.
 
-    Roots, which are plain, are stripped, the first that fits; and the folder of a clone, which is named
-    `repository--version`, tells the repository. What lies elsewhere keeps its whole path.
+    The first of the roots (normalised paths) that matches is removed, and a clone's folder, named
+    `repository--version`, gives the repository. A file elsewhere keeps its whole path.
     """
-    path = plain(file.path)
+    path = normalise_path(file.path)
     for root in roots:
         if len(root) > 1 and path.lower().startswith(f"{root.lower()}/"):
             path = path[len(root) + 1 :]
@@ -74,44 +74,48 @@ def in_repository(file: File, roots: Iterable[str] = ROOTS) -> File:
     return File(path.lstrip("/") if file.repo else path, file.repo)
 
 
-def plain(path: str) -> str:
-    """Return a path without what changes nothing: `./`, `a/../`, repeated slashes."""
+def normalise_path(path: str) -> str:
+    """Return a path without redundant parts: `./`, `a/../`, repeated slashes."""
     whole = path.strip().removeprefix("file://").replace("\\", "/")
     return posixpath.normpath(f"/{whole.lstrip('/')}" if whole.startswith("/") else whole) if whole else ""
 
 
-def gold_file(file: GoldFile) -> File:
-    """Return a file as a task names it, `repo::path` taken apart."""
+def parse_gold_file(file: GoldFile) -> File:
+    """Return the file that a task names; `repo::path` names its repository too."""
     repo, separator, path = file.path.rpartition("::")
-    return in_repository(File(path, repo)) if separator and repo else in_repository(File(file.path, file.repo))
+    return (
+        locate_in_repository(File(path, repo))
+        if separator and repo
+        else locate_in_repository(File(file.path, file.repo))
+    )
 
 
-def named_file(name: str) -> File:
-    """Return the file that a document means by `path` or `repo::path`."""
-    return gold_file(GoldFile(name))
+def parse_name(name: str) -> File:
+    """Return the file that a document names as `path` or `repo::path`."""
+    return parse_gold_file(GoldFile(name))
 
 
 def match_names(names: Iterable[str], known: Sequence[str]) -> dict[str, str]:
-    """Return which known file each name means, both as a document names them; names of other files are left out.
+    """Return the known file that each name means, both as a document names them, without the names of other files.
 
-    This is the only place where paths are matched with gold files; see `matches` for when two are the same.
+    See `match_files` for when two names mean the same file.
     """
-    files = {name: named_file(name) for name in names}
-    positions = matches(files.values(), [named_file(name) for name in known])
+    files = {name: parse_name(name) for name in names}
+    positions = match_files(files.values(), [parse_name(name) for name in known])
     return {name: known[positions[file]] for name, file in files.items() if file in positions}
 
 
-def matches(seen: Iterable[File], gold: Sequence[File]) -> Mapping[File, int]:
-    """Return which gold file each file that was seen is, by its position; the others are left out.
+def match_files(seen: Iterable[File], gold: Sequence[File]) -> Mapping[File, int]:
+    """Return the position of the gold file that each seen file is, without the files that are not gold.
 
-    Case does not count, nor a repository that only one of the two names. A path is the same where it is equal; or where
-    one ends in the other, at least a folder and a name of it, and no other file that was seen or is gold does so too.
+    Case is ignored, and so is a repository that only one of the two names. Paths match if they are equal; or if one
+    ends in the other, with at least a folder and a name, and no other seen or gold file does so too.
     """
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for position, file in enumerate(gold):
         by_name[_name(file)].append(position)
     equal: dict[File, int] = {}
-    endings: defaultdict[int, dict[File, list[File]]] = defaultdict(dict)  # by gold file: each that was seen, once
+    endings: defaultdict[int, dict[File, list[File]]] = defaultdict(dict)  # by gold file: the seen files, each once
     for file in dict.fromkeys(seen):
         near = [position for position in by_name.get(_name(file), ()) if _same_repo(file, gold[position])]
         same = [position for position in near if file.path.lower() == gold[position].path.lower()]
@@ -121,7 +125,7 @@ def matches(seen: Iterable[File], gold: Sequence[File]) -> Mapping[File, int]:
         elif not same:
             ending = [position for position in near if _ends(file, gold[position])]
             if len(ending) == 1:
-                endings[ending[0]].setdefault(_folded(file), []).append(file)
+                endings[ending[0]].setdefault(_fold(file), []).append(file)
     settled = set(equal.values())
     for position, candidates in endings.items():
         if len(candidates) == 1 and position not in settled:
@@ -134,22 +138,22 @@ def _name(file: File) -> str:
 
 
 def _repo(file: File) -> str | None:
-    return None if file.repo is None else short(file.repo)
+    return None if file.repo is None else short_name(file.repo)
 
 
-def _folded(file: File) -> File:
+def _fold(file: File) -> File:
     return File(file.path.lower(), _repo(file))
 
 
 def _same_repo(one: File, other: File) -> bool:
-    return one.repo is None or other.repo is None or short(one.repo) == short(other.repo)
+    return one.repo is None or other.repo is None or short_name(one.repo) == short_name(other.repo)
 
 
 def _is_in_clone(seen: File, gold: File) -> bool:
-    """Tell whether a path is that of a gold file below a folder with the name of its repository."""
-    return (
-        seen.repo is None and gold.repo is not None and seen.path.lower() == f"{short(gold.repo)}/{gold.path.lower()}"
-    )
+    """Return whether a path is that of a gold file below a folder named after its repository."""
+    if seen.repo is not None or gold.repo is None:
+        return False
+    return seen.path.lower() == f"{short_name(gold.repo)}/{gold.path.lower()}"
 
 
 def _ends(one: File, other: File) -> bool:

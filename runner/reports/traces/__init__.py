@@ -1,1 +1,1 @@
-"""Reports of agents' runs: configurations, comparisons between them, and the way of each through the files."""
+"""Reports about agents' runs: configurations, comparisons between them, and timelines of the files they visit."""

@@ -1,51 +1,52 @@
-"""A report of agents' runs as Markdown, for a pull request or a wiki; timelines are in the HTML page alone.
+"""Renders a report about agents' runs as Markdown, for a pull request or a wiki; only the HTML page has timelines.
 
-Whatever comes from data is escaped.
+Everything that comes from data is escaped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from itertools import chain
 
-from runner.agents.measures.association import CAVEAT as ASSOCIATION_ONLY
-from runner.agents.measures.differences import CAVEAT as COMPARISON_ONLY
+from runner.agents.measures.association import CAVEAT as ASSOCIATION
+from runner.agents.measures.differences import CAVEAT as COMPARISON
+from runner.agents.measures.differences import TraceComparison
 from runner.reports.rendering.markdown import escape, markdown_table, section
 from runner.reports.rendering.tables import Table
-from runner.reports.traces import comparisons as compared
-from runner.reports.traces import tables as told
+from runner.reports.traces import comparisons, tables
 from runner.reports.traces.report import TraceReport
 
 TASKS = 30
-"""How many tasks are listed."""
+"""The number of tasks that are listed."""
 
 
-def trace_markdown(report: TraceReport) -> str:
+def render_markdown(report: TraceReport) -> str:
     """Return the Markdown of a report."""
     parts = [
         "# What agents retrieved",
-        escape(told.heading(report)),
-        *(f"**{escape(verdict)}**" for verdict in compared.verdicts(report)),
-        markdown_table(told.configurations_table(report)),
-        *(escape(note) for note in (told.confidence_note(report), told.rewards_note(report)) if note),
-        *section(compared.comparisons_title(report), compared.comparisons_table(report), escape(COMPARISON_ONLY)),
-        *(part for each in report.comparisons if each["computable"] for part in _comparison(each)),
-        *section("Together with the outcome", compared.associations_table(report), escape(ASSOCIATION_ONLY)),
-        *section("Errors, in the mean", told.errors_table(report)),
-        *section("By suite", told.suites_table(report)),
-        *section("By slice", told.slices_table(report)),
-        *section("Tasks worth a look", told.tasks_table(report, TASKS)),
-        *section("What could not be read", told.degraded_table(report)),
-        *section("Failed", told.failures_table(report)),
-        *_folded("Every figure", told.figures_table(report)),
+        escape(tables.heading(report)),
+        *(f"**{escape(verdict)}**" for verdict in comparisons.describe_decisions(report)),
+        markdown_table(tables.configurations_table(report)),
+        *(escape(note) for note in (tables.confidence_note(report), tables.rewards_note(report)) if note),
+        *section(comparisons.comparisons_title(report), comparisons.comparisons_table(report), escape(COMPARISON)),
+        *chain.from_iterable(map(_render_comparison, report.comparisons)),
+        *section("Association with the outcome", comparisons.associations_table(report), escape(ASSOCIATION)),
+        *section("Errors per task (mean)", tables.errors_table(report)),
+        *section("By suite", tables.suites_table(report)),
+        *section("By slice", tables.slices_table(report)),
+        *section("Most interesting tasks", tables.tasks_table(report, TASKS)),
+        *section("Unreadable data", tables.unreadable_table(report)),
+        *section("Failed", tables.failures_table(report)),
+        *_render_folded("All figures", tables.figures_table(report)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _comparison(comparison: Mapping[str, Any]) -> list[str]:
-    table, note = compared.comparison_table(comparison), compared.comparison_note(comparison)
-    return section(compared.comparison_title(comparison), table, escape(note))
+def _render_comparison(comparison: TraceComparison) -> list[str]:
+    if not comparison["computable"]:
+        return []
+    table, note = comparisons.comparison_table(comparison), comparisons.comparison_note(comparison)
+    return section(comparisons.comparison_title(comparison), table, escape(note))
 
 
-def _folded(title: str, table: Table) -> list[str]:
+def _render_folded(title: str, table: Table) -> list[str]:
     return [f"<details><summary>{title}</summary>", markdown_table(table), "</details>"] if table.rows else []

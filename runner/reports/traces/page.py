@@ -1,6 +1,7 @@
-"""A report of agents' runs as one HTML file: tables, and the way of an agent through the files of a task.
+"""Renders a report about agents' runs as one HTML file: tables, and timelines of the files of a task.
 
-Nothing in it is from elsewhere; the same input gives the same bytes. Knows nothing of how the numbers were made.
+The page loads nothing from elsewhere, and the same input gives the same bytes. Knows nothing of how the numbers are
+computed.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from runner.reports.traces import comparisons, tables, timeline
 from runner.reports.traces.report import TraceReport
 
 OPEN = 4
-"""How many timelines are open from the start."""
+"""The number of timelines that are open at first."""
 
 
-def trace_page(report: TraceReport) -> str:
-    """Return the page of a report."""
+def render_page(report: TraceReport) -> str:
+    """Return the HTML page of a report."""
     return render(
         "traces.html.jinja",
         report=report,
-        told=tables,
-        compared=comparisons,
+        tables=tables,
+        comparisons=comparisons,
         caveats={"comparison": differences.CAVEAT, "associations": association.CAVEAT},
         size=timeline,
         opened=OPEN,

@@ -1,33 +1,30 @@
-"""What is said of agents' runs, as tables of values, for the console, Markdown and HTML alike.
+"""Describes agents' runs in tables of values, for the console, Markdown and HTML alike.
 
-Knows nothing of how a table is drawn.
+Knows nothing of how a table is rendered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
 
-from runner.agents.measures.figures import figures
-from runner.agents.measures.matched import LOW
-from runner.agents.measures.stages import Artifact
-from runner.agents.measures.summary import Described
+from runner.agents.measures.figures import list_figures
+from runner.agents.measures.matching import LOW
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.summary import Fold
 from runner.agents.measures.taxonomy import LABELS
 from runner.reports.rendering.numbers import duration, gist, number, score
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.traces.report import TraceReport
 
-Json = Mapping[str, Any]
-
 TASKS = 500
-"""How many tasks a report lists, those worth a look first; all of them are in its JSON."""
+"""The number of tasks that a report lists, the most interesting first; its JSON has all."""
 
 TIMELINE = (
-    "Steps go from left to right, files from top to bottom in the order in which they were first seen; gold is green, "
-    "or red where it never was, and a dashed line stands where it is first seen. Before each task stands its recall."
+    "Steps run from left to right, files from top to bottom in order of first sight. Gold files are green, or red if "
+    "never seen; a dashed line marks the first one. The number before each task is its recall."
 )
-"""How a timeline is read."""
+"""The explanation of a timeline."""
 
 _TITLES = {
     "file_recall": "recall",
@@ -40,95 +37,92 @@ _TITLES = {
     "seconds": "time",
 }
 _CONFIDENCES = ("high", "medium", LOW, "unknown")
-_AT = {"ndcg": "nDCG", "precision": "P", "recall": "R", "f1": "F1"}
+_SYMBOLS = {"ndcg": "nDCG", "precision": "P", "recall": "R", "f1": "F1"}
 
 
 def heading(report: TraceReport) -> str:
-    """Return in a line what was read."""
-    said, configs = report.summary, len(report.summary["by_configuration"])
+    """Return what was read, in one line."""
+    whole, configs = report.summary.whole, len(report.summary.by_configuration)
     parts = [
-        f"{said['total_event_files']:,} traces of {configs:,} configuration{'s' * (configs != 1)}",
-        f"{said['computable_tasks']:,} with ground truth to measure them by",
-        f"{said['degraded_tasks']:,} degraded",
+        f"{whole.n_tasks:,} traces of {configs:,} configuration{'s' * (configs != 1)}",
+        f"{whole.n_measured:,} with ground truth",
+        f"{whole.n_degraded:,} degraded",
         *([f"{len(report.failures):,} failed"] if report.failures else []),
     ]
     return ", ".join(parts)
 
 
 def configurations_table(report: TraceReport) -> Table:
-    """Return the means of each configuration: of its measured tasks, and of those whose outcome is known."""
+    """Return the means of each configuration, over its measured tasks and over those with a known outcome."""
     columns = [
         Column("configuration", least=12),
         Column("measured", numeric=True),
         Column("gold confidence", least=8, spare=2),
         *(
             Column(title(name), score, numeric=True, spare=int(name not in ("file_recall", "mrr")))
-            for name in _measured(report)
+            for name in _list_measures(report)
         ),
         Column(title("ttfr_seconds"), duration, numeric=True, spare=4),
         Column("reward", score, numeric=True),
         Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=2),
         Column(title("seconds"), duration, numeric=True, spare=3),
     ]
-    return Table(columns, _rows(report, report.summary["by_configuration"].items()))
+    return Table(columns, _build_rows(report, report.summary.by_configuration.items()))
 
 
 def means_note(report: TraceReport) -> str:
-    """Return which tasks the means of a configuration are of."""
-    told = (
-        "Means over the tasks that could be measured, outcomes over those that have one, first gold where any was seen"
-    )
-    several = len(report.summary["by_configuration"]) > 1
-    return f"{told}; a comparison is of the tasks that two share." if several else f"{told}."
+    """Return which tasks the means of a configuration are over."""
+    note = "Means over the measured tasks; outcomes over tasks that have one; first gold over tasks where any was seen."
+    several = len(report.summary.by_configuration) > 1
+    return f"{note} Comparisons use only the tasks that two configurations share." if several else note
 
 
 def rewards_note(report: TraceReport) -> str:
-    """Return on what scale rewards are where some are beyond 1, since means are then over several; "" where none is."""
-    rewards = [known["reward"] for each in report.tasks.values() if "reward" in (known := figures(each))]
+    """Return a warning about the scale of rewards if any is above 1; "" if none is."""
+    rewards = [known["reward"] for task in report.tasks.values() if "reward" in (known := list_figures(task))]
     beyond = [reward for reward in rewards if reward > 1]
     if not beyond:
         return ""
     return (
         f"Each reward is on the scale of its verifier: {len(beyond):,} of {len(rewards):,} "
-        f"{'is' if len(beyond) == 1 else 'are'} beyond 1, up to {number(max(beyond))}, such as sums over checkpoints. "
-        "Their means compare only over the same tasks."
+        f"{'is' if len(beyond) == 1 else 'are'} above 1, up to {number(max(beyond))}, such as sums over checkpoints. "
+        "Means are comparable only over the same tasks."
     )
 
 
 def suites_table(report: TraceReport) -> Table:
-    """Return the means of each suite, empty unless there are two that were measured."""
+    """Return the means of each suite; empty unless at least two have measured tasks."""
     table = configurations_table(report)
-    suites = [(name, folded) for name, folded in report.summary["by_suite"].items() if folded["computable_tasks"]]
-    rows = _rows(report, suites) if len(suites) > 1 else []
+    suites = [(name, fold) for name, fold in report.summary.by_suite.items() if fold.n_measured]
+    rows = _build_rows(report, suites) if len(suites) > 1 else []
     return Table([Column("suite", least=12), *table.columns[1:]], rows)
 
 
 def slices_table(report: TraceReport) -> Table:
-    """Return the means of each slice: how many files there were to choose from, and by what they were found."""
+    """Return the means of each slice: by the number of candidate files, and by how the agent found them."""
     table = configurations_table(report)
     slices = [
-        (f"{kind.replace('_', ' ')}: {name}", folded)
-        for kind, slices in report.summary["by_slice"].items()
-        for name, folded in slices.items()
+        (f"{kind.replace('_', ' ')}: {name}", fold)
+        for kind, folds in report.summary.by_slice.items()
+        for name, fold in folds.items()
     ]
-    return Table([Column("slice", least=12), *table.columns[1:]], _rows(report, slices))
+    return Table([Column("slice", least=12), *table.columns[1:]], _build_rows(report, slices))
 
 
 def errors_table(report: TraceReport) -> Table:
-    """Return how many files each label of the taxonomy applies to in the mean, by configuration."""
-    by_config = report.summary["by_configuration"]
-    kept = {name: folded for name, folded in by_config.items() if folded["computable_tasks"]}
+    """Return the mean number of files of each error label, by configuration."""
+    folds = {name: fold for name, fold in report.summary.by_configuration.items() if fold.n_measured}
     columns = [Column("error", least=20), Column("counts", least=24, spare=1)]
-    columns += [Column(name, number, numeric=True) for name in kept]
+    columns += [Column(name, number, numeric=True) for name in folds]
     rows = [
-        [label.replace("_", " "), meaning, *(f["error_taxonomy_aggregates"][label]["mean"] for f in kept.values())]
+        [label.replace("_", " "), meaning, *(fold.figures[label]["mean"] for fold in folds.values())]
         for label, meaning in LABELS.items()
     ]
-    return Table(columns, rows if kept else [])
+    return Table(columns, rows if folds else [])
 
 
 def figures_table(report: TraceReport) -> Table:
-    """Return every figure of each configuration: its mean with how many tasks that is of, spread and median."""
+    """Return every figure of each configuration: its number of tasks, mean, standard deviation and median."""
     columns = [
         Column("figure"), Column("configuration"), Column("tasks", number, numeric=True),
         *(Column(name, lambda value: score(value, 4), numeric=True) for name in ("mean", "deviation", "median")),
@@ -136,45 +130,49 @@ def figures_table(report: TraceReport) -> Table:
     rows = [
         [figure, name, of["n"], of["mean"], of["std"], of["median"]]
         for figure in report.names.all
-        for name, folded in report.summary["by_configuration"].items()
-        if (of := _described(folded).get(figure)) and of["n"]
+        for name, fold in report.summary.by_configuration.items()
+        if (of := fold.figures[figure])["n"]
     ]
     return Table(columns, rows)
 
 
 def tasks_table(report: TraceReport, limit: int = TASKS) -> Table:
-    """Return the tasks worth a look first, with what each came to."""
+    """Return the tasks with their measures and outcomes, the most interesting first."""
     columns = [
         Column("task", least=16),
         Column("configuration"),
         Column("suite", spare=5),
-        Column("gold", _count, numeric=True, spare=4),
+        Column("gold", _format_count, numeric=True, spare=4),
         Column("gold confidence", spare=4),
-        Column("found", _count, numeric=True, spare=4),
-        Column("seen", _count, numeric=True, spare=3),
-        *(Column(title(name), score, numeric=True, spare=int(name != "file_recall")) for name in _measured(report)[:3]),
-        Column("first gold at step", _count, numeric=True, spare=6),
+        Column("found", _format_count, numeric=True, spare=4),
+        Column("seen", _format_count, numeric=True, spare=3),
+        *(
+            Column(title(name), score, numeric=True, spare=int(name != "file_recall"))
+            for name in _list_measures(report)[:3]
+        ),
+        Column("first gold at step", _format_count, numeric=True, spare=6),
         Column("reward", score, numeric=True),
         Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=6),
         Column(title("seconds"), duration, numeric=True, spare=6),
         Column("not measured", spare=7),
     ]
-    return Table(columns, [_task(report, name, each) for name, each in islice(report.tasks.items(), limit)])
+    return Table(columns, [_build_task(report, name, task) for name, task in islice(report.tasks.items(), limit)])
 
 
-def degraded_table(report: TraceReport) -> Table:
-    """Return what could not be read: of traces, of what should be found, and of how tasks ended."""
+def unreadable_table(report: TraceReport) -> Table:
+    """Return what could not be read of traces, task definitions and outcomes."""
     groups: dict[str, list[str]] = {}
-    for name, each in report.tasks.items():
-        lost = filter(None, (each["coverage"].get("degraded_reason") or "").split("; "))
-        of_files = *each["coverage"].get("ground_truth_problems", ()), *(each["outcome"] or {}).get("problems", ())
-        for what in (*(loss.rpartition(" (")[0] or loss for loss in lost), *(gist(file) for file in of_files)):
+    for name, task in report.tasks.items():
+        losses = filter(None, (task["coverage"]["degraded_reason"] or "").split("; "))
+        outcome = task["outcome"] or {}
+        problems = (*task["coverage"].get("ground_truth_problems", ()), *outcome.get("problems", ()))
+        for what in (*(loss.rpartition(" (")[0] or loss for loss in losses), *map(gist, problems)):
             groups.setdefault(what, []).append(name)
     return build_error_table("traces", groups)
 
 
 def failures_table(report: TraceReport) -> Table:
-    """Return the runs of which there is nothing because something went wrong, those that say the same together."""
+    """Return the runs that failed, grouped by error."""
     groups: dict[str, list[str]] = {}
     for name, error in report.failures.items():
         groups.setdefault(gist(error, 200), []).append(name)
@@ -182,22 +180,22 @@ def failures_table(report: TraceReport) -> Table:
 
 
 def tiles(report: TraceReport) -> list[tuple[str, str, str]]:
-    """Return the few figures that stand for all, each with its title and of how many tasks it is.
+    """Return the main figures, each with its title and number of tasks.
 
-    There are none of several configurations: what these come to together says nothing of any of them.
+    There are none for several configurations, whose common means describe none of them.
     """
-    if len(report.summary["by_configuration"]) > 1:
+    if len(report.summary.by_configuration) > 1:
         return []
-    found = _described(report.summary)
+    figures = report.summary.whole.figures
     shown: dict[str, Callable[[float | None], str]]
     shown = {name: score for name in ("file_recall", "mrr", *report.names.headline)}
     shown |= {"ttfr_seconds": duration, "reward": score}
-    return [(title(name), show(found[name]["mean"]), f"of {found[name]['n']:,}") for name, show in shown.items()]
+    return [(title(name), show(figures[name]["mean"]), f"of {figures[name]['n']:,}") for name, show in shown.items()]
 
 
-def about_task(report: TraceReport, artifact: Artifact) -> str:
-    """Return in a line what a task came to."""
-    known, metrics = figures(artifact), artifact["file_level_metrics"]
+def describe_task(report: TraceReport, artifact: Artifact) -> str:
+    """Return the measures and the outcome of a task, in one line."""
+    known, metrics = list_figures(artifact), artifact["file_level_metrics"]
     parts = [
         f"{metrics['n_overlap']} of {metrics['n_ground_truth']} gold" if metrics["computable"] else "not measured",
         *(f"{title(name)} {score(known[name])}" for name in report.names.headline if name in known),
@@ -208,84 +206,72 @@ def about_task(report: TraceReport, artifact: Artifact) -> str:
     return ", ".join(parts)
 
 
-def drawn_note(report: TraceReport) -> str:
-    """Return how many of the traces that have events are drawn, and how to have others."""
-    drawn = len(report.timelines)
-    n = sum(bool(each["event_summary"].get("total_events")) for each in report.tasks.values())
-    which = "Those on which configurations differ most come first, then those whose gold was missed."
-    if drawn == n:
-        return which
-    return f"{drawn:,} of {n:,} traces. {which} For more: timelines={min(n, max(2 * drawn, 100))}, or a narrower path."
+def timelines_note(report: TraceReport) -> str:
+    """Return how many of the traces with events have a timeline, and how to get more."""
+    shown = len(report.timelines)
+    n = sum(bool(task["event_summary"].get("total_events")) for task in report.tasks.values())
+    order = "Tasks on which configurations differ most come first, then those with the lowest recall."
+    if shown == n:
+        return order
+    return (
+        f"{shown:,} of {n:,} traces. {order} For more, set timelines={min(n, max(2 * shown, 100))} or narrow the path."
+    )
 
 
 def title(figure: str) -> str:
-    """Return what a figure is called in a table."""
+    """Return the title of a figure in tables."""
     measure, at, cutoff = figure.partition("@")
     if at:
-        return f"{_AT[measure]}@{cutoff}"
+        return f"{_SYMBOLS[measure]}@{cutoff}"
     return _TITLES.get(figure, figure.removeprefix("util_").replace("_", " "))
 
 
 def confidence_note(report: TraceReport) -> str:
-    """Return how many measured tasks have gold of low confidence, and where the means without them are; "" for none."""
-    low = report.summary["ground_truth_confidences"].get(LOW, 0)
+    """Return how many measured tasks have gold of low confidence; "" if none has."""
+    low = report.summary.whole.confidences.get(LOW, 0)
     if not low:
         return ""
-    measured = report.summary["computable_tasks"]
     return (
-        f"The gold of {low:,} of {measured:,} measured tasks has low confidence: only the prose of a task mentions it. "
-        "A second row has the means without these tasks."
+        f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured tasks has low confidence: only the prose "
+        "of the task mentions it. A second row shows the means without these tasks."
     )
 
 
-def _measured(report: TraceReport) -> tuple[str, ...]:
-    """Return the measures that tables of means show."""
+def _list_measures(report: TraceReport) -> tuple[str, ...]:
+    """Return the measures in tables of means."""
     return ("file_recall", "mrr", *report.names.headline, *report.names.precision, "context_efficiency")
 
 
-def _rows(report: TraceReport, folds: Iterable[tuple[str, Json]]) -> list[list[Any]]:
-    """Return a row of means for each fold, and one without the tasks whose gold has low confidence where it has any."""
-    rows: list[list[Any]] = []
-    for name, folded in folds:
-        rows.append(_means(report, name, folded))
-        if sure := folded.get("without_low_confidence"):
-            rows.append(_means(report, f"{name}, without low confidence", sure))
+def _build_rows(report: TraceReport, folds: Iterable[tuple[str, Fold]]) -> list[list[object]]:
+    """Return a row of means for each fold, and a second one without low confidence if it has such tasks."""
+    rows: list[list[object]] = []
+    for name, fold in folds:
+        rows.append(_build_means(report, name, fold))
+        if fold.without_low_confidence:
+            rows.append(_build_means(report, f"{name}, without low confidence", fold.without_low_confidence))
     return rows
 
 
-def _means(report: TraceReport, name: str, folded: Json) -> list[Any]:
-    described = _described(folded)
-    measured = f"{folded['computable_tasks']:,} of {folded['total_event_files']:,}"
-    confidences = folded["ground_truth_confidences"]
-    gold = ", ".join(f"{confidences[level]:,} {level}" for level in _CONFIDENCES if level in confidences)
-    shown = (*_measured(report), "ttfr_seconds", "reward", "cost", "seconds")
-    return [name, measured, gold, *(described[figure]["mean"] for figure in shown)]
+def _build_means(report: TraceReport, name: str, fold: Fold) -> list[object]:
+    gold = ", ".join(f"{fold.confidences[level]:,} {level}" for level in _CONFIDENCES if level in fold.confidences)
+    shown = (*_list_measures(report), "ttfr_seconds", "reward", "cost", "seconds")
+    means = (fold.figures[figure]["mean"] for figure in shown)
+    return [name, f"{fold.n_measured:,} of {fold.n_tasks:,}", gold, *means]
 
 
-def _described(folded: Json) -> dict[str, Described]:
-    """Return every figure of a fold by its name."""
-    parts = ("file_level", "chunk_level", "utilization", "error_taxonomy", "outcome")
-    return {
-        name: found
-        for part in parts
-        for name, found in folded[f"{part}_aggregates"].items()
-        if isinstance(found, Mapping) and "mean" in found
-    }
-
-
-def _task(report: TraceReport, name: str, artifact: Artifact) -> list[Any]:
-    said, metrics, known = artifact["provenance"], artifact["file_level_metrics"], figures(artifact)
+def _build_task(report: TraceReport, name: str, artifact: Artifact) -> list[object]:
+    provenance, metrics, known = artifact["provenance"], artifact["file_level_metrics"], list_figures(artifact)
     confidence = artifact["coverage"].get("ground_truth_confidence")
     step = metrics.get("first_gt_hit_step")
     return [
-        name.partition("/")[2], said["config_name"], said["benchmark"],
+        name.partition("/")[2], provenance["config_name"], provenance["benchmark"],
         known.get("n_ground_truth"), confidence if metrics["computable"] else None,
-        *(known.get(figure) for figure in ("n_overlap", "n_retrieved", *_measured(report)[:3])),
+        *(known.get(figure) for figure in ("n_overlap", "n_retrieved", *_list_measures(report)[:3])),
         None if step is None else step + 1,
         *(known.get(figure) for figure in ("reward", "cost", "seconds")),
         (metrics["reason"] or "").replace("_", " "),
     ]  # fmt: skip
 
 
-def _count(value: float | None) -> str:
+def _format_count(value: float | None) -> str:
     return number(None if value is None else int(value))

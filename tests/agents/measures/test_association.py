@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from runner.agents.measures.association import MEASURES, associations
+from runner.agents.measures.association import MEASURES, correlate_outcomes
 from runner.agents.measures.figures import OUTCOMES as FIGURES
-from runner.agents.measures.stages import artifact
+from runner.agents.measures.stages import build_artifact
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
 
@@ -29,7 +29,7 @@ def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
 
 def test_each_measure_is_held_against_each_outcome() -> None:
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
-    found = associations([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)], USUAL)
+    found = correlate_outcomes([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)], USUAL)
     recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
     expected = stats.spearmanr(recall, rewards)
     one = row(found, "file_recall", "reward")
@@ -53,8 +53,8 @@ def test_the_settings_say_how_wide_an_interval_is_and_how_p_values_are_corrected
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
     artifacts = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
     usual, other = (
-        associations(artifacts, USUAL),
-        associations(artifacts, MetricSettings(confidence=0.5, correction="none")),
+        correlate_outcomes(artifacts, USUAL),
+        correlate_outcomes(artifacts, MetricSettings(confidence=0.5, correction="none")),
     )
     wide, narrow = row(usual, "file_recall", "reward"), row(other, "file_recall", "reward")
     assert wide["interval"][0] < narrow["interval"][0] < narrow["spearman_r"] < narrow["interval"][1]
@@ -66,7 +66,7 @@ def test_trials_of_one_task_count_once_with_their_means() -> None:
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
     once = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
     again = [done(f"t{i}", *files, config_name=c, reward=rewards[i]) for c in "abc" for i, files in enumerate(FOUND)]
-    found, expected = associations(again, USUAL), associations(once, USUAL)
+    found, expected = correlate_outcomes(again, USUAL), correlate_outcomes(once, USUAL)
     assert found["n_joined"] == expected["n_joined"] == 6
     for one, other in zip(found["correlations"], expected["correlations"], strict=True):
         assert one.pop("interval", None) == pytest.approx(other.pop("interval", None))
@@ -74,18 +74,22 @@ def test_trials_of_one_task_count_once_with_their_means() -> None:
     mixed = [*once, done("t0", "a.py", "b.py", reward=0.0)]  # t0 has a recall of 0.75 and a reward of 0.25 on average
     recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
     of_means = stats.spearmanr([0.75, *recall[1:]], [0.25, *rewards[1:]])
-    assert row(associations(mixed, USUAL), "file_recall", "reward")["spearman_r"] == pytest.approx(of_means.statistic)
+    assert row(correlate_outcomes(mixed, USUAL), "file_recall", "reward")["spearman_r"] == pytest.approx(
+        of_means.statistic
+    )
 
 
 def test_four_tasks_are_too_few_to_say_anything() -> None:
-    found = associations([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
+    found = correlate_outcomes([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
     assert not found["computable"]
     assert found["reason"] == "no measure and outcome that both vary over at least 5 tasks"
     assert all(not each["computable"] for each in found["correlations"])
 
 
 @settings(max_examples=20)
-@given(st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=9), st.randoms(use_true_random=False))
+@given(st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=9), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
-    assert json.dumps(associations(shuffled, USUAL), allow_nan=False) == json.dumps(associations(artifacts, USUAL))
+    assert json.dumps(correlate_outcomes(shuffled, USUAL), allow_nan=False) == json.dumps(
+        correlate_outcomes(artifacts, USUAL)
+    )

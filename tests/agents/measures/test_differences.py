@@ -14,21 +14,24 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from runner.agents.measures import differences
-from runner.agents.measures.differences import PRIMARY, secondary
+from runner.agents.measures.differences import PRIMARY, list_secondary
 from runner.agents.measures.figures import FigureNames
-from runner.agents.measures.stages import Artifact, artifact
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import build_artifact
 from runner.analysis.corrections import holm
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
 
-SECONDARY = secondary(FigureNames())
+SECONDARY = list_secondary(FigureNames())
 
 BEFORE = {"t": 0.0, "u": 0.5, "v": 1.0, "w": 0.0, "x": 0.25}
 AFTER = {"t": 1.0, "u": 0.75, "v": 0.5, "w": 0.0, "x": 1.0}
 
 
-def comparisons(baseline: Sequence[Artifact], others: Sequence[Sequence[Artifact]], **how: Any) -> list[dict[str, Any]]:
-    return differences.comparisons(baseline, others, MetricSettings(**how))
+def compare_configurations(
+    baseline: Sequence[Artifact], others: Sequence[Sequence[Artifact]], **how: Any
+) -> list[dict[str, Any]]:
+    return differences.compare_configurations(baseline, others, MetricSettings(**how))
 
 
 def side(config: str, rewards: Mapping[str, float], *seen: str) -> list[dict[str, Any]]:
@@ -57,7 +60,7 @@ def exact(differences: Sequence[float]) -> float:
 
 
 def test_two_pairs_are_too_few_to_compare() -> None:
-    (found,) = comparisons(side("baseline", {"t": 0, "u": 0}), [side("mcp", {"t": 1, "u": 1})])
+    (found,) = compare_configurations(side("baseline", {"t": 0, "u": 0}), [side("mcp", {"t": 1, "u": 1})])
     assert not found["computable"]
     assert found["reason"] == "insufficient_matched_tasks (n=2, need >= 3)"
     assert (found["n_matched_tasks"], found["n_measured_tasks"]) == (2, 2)
@@ -65,7 +68,7 @@ def test_two_pairs_are_too_few_to_compare() -> None:
 
 
 def test_differences_are_other_less_baseline_with_their_spread_and_an_exact_test() -> None:
-    (found,) = comparisons(side("baseline", BEFORE, "a.py"), [side("mcp", AFTER, "a.py", "b.py")])
+    (found,) = compare_configurations(side("baseline", BEFORE, "a.py"), [side("mcp", AFTER, "a.py", "b.py")])
     delta = found["deltas"]["reward"]
     differences = [AFTER[task] - BEFORE[task] for task in BEFORE]
     described = stats.describe(differences)
@@ -84,7 +87,7 @@ def test_differences_are_other_less_baseline_with_their_spread_and_an_exact_test
 
 def test_the_deciding_figure_is_corrected_for_no_other_and_the_others_for_one_another() -> None:
     lower, higher = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4], [0.3, 0.5, 0.4, 0.9, 0.2, 0.7]
-    (found,) = comparisons(finding("baseline", lower), [finding("mcp", higher)])
+    (found,) = compare_configurations(finding("baseline", lower), [finding("mcp", higher)])
     deltas = found["deltas"]
     assert [*deltas] == [PRIMARY, *SECONDARY]
     assert (found["primary"], deltas[PRIMARY]["corrected_for"]) == (PRIMARY, 1)
@@ -99,7 +102,9 @@ def test_the_deciding_figure_is_corrected_for_no_other_and_the_others_for_one_an
 def test_of_several_configurations_the_deciding_figure_is_corrected_for_their_number() -> None:
     lower = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4]
     others = [[0.3, 0.5, 0.4, 0.9, 0.2, 0.7], [0.3, 0.1, 0.4, 0.9, 0.2, 0.4], [1.0, 1.0]]
-    found = comparisons(finding("baseline", lower), [finding(f"c{n}", recalls) for n, recalls in enumerate(others)])
+    found = compare_configurations(
+        finding("baseline", lower), [finding(f"c{n}", recalls) for n, recalls in enumerate(others)]
+    )
     told = [each["deltas"][PRIMARY] for each in found if each["computable"]]
     assert [each["computable"] for each in found] == [True, True, False]
     assert [each["corrected_for"] for each in told] == [2, 2]
@@ -110,7 +115,10 @@ def test_of_several_configurations_the_deciding_figure_is_corrected_for_their_nu
 def test_the_settings_say_which_test_which_interval_and_from_when_on_a_difference_is_one() -> None:
     lower, higher = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4], [0.3, 0.1, 0.4, 0.9, 0.2, 0.4]
     sides = finding("baseline", lower), [finding("mcp", higher)]
-    (usual,), (strict,) = comparisons(*sides), comparisons(*sides, test="t", alpha=0.5, confidence=0.5, seed=3)
+    (usual,), (strict,) = (
+        compare_configurations(*sides),
+        compare_configurations(*sides, test="t", alpha=0.5, confidence=0.5, seed=3),
+    )
     assert usual["statistics"] == {
         "test": "permutation",
         "correction": "holm",
@@ -131,7 +139,11 @@ def test_the_settings_say_which_test_which_interval_and_from_when_on_a_differenc
 def test_another_seed_draws_other_resamples() -> None:
     recalls = [each / 10 for each in (1, 9, 2, 5, 0, 4, 7, 3, 8, 6, 0, 1, 9, 2)]
     sides = finding("baseline", recalls), [finding("mcp", [*recalls[::-1][1:], 0.9])]
-    (one,), (same,), (other,) = comparisons(*sides), comparisons(*sides), comparisons(*sides, seed=1)
+    (one,), (same,), (other,) = (
+        compare_configurations(*sides),
+        compare_configurations(*sides),
+        compare_configurations(*sides, seed=1),
+    )
     drawn = [(each["deltas"][PRIMARY]["interval"], each["deltas"][PRIMARY]["p_value"]) for each in (one, same, other)]
     assert drawn[0] == drawn[1] != drawn[2]
 
@@ -139,13 +151,15 @@ def test_another_seed_draws_other_resamples() -> None:
 def test_there_are_as_many_permutations_as_a_difference_needs_to_be_one_among_all_configurations() -> None:
     lower, higher = [0.1] * 14, [0.3, 0.9] * 7
     others = [finding(f"c{n}", higher) for n in range(3)]
-    found = comparisons(finding("baseline", lower), others, permutations=10)
+    found = compare_configurations(finding("baseline", lower), others, permutations=10)
     assert all(each["deltas"][PRIMARY]["significant"] for each in found)
 
 
 def test_without_a_correction_every_test_stands_alone() -> None:
     lower, higher = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4], [0.3, 0.5, 0.4, 0.9, 0.2, 0.7]
-    found = comparisons(finding("baseline", lower), [finding("a", higher), finding("b", higher)], correction="none")
+    found = compare_configurations(
+        finding("baseline", lower), [finding("a", higher), finding("b", higher)], correction="none"
+    )
     deltas = [delta for each in found for delta in each["deltas"].values() if delta["computable"]]
     assert all(each["p_value_corrected"] == each["p_value"] for each in deltas)
     assert {each["corrected_for"] for each in deltas} == {1}
@@ -153,14 +167,14 @@ def test_without_a_correction_every_test_stands_alone() -> None:
 
 def test_a_correction_for_all_pairs_by_one_measure_is_refused() -> None:
     with pytest.raises(ValueError, match="take holm, bh or none"):
-        comparisons(finding("baseline", [0.1] * 3), [finding("mcp", [0.2] * 3)], correction="tukey")
+        compare_configurations(finding("baseline", [0.1] * 3), [finding("mcp", [0.2] * 3)], correction="tukey")
 
 
 def test_it_is_said_how_many_pairs_it_takes_to_see_such_a_difference() -> None:
     lower = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4]
-    (small,) = comparisons(finding("baseline", lower), [finding("mcp", [0.2, 0.1, 0.4, 0.5, 0.1, 0.3])])
-    (large,) = comparisons(finding("baseline", lower), [finding("mcp", [0.6, 0.7, 0.6, 1.0, 0.6, 0.9])])
-    (none,) = comparisons(finding("baseline", lower), [finding("mcp", lower)])
+    (small,) = compare_configurations(finding("baseline", lower), [finding("mcp", [0.2, 0.1, 0.4, 0.5, 0.1, 0.3])])
+    (large,) = compare_configurations(finding("baseline", lower), [finding("mcp", [0.6, 0.7, 0.6, 1.0, 0.6, 0.9])])
+    (none,) = compare_configurations(finding("baseline", lower), [finding("mcp", lower)])
     wanted = [each["deltas"][PRIMARY]["pairs_needed"] for each in (small, large, none)]
     assert wanted[0] > 6 >= wanted[1] >= 2
     assert wanted[2] is None
@@ -169,15 +183,15 @@ def test_it_is_said_how_many_pairs_it_takes_to_see_such_a_difference() -> None:
 def test_no_fewer_pairs_are_needed_than_the_test_takes_to_find_anything() -> None:
     before, after = dict.fromkeys("tuv", 0.0), dict.fromkeys("tuv", 1.0)
     sides = side("baseline", before, "a.py"), [side("mcp", after, "b.py")]
-    (by_flips,) = comparisons(*sides)
-    (by_t,) = comparisons(*sides, test="t")
+    (by_flips,) = compare_configurations(*sides)
+    (by_t,) = compare_configurations(*sides, test="t")
     assert [each["deltas"]["reward"]["pairs_needed"] for each in (by_flips, by_t)] == [6, 2]
 
 
 def test_tasks_without_gold_are_matched_and_not_measured() -> None:
     rewards = {"t": 0.0, "u": 0.5, "v": 1.0}
     unmeasured = [done(task, gold=(), config_name="mcp", reward=1.0, model="m") for task in rewards]
-    (found,) = comparisons(side("baseline", rewards, "a.py"), [unmeasured])
+    (found,) = compare_configurations(side("baseline", rewards, "a.py"), [unmeasured])
     assert (found["n_matched_tasks"], found["n_measured_tasks"]) == (3, 0)
     assert not found["deltas"][PRIMARY]["computable"]
     assert found["deltas"]["reward"]["computable"]
@@ -185,13 +199,13 @@ def test_tasks_without_gold_are_matched_and_not_measured() -> None:
 
 def test_a_figure_that_too_few_pairs_have_is_not_computable_and_no_0() -> None:
     rewards = {"t": 0.0, "u": 0.5, "v": 1.0}
-    (found,) = comparisons(side("baseline", rewards, "a.py"), [side("mcp", rewards, "a.py")])
+    (found,) = compare_configurations(side("baseline", rewards, "a.py"), [side("mcp", rewards, "a.py")])
     assert found["deltas"]["cost"] == {"computable": False, "reason": "insufficient_matched_tasks (n=0, need >= 3)"}
     assert found["deltas"].keys() == {PRIMARY, *SECONDARY}
     assert [pair["cost_delta"] for pair in found["per_task"]] == [None] * 3
 
 
-SIDES = st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=9)
+SIDES = st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=9)
 
 
 @settings(max_examples=20)
@@ -200,8 +214,10 @@ def test_another_order_of_tasks_gives_the_same_bytes(
     baseline: list[dict[str, Any]], other: list[dict[str, Any]], chance: random.Random
 ) -> None:
     few = {"resamples": 50, "permutations": 50}
-    (found,) = comparisons(baseline, [other], **few)
-    (shuffled,) = comparisons(chance.sample(baseline, len(baseline)), [chance.sample(other, len(other))], **few)
+    (found,) = compare_configurations(baseline, [other], **few)
+    (shuffled,) = compare_configurations(
+        chance.sample(baseline, len(baseline)), [chance.sample(other, len(other))], **few
+    )
     assert json.dumps(shuffled, allow_nan=False, default=list) == json.dumps(found, allow_nan=False, default=list)
     paired = [*found["excluded"].values(), ["-"] * found["n_matched_tasks"]]
     names = {each["provenance"]["task_name"] for each in baseline}

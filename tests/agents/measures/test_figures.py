@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from runner.agents.measures.figures import FigureNames, columns, figures, row
-from runner.agents.measures.stages import artifact
-from runner.agents.runs.outcomes import Outcome
+from runner.agents.measures.figures import FigureNames, build_row, group_columns, list_figures
+from runner.agents.measures.stages import build_artifact
+from runner.agents.runs.outcomes import RunOutcome
 from tests.agents.documents import OUTCOMES, documents, done
 
 NAMES = FigureNames()
 
 
 def test_figures_are_those_of_all_stages_and_of_the_outcome() -> None:
-    found = figures(done("t", "a.py", "x.py", reward=1.0, seconds=9))
+    found = list_figures(done("t", "a.py", "x.py", reward=1.0, seconds=9))
     assert (found["precision@1"], found["recall@10"], found["mrr"], found["context_efficiency"]) == (1, 0.5, 1, 0.5)
     assert (found["n_retrieved"], found["missed_key_evidence"]) == (2, 1)
     assert found["util_read_overlap_with_relevant_files"] == 0.5
@@ -42,21 +42,21 @@ def test_what_is_shown_follows_the_cutoffs(cutoffs: tuple[int, ...], headline: s
 
 
 def test_a_task_that_cannot_be_measured_has_its_outcome_alone() -> None:
-    assert figures(done("t", "a.py", gold=(), reward=0.0)) == {"reward": 0}
+    assert list_figures(done("t", "a.py", gold=(), reward=0.0)) == {"reward": 0}
 
 
 def test_a_reward_that_is_no_number_is_not_known() -> None:
-    assert "reward" not in figures(done("t", reward=math.nan))
+    assert "reward" not in list_figures(done("t", reward=math.nan))
 
 
 def test_columns_have_nan_where_a_figure_is_not_known() -> None:
-    found = columns((row(each, NAMES) for each in (done("t", reward=0.5), done("u"))), NAMES)
+    found = group_columns((build_row(each, NAMES) for each in (done("t", reward=0.5), done("u"))), NAMES)
     np.testing.assert_array_equal(found["reward"], [0.5, np.nan])
     np.testing.assert_array_equal(found["mrr"], [0, 0])
 
 
 @given(documents(), OUTCOMES)
-def test_every_figure_is_finite_and_named(made: dict[str, Any], outcome: Outcome | None) -> None:
-    found = figures(artifact(made, outcome))
+def test_every_figure_is_finite_and_named(made: dict[str, Any], outcome: RunOutcome | None) -> None:
+    found = list_figures(build_artifact(made, outcome))
     assert list(found) == [name for name in NAMES.all if name in found]
     assert all(math.isfinite(value) for value in found.values())

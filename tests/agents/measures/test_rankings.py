@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING
-from runner.agents.measures.rankings import ranked
+from runner.agents.measures.rankings import rank_files
 from runner.metrics.measures import expand, parse
 
 NAMES = st.sampled_from([f"src/{letter}.py" for letter in "abcdefghijklmnop"])
@@ -20,7 +20,7 @@ MEASURES = expand(["P", "R", "F1", "nDCG", "RR", "AP"], (1, 3, 5, 10))
 @given(st.lists(st.tuples(LISTS, LISTS), min_size=1, max_size=4))
 def test_measures_are_those_of_ir_measures(tasks: list[tuple[list[str], list[str]]]) -> None:
     found, gold = zip(*tasks, strict=True)
-    scores = ranked(found, gold).scores(MEASURES)
+    scores = rank_files(found, gold).score(MEASURES)
     qrels = {str(i): dict.fromkeys(files, 1) for i, files in enumerate(gold) if files}
     run = {str(i): {name: -float(rank) for rank, name in enumerate(files)} for i, files in enumerate(found) if files}
     theirs = [m for m in MEASURES if m.name != "F1"]
@@ -39,18 +39,18 @@ def test_measures_are_those_of_ir_measures(tasks: list[tuple[list[str], list[str
 
 
 def test_the_first_file_seen_ranks_first_and_a_depth_cuts_the_last_ones_off() -> None:
-    files = ranked([["b", "c", "a"], []], [["a"], ["b"]], depth=2)
+    files = rank_files([["b", "c", "a"], []], [["a"], ["b"]], depth=2)
     names = [[files.files[d] for d in row if d != NOTHING] for row in files.rankings.documents.tolist()]
     assert names == [["b", "c"], []]
     assert files.rankings.scores.tolist() == [[0.0, -1.0], [-np.inf, -np.inf]]
-    assert files.scores([parse("R@2")]).values.tolist() == [[0.0, 0.0]]
+    assert files.score([parse("R@2")]).values.tolist() == [[0.0, 0.0]]
 
 
 def test_a_task_with_an_error_enters_no_mean() -> None:
-    scores = ranked([["a"], []], [["a"], ["b"]], errors={1: "no trace"}).scores([parse("RR")])
+    scores = rank_files([["a"], []], [["a"], ["b"]], errors={1: "no trace"}).score([parse("RR")])
     assert scores.means() == {"RR": 1.0}
     assert np.isnan(scores.values[0, 1])
 
 
 def test_precision_divides_by_k_however_few_were_found() -> None:
-    assert ranked([["a"]], [["a"]]).scores([parse("P@5")]).values.tolist() == [[0.2]]
+    assert rank_files([["a"]], [["a"]]).score([parse("P@5")]).values.tolist() == [[0.2]]

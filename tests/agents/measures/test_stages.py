@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from runner.agents.events.document import events
+from runner.agents.events.document import build_document
 from runner.agents.events.sightings import choose_richer, create_observer
-from runner.agents.measures.stages import artifact, rounded
+from runner.agents.measures.stages import build_artifact, round_numbers
 from runner.agents.reading import read_run
-from runner.agents.runs.layout import runs_in
-from runner.agents.runs.outcomes import Outcome, outcome_in
-from runner.agents.runs.tasks import tasks_in
-from runner.agents.truth.ground_truth import ground_truth_in
+from runner.agents.runs.layout import find_runs
+from runner.agents.runs.outcomes import RunOutcome, read_outcome
+from runner.agents.runs.tasks import find_tasks
+from runner.agents.truth.ground_truth import read_ground_truth
 from tests.agents.documents import OUTCOMES, document, documents, event, read, search, write
 
 GOLD = ("src/a.py", "src/b.py", "lib/c.py")
 
 
 def stage(name: str, *steps: dict[str, Any], gold: tuple[str, ...] = GOLD, **others: Any) -> dict[str, Any]:
-    found: dict[str, Any] = artifact(document(steps, gold, **others))[name]
+    found: dict[str, Any] = build_artifact(document(steps, gold, **others))[name]
     return found
 
 
@@ -48,7 +48,7 @@ def test_files_are_ranked_by_first_sight_and_measured_as_any_ranking() -> None:
 
 
 def test_rankings_are_measured_at_the_cutoffs_that_were_set() -> None:
-    found = artifact(document([search("x.py", "src/b.py")], GOLD), cutoffs=(2, 7))["file_level_metrics"]
+    found = build_artifact(document([search("x.py", "src/b.py")], GOLD), cutoffs=(2, 7))["file_level_metrics"]
     assert found["precision"] == pytest.approx({"2": 1 / 2, "7": 1 / 7})
     assert [*found["ndcg"]] == [*found["f1"]] == ["2", "7"]
 
@@ -81,7 +81,7 @@ def test_where_no_gold_was_seen_recall_is_0_and_there_is_no_time_to_it(seen: lis
     [((), "merged", "no_ground_truth"), (GOLD, None, "no_trace"), ((), None, "no_ground_truth")],
 )
 def test_what_cannot_be_computed_says_why_and_has_no_value(gold: tuple[str, ...], source: str, reason: str) -> None:
-    found = artifact(document([read("a.py")] if source else [], gold, source=source))
+    found = build_artifact(document([read("a.py")] if source else [], gold, source=source))
     assert found["file_level_metrics"] == {"computable": False, "reason": reason}
     assert found["error_taxonomy"] == {"computable": False, "reason": reason, "labels": {}, "slices": {}}
     probes = found["utilization_probes"]
@@ -141,19 +141,19 @@ def test_a_file_that_is_written_before_it_is_read_was_not_read_before() -> None:
 
 
 def test_rounding_happens_when_written_and_leaves_no_number_that_json_lacks() -> None:
-    found = artifact(document([read("src/a.py")], GOLD), Outcome(reward=math.nan))
+    found = build_artifact(document([read("src/a.py")], GOLD), RunOutcome(reward=math.nan))
     assert found["file_level_metrics"]["file_recall"] == 1 / 3
-    written = rounded(found)
+    written = round_numbers(found)
     assert written["file_level_metrics"]["file_recall"] == 0.3333
     assert written["outcome"]["reward"] is None
 
 
 @given(documents(), OUTCOMES)
 def test_any_document_has_an_artifact_that_json_holds_and_whose_shares_are_shares(
-    made: dict[str, Any], outcome: Outcome | None
+    made: dict[str, Any], outcome: RunOutcome | None
 ) -> None:
-    found = artifact(made, outcome)
-    assert json.loads(json.dumps(rounded(found), allow_nan=False)) == rounded(found)
+    found = build_artifact(made, outcome)
+    assert json.loads(json.dumps(round_numbers(found), allow_nan=False)) == round_numbers(found)
     metrics = found["file_level_metrics"]
     assert metrics["computable"] is (metrics["reason"] is None)
     shares = [value for name, value in found["utilization_probes"].items() if name.startswith("util_")]
@@ -173,7 +173,7 @@ def test_events_without_files_change_no_measure(made: dict[str, Any]) -> None:
         return
     idle = {"step_index": len(made["events"]), **event("other")}
     more = made | {"events": [*made["events"], idle]}
-    assert artifact(more)["file_level_metrics"] == artifact(made)["file_level_metrics"]
+    assert build_artifact(more)["file_level_metrics"] == build_artifact(made)["file_level_metrics"]
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_events_without_files_change_no_measure(made: dict[str, Any]) -> None:
 def test_real_trials_have_the_gold_that_they_are_known_to_have_seen(
     real_traces: Path, trial: str, gold: int, least: int
 ) -> None:
-    (run,) = runs_in(real_traces / "trials" / trial, tasks_in([real_traces]))
+    (run,) = find_runs(real_traces / "trials" / trial, find_tasks([real_traces]))
     trace = read_run(run.trajectory, run.transcript, create_observer(), choose_richer)
-    made = events(trace, ground_truth_in(run.tasks), run.provenance, datetime(2026, 1, 1, tzinfo=UTC))
-    found = artifact(made, outcome_in(run.folder))["file_level_metrics"]
+    made = build_document(trace, read_ground_truth(run.tasks), run.provenance, datetime(2026, 1, 1, tzinfo=UTC))
+    found = build_artifact(made, read_outcome(run.folder))["file_level_metrics"]
     assert found["n_ground_truth"] == gold
     assert least <= found["n_overlap"] <= gold
     assert found["file_recall"] == found["n_overlap"] / gold

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,17 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.agents.measures.figures import FigureNames
-from runner.agents.measures.stages import artifact, rounded
-from runner.agents.measures.summary import described, summary
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import build_artifact, round_numbers
+from runner.agents.measures.summary import summarise_runs, summarise_values
 from tests.agents.documents import OUTCOMES, document, documents, done, event, read
 
 NAMES = FigureNames()
-ARTIFACTS = st.lists(st.builds(artifact, documents(), OUTCOMES), max_size=7)
+
+
+def summary(artifacts: Iterable[Artifact], names: FigureNames) -> dict[str, Any]:
+    return summarise_runs(artifacts, names).to_json()
+
+
+ARTIFACTS = st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=7)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
 def test_mean_deviation_and_median_are_those_of_the_standard_library(values: list[float]) -> None:
-    found = described(values)
+    found = summarise_values(values)
     assert found["mean"] == pytest.approx(statistics.mean(values), abs=1e-6)
     assert found["std"] == pytest.approx(statistics.stdev(values), abs=1e-5)
     assert found["median"] == pytest.approx(statistics.median(values), abs=1e-6)
@@ -30,12 +38,12 @@ def test_mean_deviation_and_median_are_those_of_the_standard_library(values: lis
 
 
 def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
-    assert described([2.0]) == {"mean": 2.0, "std": None, "median": 2.0, "n": 1}
-    assert described([]) == {"mean": None, "std": None, "median": None, "n": 0}
+    assert summarise_values([2.0]) == {"mean": 2.0, "std": None, "median": 2.0, "n": 1}
+    assert summarise_values([]) == {"mean": None, "std": None, "median": None, "n": 0}
 
 
 def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_counted_by_reason() -> None:
-    untraced = artifact(document([], ["a.py"], source=None))
+    untraced = build_artifact(document([], ["a.py"], source=None))
     found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced], NAMES)
     assert found["file_level_aggregates"]["mrr"]["mean"] == 0.5
     assert found["file_level_aggregates"]["mrr"]["n"] == found["computable_tasks"] == 2
@@ -52,7 +60,7 @@ def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_coun
 def graded(task: str, confidence: str, *seen: str) -> dict[str, Any]:
     made = document([read(*seen)], ["a.py", "b.py"], task_name=task)
     made["coverage"]["ground_truth_confidence"] = confidence
-    return artifact(made)
+    return build_artifact(made)
 
 
 def test_means_without_the_gold_of_low_confidence_stand_beside_those_with_it() -> None:
@@ -99,7 +107,7 @@ def test_configurations_suites_and_slices_have_means_of_their_own() -> None:
 
 
 def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
-    writes = artifact(document([event("file_write", "a.py")], ["a.py"], edits=["a.py"]))
+    writes = build_artifact(document([event("file_write", "a.py")], ["a.py"], edits=["a.py"]))
     found = summary([writes, done("u", "a.py")], NAMES)["utilization_aggregates"]
     assert found["util_write_overlap_with_expected_edit_files"]["n"] == 1
     assert found["util_read_overlap_with_relevant_files"]["n"] == 2
@@ -116,7 +124,7 @@ def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, A
 @settings(max_examples=20)
 @given(ARTIFACTS)
 def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
-    found = rounded(summary(artifacts, NAMES))
+    found = round_numbers(summary(artifacts, NAMES))
     assert found["computable_tasks"] + sum(found["not_computable"].values()) == len(artifacts)
     for parts in (found["by_configuration"], found["by_suite"]):
         assert sum(part["total_event_files"] for part in parts.values()) == len(artifacts)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from runner.agents.measures.stages import artifact
+from runner.agents.measures.stages import build_artifact
 from runner.agents.measures.taxonomy import LABELS
 from tests.agents.documents import document, event, read, search, write
 
 
 def taxonomy(gold: list[str], *events: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = artifact(document(events, gold))["error_taxonomy"]
+    found: dict[str, Any] = build_artifact(document(events, gold))["error_taxonomy"]
     return found
 
 

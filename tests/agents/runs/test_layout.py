@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.runs.layout import RunFolder, runs_in
-from runner.agents.runs.outcomes import outcome_in
+from runner.agents.runs.layout import RunFolder, find_runs
+from runner.agents.runs.outcomes import read_outcome
 from runner.agents.runs.provenance import Provenance
-from runner.agents.runs.tasks import Tasks, plain_name, tasks_in
-from runner.agents.runs.walk import walked
-from runner.agents.truth.ground_truth import ground_truth_in
+from runner.agents.runs.tasks import Tasks, find_tasks, strip_decoration
+from runner.agents.runs.walk import walk_folders
+from runner.agents.truth.ground_truth import read_ground_truth
 from runner.config.objects import ConfigError
 
 
@@ -36,7 +36,7 @@ def run(folder: Path, *names: str, **records: object) -> Path:
 
 
 def found(path: Path, tasks: Tasks | None = None) -> list[RunFolder]:
-    return list(runs_in(path, tasks))
+    return list(find_runs(path, tasks))
 
 
 def test_a_run_in_the_staged_layout_is_told_by_its_place(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
     assert [each.folder for each in found(tmp_path)] == [folder]
-    assert outcome_in(folder).problems == ("result.json: not a JSON object", "config.json: binary, not text")
+    assert read_outcome(folder).problems == ("result.json: not a JSON object", "config.json: binary, not text")
 
 
 def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_walk(
 
     monkeypatch.setattr(os, "scandir", refusing)
     assert [each.folder.name for each in found(tmp_path)] == ["a", "c"]
-    assert "b cannot be listed and is left out: Permission denied" in caplog.text
+    assert "b cannot be listed and is skipped: Permission denied" in caplog.text
 
 
 def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
@@ -306,24 +306,24 @@ def test_any_json_in_any_record_leaves_a_run_with_a_name(
     ],
 )
 def test_what_a_run_adds_to_a_tasks_name_is_taken_off(name: str, expected: str) -> None:
-    assert plain_name(name) == expected
+    assert strip_decoration(name) == expected
 
 
 def test_a_task_is_found_by_any_spelling_of_its_name(tmp_path: Path) -> None:
     for name in ("suite/instance_a-b-c1", "suite/core", "suite/api_upgrade_01", "suite/dep-001", "suite/dep-001-more"):
         run(tmp_path / name, "tests/ground_truth.json")
-    tasks = tasks_in([tmp_path])
+    tasks = find_tasks([tmp_path])
     assert {
-        name: [path.name for path in tasks.of(name)] for name in ("instance_a__b-c1", "X_api_upgrade_01_hybrid")
+        name: [path.name for path in tasks.find(name)] for name in ("instance_a__b-c1", "X_api_upgrade_01_hybrid")
     } == {
         "instance_a__b-c1": ["instance_a-b-c1"],
         "X_api_upgrade_01_hybrid": ["api_upgrade_01"],
     }
-    assert [path.name for path in tasks.of("mcp_DEP-001-more_0b2c8f22")] == ["dep-001-more"]
-    assert [path.name for path in tasks.of("Core")] == ["core"]
-    assert not tasks.of("dep-0012")
-    assert not tasks.of("rewrite_core_loop")
-    assert not tasks.of("_" * 100_000)
+    assert [path.name for path in tasks.find("mcp_DEP-001-more_0b2c8f22")] == ["dep-001-more"]
+    assert [path.name for path in tasks.find("Core")] == ["core"]
+    assert not tasks.find("dep-0012")
+    assert not tasks.find("rewrite_core_loop")
+    assert not tasks.find("_" * 100_000)
 
 
 def test_a_task_is_found_by_the_id_in_its_manifest(tmp_path: Path) -> None:
@@ -336,28 +336,28 @@ def test_a_task_is_found_by_the_id_in_its_manifest(tmp_path: Path) -> None:
     for name, content in manifests.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "task.toml").write_text(content)
-    tasks = tasks_in([tmp_path])
-    assert tasks.of("mcp_inv-watch-delete_Ab12Cd") == (tmp_path / "inv-002",)
-    assert tasks.of("inv-vxlan") == (tmp_path / "inv-003",)
-    assert tasks.of("inv-002") == (tmp_path / "inv-002",)  # a folder's own name comes first
-    assert tasks.of("inv-005") == (tmp_path / "inv-005",)
+    tasks = find_tasks([tmp_path])
+    assert tasks.find("mcp_inv-watch-delete_Ab12Cd") == (tmp_path / "inv-002",)
+    assert tasks.find("inv-vxlan") == (tmp_path / "inv-003",)
+    assert tasks.find("inv-002") == (tmp_path / "inv-002",)  # a folder's own name comes first
+    assert tasks.find("inv-005") == (tmp_path / "inv-005",)
 
 
 def test_real_tasks_are_found_by_their_ids(real_traces: Path) -> None:
-    tasks = tasks_in([real_traces / "tasks"])
+    tasks = find_tasks([real_traces / "tasks"])
     manifests = sorted((real_traces / "tasks").rglob("task.toml"))
     ids = {file.parent: tomllib.loads(file.read_text()).get("task", {}).get("id") for file in manifests}
     named = {folder: name for folder, name in ids.items() if name}
     assert (len(manifests), len(named)) == (29, 19)
     assert sum(folder.name != name for folder, name in named.items()) == 14
-    assert all(folder in tasks.of(name) for folder, name in named.items())
+    assert all(folder in tasks.find(name) for folder, name in named.items())
 
 
 def test_a_task_that_several_suites_have_is_that_of_the_runs_suite(tmp_path: Path) -> None:
     for suite in ("fix", "test"):
         run(tmp_path / "tasks" / suite / "t-1", "task.toml")
     run(tmp_path / "runs/x/c/t-1", "trajectory.json", task_metrics={"benchmark": "test", "task_id": "t-1"})
-    (only,) = found(tmp_path / "runs", tasks_in([tmp_path / "tasks"]))
+    (only,) = found(tmp_path / "runs", find_tasks([tmp_path / "tasks"]))
     assert only.tasks == [tmp_path / "tasks/test/t-1"]
     assert only.provenance.benchmark == "test"
 
@@ -365,7 +365,7 @@ def test_a_task_that_several_suites_have_is_that_of_the_runs_suite(tmp_path: Pat
 def test_a_walk_is_in_order_and_passes_over_hidden_folders(tmp_path: Path) -> None:
     for name in ("b/z", "b/a", "a", ".git/x", "node_modules/y"):
         (tmp_path / name).mkdir(parents=True)
-    assert [str(place.path.relative_to(tmp_path)) for place in walked(tmp_path)] == [".", "a", "b", "b/a", "b/z"]
+    assert [str(place.path.relative_to(tmp_path)) for place in walk_folders(tmp_path)] == [".", "a", "b", "b/a", "b/z"]
 
 
 TRIALS = {
@@ -398,12 +398,14 @@ TRIALS = {
 
 @pytest.mark.parametrize("below", ["", "trials"])
 def test_real_trials_are_found_with_their_tasks_and_gold_files(real_traces: Path, below: str) -> None:
-    runs = [each for each in found(real_traces / below, tasks_in([real_traces])) if each.folder.parent.name == "trials"]
+    runs = [
+        each for each in found(real_traces / below, find_tasks([real_traces])) if each.folder.parent.name == "trials"
+    ]
     assert {
         each.folder.name: (
             each.provenance.task_name,
             each.provenance.config_name,
-            len(ground_truth_in(each.tasks).files),
+            len(read_ground_truth(each.tasks).files),
         )
         for each in runs
     } == TRIALS
@@ -432,7 +434,7 @@ RUNS = {
 
 
 def test_real_runs_are_found_with_both_their_traces(real_traces: Path) -> None:
-    runs = found(real_traces / "runs", tasks_in([real_traces / "tasks"]))
+    runs = found(real_traces / "runs", find_tasks([real_traces / "tasks"]))
     assert {
         str(each.folder.relative_to(real_traces / "runs")): (
             each.provenance.run_id,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.runs.records import LARGEST_BYTES
-from runner.agents.truth.gold_files import files_in, patched_files, paths_in
-from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, ground_truth_in
+from runner.agents.truth.gold_files import find_paths, parse_files, parse_patch
+from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
 
 PATCH = """\
 diff --git a/src/old name.py b/src/new name.py
@@ -83,7 +83,7 @@ def paths(files: Sequence[GoldFile] | None) -> list[str] | None:
     ],
 )
 def test_ground_truth_json_is_read_in_each_shape(tmp_path: Path, record: object, expected: list[GoldFile]) -> None:
-    truth = ground_truth_in(task(tmp_path, {"tests/ground_truth.json": record}))
+    truth = read_ground_truth(task(tmp_path, {"tests/ground_truth.json": record}))
     assert list(truth.files) == expected
     assert (truth.source, truth.confidence) == ("tests/ground_truth.json", "high")
     assert truth.expected_edit_files is None
@@ -105,7 +105,7 @@ def test_ground_truth_json_is_read_in_each_shape(tmp_path: Path, record: object,
 def test_an_answer_whose_fields_only_speak_of_files_is_trusted_less(
     tmp_path: Path, record: object, expected: list[GoldFile]
 ) -> None:
-    truth = ground_truth_in(task(tmp_path, {"ground_truth.json": record}))
+    truth = read_ground_truth(task(tmp_path, {"ground_truth.json": record}))
     assert list(truth.files) == expected
     assert (truth.source, truth.confidence) == ("ground_truth.json", "medium")
 
@@ -121,29 +121,29 @@ def test_an_answer_whose_fields_only_speak_of_files_is_trusted_less(
     ],
 )
 def test_what_is_to_be_left_alone_or_written_and_folders_are_not_gold(tmp_path: Path, record: object) -> None:
-    truth = ground_truth_in(task(tmp_path, {"tests/ground_truth.json": record, "instruction.md": "See `src/a.go`."}))
+    truth = read_ground_truth(task(tmp_path, {"tests/ground_truth.json": record, "instruction.md": "See `src/a.go`."}))
     assert (paths(truth.files), truth.confidence) == (["src/a.go"], "low")
 
 
 def test_files_of_which_any_one_is_enough_are_required_only_on_request(tmp_path: Path) -> None:
     record = {"required_files": ["a.go", "b.go"], "sufficient_files": ["b.go", {"path": "c.go", "repo": "x"}]}
     folder = task(tmp_path, {"ground_truth.json": record})
-    assert paths(ground_truth_in(folder).files) == ["a.go", "b.go"]
-    assert paths(ground_truth_in(folder, sufficient=True).files) == ["a.go", "b.go", "c.go"]
+    assert paths(read_ground_truth(folder).files) == ["a.go", "b.go"]
+    assert paths(read_ground_truth(folder, sufficient=True).files) == ["a.go", "b.go", "c.go"]
 
 
 def test_what_a_task_asks_to_write_is_not_gold_where_prose_names_it(tmp_path: Path) -> None:
     instruction = "Read `src/a.c`. Write your findings to `/workspace/reports/out.json`."
     files = {"instruction.md": instruction, "tests/test.sh": "cat reports/out.json\n"}
-    truth = ground_truth_in(task(tmp_path, dict(files)))
+    truth = read_ground_truth(task(tmp_path, dict(files)))
     assert (paths(truth.files), truth.source) == (["src/a.c"], "instruction.md")
     (tmp_path / "instruction.md").write_text("Write your findings to `reports/out.json`.")
-    assert not ground_truth_in(tmp_path).files
+    assert not read_ground_truth(tmp_path).files
 
 
 def test_defects_may_be_a_field_and_not_the_name_of_a_repository(tmp_path: Path) -> None:
     defects = {"defects": [{"file": "src/a.py", "line_start": 3, "line_end": 5}]}
-    truth = ground_truth_in(task(tmp_path, {"tests/expected_defects.json": defects}))
+    truth = read_ground_truth(task(tmp_path, {"tests/expected_defects.json": defects}))
     assert list(truth.files) == [GoldFile("src/a.py")]
     assert list(truth.chunks) == [GoldChunk("src/a.py", 3, 5)]
 
@@ -166,10 +166,10 @@ CHAIN: Sequence[tuple[str, object, str]] = [
 def test_the_surest_source_is_taken_and_what_is_left_out_leaves_it_to_the_next(tmp_path: Path) -> None:
     task(tmp_path, {name: content for name, content, _ in CHAIN})
     for number, (name, _, confidence) in enumerate(CHAIN, start=1):
-        truth = ground_truth_in(tmp_path)
+        truth = read_ground_truth(tmp_path)
         assert (paths(truth.files), truth.source, truth.confidence) == ([f"src/{number}.py"], name, confidence)
         (tmp_path / name).unlink()
-    assert ground_truth_in(tmp_path) == GroundTruth()
+    assert read_ground_truth(tmp_path) == GroundTruth()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_surest_source_is_taken_and_what_is_left_out_leaves_it_to_the_next(t
 def test_a_source_that_yields_nothing_is_named_and_falls_through(tmp_path: Path, content: bytes) -> None:
     task(tmp_path, {"instruction.md": "src/a.py"})
     (tmp_path / "ground_truth.json").write_bytes(content)
-    truth = ground_truth_in(tmp_path)
+    truth = read_ground_truth(tmp_path)
     assert (paths(truth.files), truth.confidence) == (["src/a.py"], "low")
     assert truth.problems[0].startswith("ground_truth.json: ")
 
@@ -186,7 +186,7 @@ def test_a_source_that_yields_nothing_is_named_and_falls_through(tmp_path: Path,
 def test_a_file_that_is_too_large_is_named_not_read(tmp_path: Path) -> None:
     (tmp_path / "ground_truth.json").touch()
     os.truncate(tmp_path / "ground_truth.json", LARGEST_BYTES + 1)
-    truth = ground_truth_in(tmp_path)
+    truth = read_ground_truth(tmp_path)
     assert not truth.files
     assert "more than" in truth.problems[0]
 
@@ -194,12 +194,12 @@ def test_a_file_that_is_too_large_is_named_not_read(tmp_path: Path) -> None:
 def test_a_folder_or_a_pipe_by_the_name_of_a_source_is_none(tmp_path: Path) -> None:
     (tmp_path / "ground_truth.json").mkdir()
     os.mkfifo(tmp_path / "instruction.md")
-    assert ground_truth_in(tmp_path) == GroundTruth()
+    assert read_ground_truth(tmp_path) == GroundTruth()
 
 
 def test_paths_that_climb_or_are_no_paths_are_left_out_and_counted(tmp_path: Path) -> None:
     wrong = ["../../etc/passwd", "a/../b.py", "https://x.org/a.py", "", "a\nb.py", "x" * 2000, 3, None, {"path": 1}]
-    truth = ground_truth_in(task(tmp_path, {"ground_truth.json": {"files": ["/workspace/a.py", *wrong]}}))
+    truth = read_ground_truth(task(tmp_path, {"ground_truth.json": {"files": ["/workspace/a.py", *wrong]}}))
     assert paths(truth.files) == ["/workspace/a.py"]
     assert truth.problems == (f"ground_truth.json: {len(wrong)} entries name no usable path",)
 
@@ -219,12 +219,12 @@ def test_paths_that_climb_or_are_no_paths_are_left_out_and_counted(tmp_path: Pat
 def test_files_to_edit_come_from_surely_known_changes_only(
     tmp_path: Path, files: dict[str, object], expected: list[str] | None
 ) -> None:
-    assert paths(ground_truth_in(task(tmp_path, files)).expected_edit_files) == expected
+    assert paths(read_ground_truth(task(tmp_path, files)).expected_edit_files) == expected
 
 
 def test_a_patch_tells_the_files_to_edit_although_another_source_tells_the_relevant_ones(tmp_path: Path) -> None:
     files: dict[str, object] = {"tests/ground_truth.json": ["a.py"], "tests/expected.diff": PATCH}
-    truth = ground_truth_in(task(tmp_path, files))
+    truth = read_ground_truth(task(tmp_path, files))
     assert paths(truth.files) == ["a.py"]
     assert paths(truth.expected_edit_files) == PATCHED
 
@@ -240,7 +240,7 @@ def test_symbols_and_chunks_are_taken_where_they_are_whole(tmp_path: Path) -> No
     ]
     symbols = [{"repo": "r", "path": "a.c", "symbol": "f"}, {"path": "a.c"}, {"symbol": "g"}, "h"]
     oracle = {"artifacts": {"oracle": {"required_symbols": symbols}}}
-    truth = ground_truth_in(task(tmp_path, {"tests/expected_defects.json": defects, "tests/task_spec.json": oracle}))
+    truth = read_ground_truth(task(tmp_path, {"tests/expected_defects.json": defects, "tests/task_spec.json": oracle}))
     assert truth.chunks == (GoldChunk("a.c", 5, 7, "injection"), GoldChunk("a.c", 9, 9))
     assert truth.symbols == (GoldSymbol("a.c", "f", "r"),)
 
@@ -248,8 +248,8 @@ def test_symbols_and_chunks_are_taken_where_they_are_whole(tmp_path: Path) -> No
 def test_of_several_folders_the_surest_source_counts(tmp_path: Path) -> None:
     first = task(tmp_path / "first", {"instruction.md": "src/a.py"})
     second = task(tmp_path / "second", {"ground_truth.json": ["b.py"]})
-    assert paths(ground_truth_in([first, second]).files) == ["b.py"]
-    assert ground_truth_in([]) == GroundTruth()
+    assert paths(read_ground_truth([first, second]).files) == ["b.py"]
+    assert read_ground_truth([]) == GroundTruth()
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_of_several_folders_the_surest_source_counts(tmp_path: Path) -> None:
     ],
 )
 def test_a_patch_names_the_files_that_it_touches(text: str, expected: list[str]) -> None:
-    assert paths(patched_files(text).files) == expected
+    assert paths(parse_patch(text).files) == expected
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_patch_names_the_files_that_it_touches(text: str, expected: list[str])
     ],
 )
 def test_prose_names_files_by_paths_in_a_checkout(prose: str, expected: list[str]) -> None:
-    assert paths_in(prose) == expected
+    assert find_paths(prose) == expected
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
@@ -298,7 +298,7 @@ SOURCES = [name for name, *_ in CHAIN] + ["tests/task_spec.json"]
 def test_any_json_in_any_file_gives_usable_ground_truth(
     contents: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    truth = ground_truth_in(task(tmp_path_factory.mktemp("task"), contents))
+    truth = read_ground_truth(task(tmp_path_factory.mktemp("task"), contents))
     assert (truth.source is None) == (not truth.files)
     assert all(file.path and ".." not in file.path.split("/") for file in truth.files)
     assert all(1 <= chunk.start <= chunk.end for chunk in truth.chunks)
@@ -311,18 +311,18 @@ def test_any_bytes_in_any_file_are_read_or_named(
 ) -> None:
     folder = task(tmp_path_factory.mktemp("task"), {name: ""})
     (folder / name).write_bytes(content)
-    assert all(problem.startswith(name) for problem in ground_truth_in(folder).problems)
+    assert all(problem.startswith(name) for problem in read_ground_truth(folder).problems)
 
 
 @given(st.text("ab/.- \n\"'`:$~{}\\", max_size=200))
 def test_what_prose_names_is_in_it_and_is_a_path(prose: str) -> None:
-    assert all(path in prose for path in paths_in(prose) if "$" not in prose)
-    assert all("/" in path for path in paths_in(prose))
+    assert all(path in prose for path in find_paths(prose) if "$" not in prose)
+    assert all("/" in path for path in find_paths(prose))
 
 
 @given(ANY_JSON)
 def test_what_an_entry_names_is_the_same_however_often_it_is_named(value: object) -> None:
-    assert files_in([value, value]).files == files_in([value]).files
+    assert parse_files([value, value]).files == parse_files([value]).files
 
 
 GOLD: Sequence[tuple[str, int, str | None]] = [
@@ -460,7 +460,7 @@ def test_real_tasks_have_the_gold_files_that_were_counted_by_hand(real_traces: P
     counted = {}
     for name, *_ in GOLD:
         is_cut_short = name.startswith("instance_")
-        truth = ground_truth_in(
+        truth = read_ground_truth(
             [path for path in folders if path.name == name or (is_cut_short and path.name.startswith(name))], sufficient
         )
         counted[name] = (len(truth.files), truth.confidence)
@@ -470,16 +470,16 @@ def test_real_tasks_have_the_gold_files_that_were_counted_by_hand(real_traces: P
 
 def test_the_files_to_edit_of_real_patches_are_their_gold_files(real_traces: Path) -> None:
     for folder in (real_traces / "tasks" / "swebench_pro").iterdir():
-        truth = ground_truth_in(folder)
+        truth = read_ground_truth(folder)
         assert truth.source == "solution/solve.sh"
         assert truth.expected_edit_files == truth.files
 
 
 def test_real_symbols_and_chunks_are_found(real_traces: Path) -> None:
     suites = real_traces / "ground_truth"
-    oracle = ground_truth_in(suites / "csb_org_migration" / "ccx-migration-294")
+    oracle = read_ground_truth(suites / "csb_org_migration" / "ccx-migration-294")
     assert len(oracle.symbols) == 27
-    defects = ground_truth_in(suites / "csb_sdlc_test" / "envoy-code-review-001")
+    defects = read_ground_truth(suites / "csb_sdlc_test" / "envoy-code-review-001")
     assert [(chunk.start, chunk.end) for chunk in defects.chunks] == [
         (155, 157),
         (42, 45),
@@ -488,5 +488,5 @@ def test_real_symbols_and_chunks_are_found(real_traces: Path) -> None:
         (462, 465),
         (600, 607),
     ]
-    located = ground_truth_in(real_traces / "tasks" / "10figure" / "bug_localization_01")
+    located = read_ground_truth(real_traces / "tasks" / "10figure" / "bug_localization_01")
     assert [(chunk.start, chunk.end) for chunk in located.chunks] == [(200, 250)]

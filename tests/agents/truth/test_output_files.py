@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.agents.truth.gold_files import paths_in
-from runner.agents.truth.output_files import is_output, output_files
+from runner.agents.truth.gold_files import find_paths
+from runner.agents.truth.output_files import find_output_files, is_output
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from runner.agents.truth.output_files import is_output, output_files
     ],
 )
 def test_what_prose_asks_to_write_is_an_output(prose: str, expected: Sequence[str]) -> None:
-    assert list(output_files(prose)) == expected
+    assert list(find_output_files(prose)) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_prose_asks_to_write_is_an_output(prose: str, expected: Sequence[st
     ],
 )
 def test_what_is_read_or_edited_in_place_is_not_an_output(prose: str) -> None:
-    assert output_files(prose) == ()
+    assert find_output_files(prose) == ()
 
 
 def test_an_output_is_the_same_file_with_its_checkout_s_root_or_by_its_bare_name() -> None:
@@ -62,7 +62,7 @@ def test_an_output_is_the_same_file_with_its_checkout_s_root_or_by_its_bare_name
 
 @given(st.text("ab/.-:#>* \n\"'`|", max_size=200) | st.text(max_size=80).filter(lambda prose: "$" not in prose))
 def test_any_text_has_outputs_that_stand_in_it(prose: str) -> None:
-    assert all(path in prose.replace("\\n", "\n") for path in output_files(prose))
+    assert all(path in prose.replace("\\n", "\n") for path in find_output_files(prose))
 
 
 REPORTS = {"api-contract-dual-envoy-istio-001", "dep-graph-tri-tokio-hyper-tonic-001", "incident-investigation-002"}
@@ -73,8 +73,8 @@ def test_the_instructions_of_real_tasks_leave_no_report_among_what_they_mention(
     left = {}
     for file in sorted((real_traces / "tasks").rglob("instruction.md")):
         prose = file.read_text()
-        if mentioned := paths_in(prose):
-            left[file.parent.name] = [path for path in mentioned if not is_output(path, output_files(prose))]
+        if mentioned := find_paths(prose):
+            left[file.parent.name] = [path for path in mentioned if not is_output(path, find_output_files(prose))]
     assert {name for name, paths in left.items() if not paths} == REPORTS
     assert not [
         path for paths in left.values() for path in paths if path.lower().endswith(("report.md", "solution.md"))

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.truth.gold_files import GoldFile
-from runner.agents.truth.paths import File, gold_file, in_repository, looks_like_file, matches, plain, short
+from runner.agents.truth.paths import (
+    File,
+    locate_in_repository,
+    looks_like_file,
+    match_files,
+    normalise_path,
+    parse_gold_file,
+    short_name,
+)
 
 PARTS = st.sampled_from(["a", "b", "src", "A.py", "b.py", "kafka", "x--1"])
 PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
@@ -26,7 +34,7 @@ FILES = st.builds(File, PATHS, st.none() | st.sampled_from(["kafka", "github.com
     ],
 )
 def test_a_repository_s_short_name_is_without_host_owner_and_version(repo: str, name: str) -> None:
-    assert short(repo) == name
+    assert short_name(repo) == name
 
 
 @pytest.mark.parametrize(
@@ -48,21 +56,21 @@ def test_a_repository_s_short_name_is_without_host_owner_and_version(repo: str, 
     ],
 )
 def test_roots_and_folders_of_clones_are_stripped_and_a_and_b_are_not(path: str, file: File) -> None:
-    assert in_repository(File(path)) == file
+    assert locate_in_repository(File(path)) == file
 
 
 def test_a_path_in_a_known_repository_starts_there() -> None:
-    assert in_repository(File("/src/a.py", "o/kafka")) == File("src/a.py", "o/kafka")
+    assert locate_in_repository(File("/src/a.py", "o/kafka")) == File("src/a.py", "o/kafka")
 
 
 def test_the_first_root_that_fits_is_stripped() -> None:
-    assert in_repository(File("/home/me/x/src/a.py"), ("/home/me/x", "/home/me/x/src")) == File("src/a.py")
-    assert in_repository(File("/src/a.py"), ("/", "")) == File("/src/a.py")
+    assert locate_in_repository(File("/home/me/x/src/a.py"), ("/home/me/x", "/home/me/x/src")) == File("src/a.py")
+    assert locate_in_repository(File("/src/a.py"), ("/", "")) == File("/src/a.py")
 
 
 @given(st.text(max_size=60))
 def test_a_plain_path_stays_as_it_is(path: str) -> None:
-    assert plain(plain(path)) == plain(path)
+    assert normalise_path(normalise_path(path)) == normalise_path(path)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +89,13 @@ def test_a_name_as_folders_have_them_does_not(name: str) -> None:
 
 
 def test_windows_writes_paths_its_own_way() -> None:
-    assert in_repository(File("C:\\repo\\src\\a.py"), [plain("c:\\Repo\\")]) == File("src/a.py")
+    assert locate_in_repository(File("C:\\repo\\src\\a.py"), [normalise_path("c:\\Repo\\")]) == File("src/a.py")
 
 
 def test_gold_may_name_its_repository_in_the_path() -> None:
-    assert gold_file(GoldFile("kafka::core/A.java")) == File("core/A.java", "kafka")
-    assert gold_file(GoldFile("core/A.java", "apache/kafka")) == File("core/A.java", "apache/kafka")
-    assert gold_file(GoldFile("/workspace/core/A.java")) == File("core/A.java")
+    assert parse_gold_file(GoldFile("kafka::core/A.java")) == File("core/A.java", "kafka")
+    assert parse_gold_file(GoldFile("core/A.java", "apache/kafka")) == File("core/A.java", "apache/kafka")
+    assert parse_gold_file(GoldFile("/workspace/core/A.java")) == File("core/A.java")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_gold_may_name_its_repository_in_the_path() -> None:
     ],
 )
 def test_a_file_is_gold_where_repository_and_path_agree_as_far_as_both_are_named(seen: File, gold: File) -> None:
-    assert matches([seen], [gold]) == {seen: 0}
+    assert match_files([seen], [gold]) == {seen: 0}
 
 
 @pytest.mark.parametrize(
@@ -117,34 +125,34 @@ def test_a_file_is_gold_where_repository_and_path_agree_as_far_as_both_are_named
     ],
 )
 def test_a_file_is_not_gold_where_they_do_not(seen: File, gold: File) -> None:
-    assert matches([seen], [gold]) == {}
+    assert match_files([seen], [gold]) == {}
 
 
 def test_a_path_that_is_equal_counts_more_than_one_below_a_folder_named_as_a_repository() -> None:
     gold = [File("kafka/a.py"), File("a.py", "kafka")]
-    assert matches(gold, gold) == {gold[0]: 0, gold[1]: 1}
+    assert match_files(gold, gold) == {gold[0]: 0, gold[1]: 1}
 
 
 def test_an_ending_that_two_files_share_is_neither_s() -> None:
-    assert matches([File("one/src/app.py"), File("two/src/app.py")], [File("src/app.py")]) == {}
-    assert matches([File("src/app.py")], [File("one/src/app.py"), File("two/src/app.py")]) == {}
+    assert match_files([File("one/src/app.py"), File("two/src/app.py")], [File("src/app.py")]) == {}
+    assert match_files([File("src/app.py")], [File("one/src/app.py"), File("two/src/app.py")]) == {}
 
 
 def test_an_equal_path_leaves_nothing_to_one_that_only_ends_so() -> None:
     seen = [File("node_modules/x/src/app.py"), File("src/app.py")]
-    assert matches(seen, [File("src/app.py")]) == {seen[1]: 0}
+    assert match_files(seen, [File("src/app.py")]) == {seen[1]: 0}
 
 
 def test_a_path_of_two_repositories_is_the_one_s_that_is_named() -> None:
     gold = [File("README.md", "kafka"), File("README.md", "flink")]
-    assert matches([File("README.md", "a/flink--v2")], gold) == {File("README.md", "a/flink--v2"): 1}
-    assert matches([File("README.md")], gold) == {}
+    assert match_files([File("README.md", "a/flink--v2")], gold) == {File("README.md", "a/flink--v2"): 1}
+    assert match_files([File("README.md")], gold) == {}
 
 
 @given(st.lists(FILES, max_size=8), st.lists(FILES, max_size=5))
 def test_order_and_repetition_of_what_was_seen_change_nothing(seen: list[File], gold: list[File]) -> None:
-    found = matches(seen, gold)
-    assert found == matches([*reversed(seen), *seen], gold)
+    found = match_files(seen, gold)
+    assert found == match_files([*reversed(seen), *seen], gold)
     assert {*found} <= {*seen}
     assert {*found.values()} <= {*range(len(gold))}
 
@@ -152,7 +160,7 @@ def test_order_and_repetition_of_what_was_seen_change_nothing(seen: list[File], 
 @given(st.lists(FILES, max_size=5, unique=True))
 def test_gold_that_was_seen_is_found_unless_another_repository_has_the_same_path(gold: list[File]) -> None:
     paths = [file.path.lower() for file in gold]
-    found = matches(gold, gold)
+    found = match_files(gold, gold)
     for position, file in enumerate(gold):
         if paths.count(file.path.lower()) == 1:
             assert found[file] == position

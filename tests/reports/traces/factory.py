@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.measures.stages import Artifact, artifact
-from runner.agents.runs.outcomes import Outcome
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import build_artifact
+from runner.agents.runs.outcomes import RunOutcome
 from runner.metrics.settings import MetricSettings
-from runner.reports.traces.report import TraceReport, baseline_among, trace_report
+from runner.reports.traces.report import TraceReport, build_report, select_baseline
 from tests.agents.documents import document, done, read
 
 
 def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **failures: str) -> TraceReport:
     """Return the report of documents by the names of their artifacts."""
     said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
-    artifacts = {name: artifact(each, Outcome(reward=0.5)) for name, each in said.items()}
-    baseline = baseline_among(each["provenance"]["config_name"] for each in documents.values())
-    return trace_report(artifacts, failures, baseline, lambda name: dict(said[name]), timelines, MetricSettings())
+    artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in said.items()}
+    baseline = select_baseline(each["provenance"]["config_name"] for each in documents.values())
+    return build_report(artifacts, failures, baseline, lambda name: dict(said[name]), timelines, MetricSettings())
 
 
 def several(n: int = 4) -> dict[str, dict[str, Any]]:
@@ -47,4 +48,4 @@ def finding(config: str, recalls: Sequence[float], **said: Any) -> dict[str, Art
 
 def told_of(*configurations: Mapping[str, Artifact], **settings: Any) -> TraceReport:
     artifacts = {name: each for some in configurations for name, each in some.items()}
-    return trace_report(artifacts, {}, "baseline", lambda name: {}, 0, MetricSettings(**settings))
+    return build_report(artifacts, {}, "baseline", lambda name: {}, 0, MetricSettings(**settings))

@@ -11,22 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.agents.measures.stages import Artifact, artifact
-from runner.agents.runs.outcomes import Outcome
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.stages import build_artifact
+from runner.agents.runs.outcomes import RunOutcome
 from runner.metrics.settings import MetricSettings
 from runner.reports.rendering.markdown import escape as escape_markdown
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
-from runner.reports.traces.markdown import trace_markdown
-from runner.reports.traces.page import trace_page
-from runner.reports.traces.report import baseline_among, report_json, trace_report, worth_a_look
+from runner.reports.traces.markdown import render_markdown
+from runner.reports.traces.page import render_page
+from runner.reports.traces.report import build_report, report_json, select_baseline, sort_by_interest
 from tests.agents.documents import OUTCOMES, document, documents, done, read, search
 from tests.reports.reading import EVIL, Page
 from tests.reports.traces.factory import finding, report, several, told_of
 
 
 def test_artifacts_are_never_in_memory_together() -> None:
-    made = {name: artifact(each, Outcome(reward=0.5)) for name, each in several(20).items()}
+    made = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in several(20).items()}
     alive: set[int] = set()
     most = 0
 
@@ -50,11 +51,11 @@ def test_artifacts_are_never_in_memory_together() -> None:
         def __len__(self) -> int:
             return len(made)
 
-    found = trace_report(Anew(), {}, "baseline", lambda name: {}, 0, MetricSettings())
-    written = b"".join(report_json(found)), trace_page(found), trace_markdown(found)
+    found = build_report(Anew(), {}, "baseline", lambda name: {}, 0, MetricSettings())
+    written = b"".join(report_json(found)), render_page(found), render_markdown(found)
     assert most <= 3
-    same = trace_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings())
-    assert written == (b"".join(report_json(same)), trace_page(same), trace_markdown(same))
+    same = build_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings())
+    assert written == (b"".join(report_json(same)), render_page(same), render_markdown(same))
 
 
 def test_what_differs_most_comes_first_then_what_was_missed_and_last_what_was_not_measured() -> None:
@@ -65,13 +66,13 @@ def test_what_differs_most_comes_first_then_what_was_missed_and_last_what_was_no
         "b/apart": done("apart", "x.py"),
         "c/apart": done("apart", "a.py", "b.py", config_name="c"),
     }
-    assert worth_a_look(artifacts) == ["b/apart", "c/apart", "b/missed", "b/found", "b/none"]
+    assert sort_by_interest(artifacts) == ["b/apart", "c/apart", "b/missed", "b/found", "b/none"]
 
 
 def test_the_first_that_is_called_a_baseline_is_one() -> None:
-    assert baseline_among(["agent", "zero-baseline", "baseline-b"]) == "baseline-b"
-    assert baseline_among(["b", "a"]) == "a"
-    assert baseline_among([]) == ""
+    assert select_baseline(["agent", "zero-baseline", "baseline-b"]) == "baseline-b"
+    assert select_baseline(["b", "a"]) == "a"
+    assert select_baseline([]) == ""
 
 
 def test_means_say_of_how_many_tasks_they_are() -> None:
@@ -100,26 +101,26 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
         ("mcp", "4 high, 2 low", "0.833"),
         ("mcp, without low confidence", "4 high", "1.000"),
     ]
-    (verdict,) = compared.verdicts(made)
+    (verdict,) = compared.describe_decisions(made)
     assert verdict.endswith(
         "Without tasks whose gold has low confidence: recall 1.000 against 0.500, on 4 matched tasks."
     )
-    for shown_text in (trace_page(made), trace_markdown(made)):
+    for shown_text in (render_page(made), render_markdown(made)):
         assert "The gold of 4 of 12 measured tasks has low confidence" in shown_text
 
 
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
-    made = {name: artifact(each, Outcome(reward=0.5), (2, 7)) for name, each in several().items()}
-    found = trace_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings(k_values=(2, 7)))
+    made = {name: build_artifact(each, RunOutcome(reward=0.5), (2, 7)) for name, each in several().items()}
+    found = build_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings(k_values=(2, 7)))
     titles = [column.title for column in told.configurations_table(found).columns]
     assert {"nDCG@7", "P@2"} < {*titles}
-    assert "nDCG@7" in trace_page(found)
+    assert "nDCG@7" in render_page(found)
 
 
 def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> None:
     made = report(several(12))
-    (verdict,) = compared.verdicts(made)
-    page, markdown = trace_page(made), trace_markdown(made)
+    (verdict,) = compared.describe_decisions(made)
+    page, markdown = render_page(made), render_markdown(made)
     assert page.index(escape(verdict)) < page.index("<table")
     assert markdown.index(f"**{escape_markdown(verdict)}**") < markdown.index("| --- |")
 
@@ -135,9 +136,9 @@ def test_rewards_beyond_1_are_said_to_be_on_scales_of_their_own() -> None:
     assert told.rewards_note(told_of(usual)) == ""
     made = told_of(usual, finding("mcp", [0.5], reward=3.17))
     note = told.rewards_note(made)
-    assert note.startswith("Each reward is on the scale of its verifier: 1 of 3 is beyond 1, up to 3.17, such as")
-    assert escape(note) in trace_page(made)
-    assert escape_markdown(note) in trace_markdown(made)
+    assert note.startswith("Each reward is on the scale of its verifier: 1 of 3 is above 1, up to 3.17, such as")
+    assert escape(note) in render_page(made)
+    assert escape_markdown(note) in render_markdown(made)
 
 
 def test_degradations_are_grouped_by_what_was_lost() -> None:
@@ -145,7 +146,7 @@ def test_degradations_are_grouped_by_what_was_lost() -> None:
     content["mcp/t0"]["coverage"]["degraded_reason"] = "lines that are cut (3); calls without a result (1)"
     content["mcp/t1"]["coverage"]["degraded_reason"] = "lines that are cut (1)"
     content["baseline/t0"]["coverage"]["ground_truth_problems"] = ["tests/ground_truth.json: not valid JSON"]
-    assert told.degraded_table(report(content)).texts() == [
+    assert told.unreadable_table(report(content)).texts() == [
         ["lines that are cut", "2", "mcp/t0, mcp/t1"],
         ["calls without a result", "1", "mcp/t0"],
         ["tests/ground_truth.json: not valid JSON", "1", "baseline/t0"],
@@ -154,7 +155,7 @@ def test_degradations_are_grouped_by_what_was_lost() -> None:
 
 @pytest.mark.parametrize("timelines", [0, 3, 40])
 def test_the_page_draws_so_many_timelines_and_says_so(timelines: int) -> None:
-    html = trace_page(report(several(), timelines))
+    html = render_page(report(several(), timelines))
     page = Page(html)
     assert html.count('aria-label="Timeline of') == min(timelines, 8)
     assert len(page.ids) == len(set(page.ids))
@@ -164,7 +165,7 @@ def test_the_page_draws_so_many_timelines_and_says_so(timelines: int) -> None:
 
 def test_the_page_lists_the_first_tasks_and_says_where_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told, "TASKS", 2)
-    assert "The first 2 of 8; report.json has all." in trace_page(report(several()))
+    assert "The first 2 of 8; report.json has all." in render_page(report(several()))
 
 
 def test_what_data_holds_stays_data() -> None:
@@ -172,37 +173,37 @@ def test_what_data_holds_stays_data() -> None:
     content = document([read(EVIL, tool_name=EVIL), search("a.py")], [EVIL, f"{EVIL}2"], **whose)
     content["coverage"]["degraded_reason"] = EVIL
     made = report({f"c/{EVIL}": content}, **{"c/x": EVIL})
-    page = Page(trace_page(made))
+    page = Page(render_page(made))
     assert page.tags["script"] == 1
     assert not page.tags["img"]
     assert any("<script>alert('x')</script>" in text for text in page.texts)
-    markdown = trace_markdown(made)
+    markdown = render_markdown(made)
     assert "<script>" not in markdown.replace("\\<script>", "")
     assert "<img" not in markdown.replace("\\<img", "")
 
 
 def test_there_is_a_report_of_nothing_but_failures() -> None:
     made = report({}, **{"c/x": "RuntimeError: why"})
-    assert "RuntimeError: why" in trace_page(made)
-    assert "RuntimeError: why" in trace_markdown(made)
+    assert "RuntimeError: why" in render_page(made)
+    assert "RuntimeError: why" in render_markdown(made)
     assert orjson.loads(b"".join(report_json(made)))["failures"] == {"c/x": "RuntimeError: why"}
 
 
 @settings(max_examples=15)
 @given(st.lists(st.tuples(documents(), OUTCOMES), max_size=6))
 def test_any_artifacts_make_the_same_reports_whatever_their_order(
-    drawn: list[tuple[dict[str, Any], Outcome | None]],
+    drawn: list[tuple[dict[str, Any], RunOutcome | None]],
 ) -> None:
     content = {f"c/{place}": each for place, (each, _) in enumerate(drawn)}
     made: list[tuple[str, Artifact]] = [
-        (f"c/{place}", artifact({**each, "summary": {"total_events": len(each["events"])}}, outcome))
+        (f"c/{place}", build_artifact({**each, "summary": {"total_events": len(each["events"])}}, outcome))
         for place, (each, outcome) in enumerate(drawn)
     ]
     one, other = (
-        trace_report(dict(order), {}, "baseline", content.__getitem__, 2, MetricSettings())
+        build_report(dict(order), {}, "baseline", content.__getitem__, 2, MetricSettings())
         for order in (made, made[::-1])
     )
     assert b"".join(report_json(one)) == b"".join(report_json(other))
-    assert trace_markdown(one) == trace_markdown(other)
-    assert trace_page(one) == trace_page(other)
+    assert render_markdown(one) == render_markdown(other)
+    assert render_page(one) == render_page(other)
     assert not {"NaN", "Infinity"} & set(b"".join(report_json(one)).decode().split())

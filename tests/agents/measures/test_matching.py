@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from runner.agents.measures.figures import FigureNames, columns
-from runner.agents.measures.matched import Trial, latest, match, trial
+from runner.agents.measures.figures import FigureNames, group_columns
+from runner.agents.measures.matching import TaskTrial, build_trial, match_trials, select_latest
 from tests.agents.documents import done
 
 NAMES = FigureNames()
 SAME = {"model": "m", "agent": "harness", "agent_version": "1"}
 
 
-def side(config: str, rewards: Mapping[str, float], *seen: str, **said: Any) -> list[Trial]:
+def side(config: str, rewards: Mapping[str, float], *seen: str, **said: Any) -> list[TaskTrial]:
     return [
-        trial(done(task, *seen, config_name=config, reward=reward, **SAME | said), NAMES)
+        build_trial(done(task, *seen, config_name=config, reward=reward, **SAME | said), NAMES)
         for task, reward in rewards.items()
     ]
 
 
 def test_tasks_are_paired_by_name_and_the_others_are_named() -> None:
-    found = match(side("baseline", {"t": 0, "u": 1, "v": 1}), side("mcp", {"u": 0, "t": 1, "w": 0}))
+    found = match_trials(side("baseline", {"t": 0, "u": 1, "v": 1}), side("mcp", {"u": 0, "t": 1, "w": 0}))
     assert [each.task for each in found.baseline] == ["t", "u"]
-    assert columns((each.figures for each in found.other), NAMES)["reward"].tolist() == [1, 0]
+    assert group_columns((each.figures for each in found.other), NAMES)["reward"].tolist() == [1, 0]
     assert (found.baseline_only, found.other_only, found.excluded, found.unverified) == (["v"], ["w"], {}, 0)
 
 
@@ -42,19 +42,19 @@ def test_tasks_are_paired_by_name_and_the_others_are_named() -> None:
     ],
 )
 def test_another_model_or_harness_or_no_reward_is_left_out_with_its_reason(said: dict[str, Any], reason: str) -> None:
-    other = trial(done("t", config_name="mcp", **SAME | {"reward": 1.0} | said), NAMES)
-    found = match(side("baseline", {"t": 0}), [other])
+    other = build_trial(done("t", config_name="mcp", **SAME | {"reward": 1.0} | said), NAMES)
+    found = match_trials(side("baseline", {"t": 0}), [other])
     assert found.excluded == {reason: ["t"]}
     assert (found.baseline, found.baseline_only) == ([], [])
 
 
 def test_pairs_that_do_not_say_their_model_or_harness_are_kept_and_counted() -> None:
     unsaid = dict.fromkeys(SAME)
-    found = match(side("baseline", {"t": 0, "u": 0}, **unsaid), side("mcp", {"t": 0, "u": 0}, **unsaid))
+    found = match_trials(side("baseline", {"t": 0, "u": 0}, **unsaid), side("mcp", {"t": 0, "u": 0}, **unsaid))
     assert (len(found.baseline), found.unverified) == (2, 2)
 
 
 def test_of_a_task_done_several_times_the_latest_batch_counts() -> None:
-    runs = [trial(done("t", reward=1.0, batch_timestamp=f"2026-01-0{day}"), NAMES) for day in (1, 3, 2)]
-    assert latest(runs) == {"t": 1}
-    assert match(runs, runs[:1]).superseded == 2
+    runs = [build_trial(done("t", reward=1.0, batch_timestamp=f"2026-01-0{day}"), NAMES) for day in (1, 3, 2)]
+    assert select_latest(runs) == {"t": 1}
+    assert match_trials(runs, runs[:1]).superseded == 2
