@@ -1,6 +1,6 @@
-"""What a user calls a result: an MLflow run by how its id begins, a record, a report, or a baseline by its name.
+"""Find a result by the name that a user gives: the start of an MLflow run's id, a record, a report, or a baseline.
 
-Knows nothing of what is done with it.
+Nothing here knows what the result is used for.
 """
 
 from __future__ import annotations

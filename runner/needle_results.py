@@ -1,10 +1,10 @@
-"""Result files of other systems that looked for needles, as the content of a report of a golden evaluation.
+"""Convert results of other systems in needle searches to the content of a golden report.
 
-Two forms are read. `per_question` (JSON, or a CSV file with the same columns) has for each question its
-`target_doc_id` and, for every system, the rank of that document as `SYSTEM_rank`, empty where the system missed it.
-What stood at the other ranks is unknown, and unjudged. `results` has for each question the chunks that one system
-retrieved (`retrieved_chunks`, each with a `doc_id`), with one `needle_doc_id` for all. A document stands where its
-first chunk is.
+Two forms are read. `per_question` (JSON, or a CSV file with the same columns) has, for each question, its
+`target_doc_id` and the rank of that document in every system as `SYSTEM_rank`, empty where the system missed it. The
+documents at other ranks are unknown, and unjudged. `results` has, for each question, the chunks that one system
+retrieved (`retrieved_chunks`, each with a `doc_id`), with one `needle_doc_id` for all. A document has the rank of its
+first chunk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Processes of this machine to work in, each of which ends with the process that it works for.
+"""Worker processes on this machine, each of which ends with the process that started it.
 
-It knows nothing of what is worked on.
+Nothing here knows what they work on.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Datasets: each format a module, and what every dataset is."""
+"""Datasets: one module for each format, and what all of them share."""

@@ -1,6 +1,6 @@
-"""What a format's files say, checked, limited and made a dataset.
+"""Build a dataset from a format's files: check, sample and assemble them.
 
-Nothing here knows any format.
+Nothing here depends on a format.
 """
 
 from __future__ import annotations

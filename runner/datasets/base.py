@@ -1,4 +1,4 @@
-"""What every dataset is, whatever its format: a corpus, queries and judgments.
+"""The parts of a dataset, whatever its format: a corpus, queries and judgments.
 
 Nothing here knows where a dataset is read from, or how it is checked.
 """
@@ -20,23 +20,23 @@ from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 
 class DatasetError(ValueError):
-    """A dataset's files are missing, malformed or contradict each other. The message names file, line and field."""
+    """Files of a dataset are missing, malformed or contradictory. The message names file, line and field."""
 
 
 Qrel = tuple[str, str, int]
-"""A judgment as files have it: query id, document id, grade."""
+"""A judgment as in files: query id, document id, grade."""
 
 
 EXPECTED_ANSWER = "expected_answer"
-"""Where a query's metadata have the answer that it expects, in words."""
+"""The key of a query's metadata with its expected answer in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Questions in columns. `types` are the classes that results are also reported by ("" for none).
+    """Queries in columns. Results are also reported by `types` ("" for none).
 
-    `metadata` is what else is known of each, or empty. `clusters` are labels that variants of a query share ("" for a
-    query that is a cluster of its own), or empty.
+    `metadata` are the other fields of each query, or empty. `clusters` are labels that variants of a query share (""
+    for a query that is a cluster of its own), or empty.
     """
 
     ids: Sequence[str]
@@ -54,7 +54,7 @@ class Judgments:
     """Grades of (query, document) pairs, as positions, sorted by query, then document (three int32 columns).
 
     A grade above 0 is gold, 0 is judged irrelevant (a hard negative). Documents that are judged but not in the corpus
-    (kept on demand) have the positions from the corpus's size on.
+    (kept on demand) have positions from the corpus's size on.
     """
 
     queries: NDArray[np.int32]
@@ -65,18 +65,18 @@ class Judgments:
         return len(self.grades)
 
     def golds(self, n_queries: int) -> NDArray[np.int64]:
-        """Return how many gold documents each query has (n)."""
+        """Return the number of gold documents of each query (n)."""
         return np.bincount(self.queries[self.grades > 0], minlength=n_queries)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A corpus, the judged queries on it, and their judgments.
+    """A corpus, its judged queries, and their judgments.
 
-    `judgments_by_search_type` holds other expectations for retrievers of a given name; `unknown_documents` are ids
-    that are judged but not in the corpus. Where the corpus are chunks, `whole` are the documents: judgments are of
-    these, and a document is found where its first chunk is. Rankings are to leave out what queries are themselves:
-    `exclude_self` says how that is told.
+    `judgments_by_search_type` are other judgments for retrievers of a given name; `unknown_documents` are ids that are
+    judged but not in the corpus. If the corpus consists of chunks, `whole` has the documents: judgments are of these,
+    and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
+    `exclude_self` says how these are recognised.
     """
 
     name: str
@@ -91,17 +91,17 @@ class Dataset:
 
     @cached_property
     def own_documents(self) -> NDArray[np.int32]:
-        """Return the position of the document that each query is itself and that its ranking leaves out (n), or -1."""
+        """Return the position of the document that is the query itself, for each query (n), or -1."""
         return own_documents(self.documents, self.queries, self.judgments, self.exclude_self)
 
     @property
     def documents(self) -> Corpus:
-        """Return the documents that are judged: the corpus, or what its chunks are of."""
+        """Return the documents that are judged: the corpus, or the documents of its chunks."""
         return self.whole or self.corpus
 
     @cached_property
     def document_of(self) -> NDArray[np.int32] | None:
-        """Return the position of each chunk's document; None where documents are searched whole."""
+        """Return the position of each chunk's document; None if documents are searched whole."""
         if self.whole is None:
             return None
         at = {identifier: position for position, identifier in enumerate(self.whole.ids)}
@@ -109,14 +109,14 @@ class Dataset:
 
     @cached_property
     def parents(self) -> Sequence[str]:
-        """Return the id of each chunk's document; nothing where documents are searched whole."""
+        """Return the id of each chunk's document; nothing if documents are searched whole."""
         return () if self.whole is None else [chunk[DOCUMENT] for chunk in self.corpus.metadata]
 
     @cached_property
     def judged_ids(self) -> Mapping[str, int]:
-        """Return where the judgments have the documents that may be judged and are not searched, by id.
+        """Return the positions in the judgments of documents that may be judged but are not searched, by id.
 
-        These are the documents that the corpus lacks, and, where chunks are searched, the whole documents.
+        These are the documents that the corpus lacks and, if chunks are searched, the whole documents.
         """
         at = {} if self.whole is None else {name: place for place, name in enumerate(self.whole.ids)}
         return at | {name: len(self.documents) + place for place, name in enumerate(self.unknown_documents)}
@@ -127,14 +127,14 @@ class Dataset:
         return replace(self, corpus=chunks, whole=None if chunks is self.documents else self.documents)
 
     def judgments_for(self, search_type: str) -> Judgments:
-        """Return what is expected of a retriever of this name."""
+        """Return the judgments for a retriever of this name."""
         return self.judgments_by_search_type.get(search_type, self.judgments)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of all that a score is measured on: documents, queries, types, clusters and judgments.
+        """Return a hash of all that scores depend on: documents, queries, types, clusters and judgments.
 
-        How documents are cut is no part of it: chunkings are compared by the same questions on the same documents.
+        The chunking is not part of it: chunkings are compared by the same queries on the same documents.
         """
         texts = [
             f"{i}\0{t}\0{c}" for i, t, c in zip(self.queries.ids, self.queries.texts, self.queries.types, strict=True)
@@ -156,10 +156,10 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Raw:
-    """What a format's files say, before it is checked.
+    """The content of a format's files, before it is checked.
 
-    `judged` are the queries that are judged even where no qrel names them (a right answer of nothing); qrels by search
-    type replace `qrels` for the queries that they name. `qrels_name` says where the qrels are from, for messages.
+    `judged` are queries that are judged even if no qrel names them (no-result queries); qrels by search type replace
+    `qrels` for the queries that they name. `qrels_name` says where the qrels come from, for messages.
     """
 
     corpus: Corpus
@@ -171,7 +171,7 @@ class Raw:
 
 
 def corpus_of(documents: Iterable[tuple[str, str, str]]) -> Corpus:
-    """Make a corpus of (id, title, text) rows."""
+    """Return a corpus of (id, title, text) rows."""
     ids: list[str] = []
     titles: list[str] = []
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""The layout of BEIR: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each of them gzipped or not."""
+"""The BEIR format: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each plain or gzipped."""
 
 from __future__ import annotations
 

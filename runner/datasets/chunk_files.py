@@ -1,6 +1,6 @@
-"""Chunks that were cut before: JSONL, Parquet, or JSON, with vectors or without.
+"""Chunks from files in JSONL, Parquet or JSON, with or without vectors.
 
-It knows nothing of how chunks are cut or of what is made of them.
+Nothing here splits documents or knows what chunks are used for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Documents to chunks, which are searched in their place: by heading, by a number of words, by sentences.
+"""Split documents into chunks, which are searched in their place: by heading, number of words, or sentences.
 
-A chunk is a document of its own, whose metadata say which document it is a part of, and where. Its text is a piece of
-the document's, character by character. It knows nothing of judgments.
+A chunk is a document of its own. Its metadata name its document and its place there, and its text is an exact excerpt.
+Nothing here knows of judgments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Copies and near-duplicates among texts: how like each other two are, and which of many belong together.
+"""Find copies and near-duplicates among texts: the similarity of pairs, and groups of similar texts.
 
-Texts are alike as their sets of shingles are (runs of words that follow each other; Broder 1997, On the resemblance and
-containment of documents): the Jaccard index, always exact. It knows nothing of documents, queries or judgments.
+The similarity is the exact Jaccard index of sets of shingles, runs of consecutive words (Broder 1997, On the
+resemblance and containment of documents). Nothing here knows of documents, queries or judgments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A dataset written in a format that others read, and that this program reads back as the same dataset.
+"""Write a dataset in a format that other programs read, and that this program reads back as the same dataset.
 
-What a format cannot hold is refused where a score would change without it, and else named. Nothing here knows how
-formats are read.
+Content that a format cannot hold is refused where a score would change without it, and otherwise listed. Nothing here
+reads a format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the formats share: files of lines, JSON and judgments, plain or gzipped, read so that an error names its place.
+"""Read what formats share: lines, JSON and judgments, plain or gzipped, with errors that name the place.
 
 Nothing here knows which files a dataset has, or what their fields mean.
 """

@@ -1,4 +1,4 @@
-"""A folder of Markdown or plain text to a corpus: each file is a document."""
+"""Read a folder of Markdown or plain text as a corpus: each file is a document."""
 
 from __future__ import annotations
 

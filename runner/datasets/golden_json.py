@@ -1,7 +1,7 @@
-"""A golden dataset in JSON: curated queries with the items that each should find, and the items that they are found in.
+"""A golden dataset in JSON: curated queries with their expected items, and the items to search.
 
-The queries' file holds `metadata` and `queries`, each with `query_id`, `query_text`, `query_type`, `expected_items`
-(`item_id` and a `relevance` in words) and, for a search type by its name, `expected_items_by_search_type`.
+The file of queries has `metadata` and `queries`, each with `query_id`, `query_text`, `query_type`, `expected_items`
+(`item_id` and a `relevance` in words) and, by search type, `expected_items_by_search_type`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mined datasets: JSONL rows of a query with its positive and negative contexts, and the corpus that they are from.
+"""Mined datasets: JSONL rows of a query with its positive and negative contexts, and the corpus they come from.
 
 The primary positive context has grade 2, the others 1, negatives 0.
 """

@@ -1,7 +1,7 @@
-"""Needles in a folder of documents: questions, each with the document that answers it, and the answer in words.
+"""Needles in a folder of documents: questions, each with the document that answers it and the answer in words.
 
-The needle is that of the whole file (`needle_doc_id`), or each question's own (`doc_id`, `expected_docs`,
-`target_doc_id`). A question may be asked in several ways (`human_queries`, `realistic_q1`), each of which is a query;
+The needle is named for the whole file (`needle_doc_id`) or for each question (`doc_id`, `expected_docs`,
+`target_doc_id`). A question may have several wordings (`human_queries`, `realistic_q1`), each of which is a query;
 their metadata share its id as `question_id`.
 """
 

@@ -1,4 +1,4 @@
-"""Queries that are documents of the corpus themselves: which they are, and how they are left out of their own results.
+"""Find queries that are documents of the corpus, and leave them out of their own results.
 
 Duplicate questions, query by example and argument retrieval search a collection for one of its own documents. Every
 retriever ranks that document first, which says nothing; BEIR and MTEB leave it out (`ignore_identical_ids`).

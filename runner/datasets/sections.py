@@ -1,8 +1,7 @@
-"""Markdown to sections: where its headings are, and which text is under each.
+"""Split Markdown into sections: its headings, and the text under each.
 
-Headings are those of CommonMark that documents are made of: `#` to `######`, and one line underlined with `=` or `-`.
-What stands in front matter, in a fenced block, in a comment or in <pre> and the like is text. It knows nothing of
-chunks.
+Headings are those of CommonMark in common use: `#` to `######`, and one line underlined with `=` or `-`. Front matter,
+fenced blocks, comments and elements such as <pre> are text. Nothing here knows of chunks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paths that are of one split: `{split}` stands in them for its name. It knows nothing of what the files hold."""
+"""Paths that contain `{split}` in place of the name of a split. Nothing here reads the files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A synthetic ground truth: queries made of chunks, with the chunks and the documents that answer them.
+"""A synthetic ground truth: queries generated from chunks, with the chunks and documents that answer them.
 
-Each line has `query`, `expected_doc_ids`, `context_chunks` (`doc_id`, `chunk_id`, `chunk`) and `validation`, in which
-`query_type` is, and perhaps an `id`. Where nothing is expected, the right answer is nothing. It knows nothing of how
-they were made.
+Each line has `query`, `expected_doc_ids`, `context_chunks` (`doc_id`, `chunk_id`, `chunk`), `validation` with the
+`query_type`, and perhaps an `id`. A query without expected documents is a no-result query. Nothing here knows how
+queries are generated.
 """
 
 from __future__ import annotations

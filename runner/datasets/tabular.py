@@ -1,4 +1,4 @@
-"""Tables: documents, queries and judgments in JSONL, CSV, TSV or Parquet, whose columns are named in settings."""
+"""Tables of documents, queries and judgments in JSONL, CSV, TSV or Parquet; settings name their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats of TREC: documents and topics in SGML (or TSV, or JSONL as BEIR has it), judgments in columns."""
+"""The formats of TREC: documents and topics in SGML (or TSV, or JSONL as in BEIR), judgments in columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which queries are variants of each other: those that share the value of a field of their metadata.
+"""Find queries that are variants of each other: those with the same value in a field of their metadata.
 
-Knows nothing of files, nor of the statistics that go by clusters.
+Nothing here knows of files, or of the statistics that use clusters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the words of a text begin, and where its sentences end. It knows nothing of chunks."""
+"""Find where the words of a text begin and where its sentences end. Nothing here knows of chunks."""
 
 from __future__ import annotations
 
