@@ -6,7 +6,7 @@ import mlflow
 import pytest
 
 from retrievers.chat import ChatError, Reply
-from runner.llm.observers import Exchange, show
+from runner.llm.observers import Exchange, notify_observers
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import traced, traces
 
@@ -23,8 +23,8 @@ def test_what_is_asked_and_answered_can_be_read_in_mlflow(
     before = mlflow.get_tracking_uri()
     try:
         with traced(tracking, wanted=True):
-            show(exchange(Reply("A little.", 30, 4, calls=2, cost=0.25)))
-            show(exchange(ChatError("no answer in time", "time-out", calls=3)))
+            notify_observers(exchange(Reply("A little.", 30, 4, calls=2, cost=0.25)))
+            notify_observers(exchange(ChatError("no answer in time", "time-out", calls=3)))
         found = sorted(mlflow.search_traces(return_type="list"), key=lambda trace: trace.info.state.value)
     finally:
         mlflow.set_tracking_uri(before)
@@ -40,7 +40,7 @@ def test_what_is_asked_and_answered_can_be_read_in_mlflow(
 
 def test_nothing_is_seen_where_nobody_wants_to_see(tracking: Tracking) -> None:
     with traced(tracking, wanted=False):
-        show(exchange(Reply("A little.")))
+        notify_observers(exchange(Reply("A little.")))
     assert traces({"llm": {"trace": True}})
     assert not traces({"llm": {"trace": False}})
     assert not traces({"llm": {}})

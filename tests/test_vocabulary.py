@@ -32,7 +32,6 @@ PENDING: set[str] = {
     "runner/commands",
     "runner/config",
     "runner/generation",
-    "runner/llm",
     "runner/reports",
     "runner/sweep",
     "runner/tracking",

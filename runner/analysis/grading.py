@@ -23,11 +23,12 @@ from retrievers.multistage import NO_TEXT
 from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
-from runner.analysis.prompts import Prompt, prompt_in
+from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
 from runner.datasets.base import EXPECTED_ANSWER, Queries
 from runner.datasets.chunking import DOCUMENT
 from runner.llm.journal import Journal
+from runner.llm.prompts import Prompt, load_prompt
 
 Weight = Annotated[float, Field(ge=0, le=1)]
 
@@ -77,7 +78,7 @@ class Grading:
     @cached_property
     def template(self) -> Prompt:
         """Return the prompt."""
-        return prompt_in(self.prompt, ("question", "expected_answer", "chunks"))
+        return load_prompt(self.prompt, ("question", "expected_answer", "chunks"), bundled=FOLDER)
 
     @cached_property
     def earlier(self) -> Mapping[str, float]:

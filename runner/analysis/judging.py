@@ -23,10 +23,11 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
-from runner.analysis.prompts import Prompt, prompt_in
+from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
 from runner.datasets.base import Dataset, Judgments
 from runner.llm.journal import Journal
+from runner.llm.prompts import Prompt, load_prompt
 from runner.metrics.measures import Measure
 from runner.metrics.scores import Grader
 
@@ -70,7 +71,7 @@ class Judging:
     @cached_property
     def template(self) -> Prompt:
         """Return the prompt."""
-        return prompt_in(self.prompt, ("question", "document"))
+        return load_prompt(self.prompt, ("question", "document"), bundled=FOLDER)
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,18 @@ or of who answers.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 from retrievers.chat import Chat, ChatError, Reply
 from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
+from runner.llm.json_replies import iter_json_objects
+from runner.llm.rounds import Rounds
 
 Outcome = Literal["graded", "rescued", "unreadable", "refused", "error", "unasked"]
 """A number from JSON; one from other words; none in any reply; no reply, now or later; none for an error that may pass;
@@ -26,7 +27,6 @@ ELLIPSIS = " [...]"
 """What stands for the rest of a text that was cut."""
 
 _NUMBER = r"[\"'*_` ]*(-?\d+(?:\.\d+)?)"
-_FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Verdict:
 
 def read(text: str, scale: Scale) -> Verdict:
     """Return the verdict in a reply: the last `{"grade": n, "reasoning": "..."}` in it, or a rescue."""
-    fenced = _FENCE.match(text)
-    content = _last_grade(fenced[1] if fenced else text)
+    graded = iter_json_objects(text, lambda content: _number(content.get("grade")) is not None)
+    content = [{}, *graded][-1]  # a model that thinks aloud ends with its answer
     number = _number(content.get("grade"))
     if number is not None:
         return _within(scale, number, "graded", str(content.get("reasoning") or ""))
@@ -86,25 +86,6 @@ def read(text: str, scale: Scale) -> Verdict:
 def _within(scale: Scale, number: float, outcome: Outcome, said: str) -> Verdict:
     grade = min(max(number, float(scale.least)), float(scale.greatest))
     return Verdict(grade, outcome, said, clamped=grade != number)
-
-
-def _last_grade(text: str) -> dict[str, Any]:
-    """Return the last JSON object in a text with a number for a grade, or an empty one.
-
-    A model that thinks aloud ends with its answer. An object within one that has a grade is part of that one.
-    """
-    last: dict[str, Any] = {}
-    end = 0
-    for start in (match.start() for match in re.finditer(r"\{", text)):
-        if start < end:
-            continue
-        try:
-            content, after = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(content, dict) and _number(content.get("grade")) is not None:
-            last, end = content, after
-    return last
 
 
 def _number(value: object) -> float | None:
@@ -155,23 +136,19 @@ def verdicts(
     """
     columns = []
     for repeat in range(repeats):
-        found = [Verdict(None, "unasked")] * len(questions)
-        waiting = list(range(len(questions)))
-        for attempt in range(patience.retries + 1):
-            if attempt and waiting:
-                time.sleep(patience.backoff_s * 2 ** (attempt - 1))
-            again = "\n" * (repeat * (patience.retries + 1) + attempt)
-            asked = [questions[position] + again for position in waiting]
-            heard: dict[int, Reply | ChatError] = {}
-            for place, outcome in journal.answers(llm, asked, purpose):
-                heard[place] = outcome
-                if not attempt and not (isinstance(outcome, ChatError) and outcome.final):
-                    advance(isinstance(outcome, ChatError))
-            final = next((str(each) for each in heard.values() if isinstance(each, ChatError) and each.final), "")
-            for place, position in enumerate(waiting):
-                found[position] = _after(found[position], heard.get(place) or ChatError(final, final=True), scale)
-            waiting = [position for position in waiting if found[position].outcome == "unreadable"]
-        columns.append(found)
+        column = [Verdict(None, "unasked")] * len(questions)
+        again = "\n" * (repeat * (patience.retries + 1))
+        texts = {position: question + again for position, question in enumerate(questions)}
+        ask = partial(journal.ask_all, llm, purpose=purpose)
+        rounds = Rounds(ask, texts, patience.retries, patience.backoff_s)
+        for position, outcome in rounds.outcomes():
+            before, failed = column[position], isinstance(outcome, ChatError)
+            if not before.asked and not (isinstance(outcome, ChatError) and outcome.final):
+                advance(failed)
+            column[position] = _after(before, outcome, scale)
+            if not failed and column[position].outcome == "unreadable":
+                rounds.ask_again(position)
+        columns.append(column)
     return [list(row) for row in zip(*columns, strict=True)]
 
 

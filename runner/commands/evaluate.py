@@ -34,7 +34,7 @@ def main(cfg: DictConfig) -> int:
     from runner.config.values import settle, store_path
     from runner.evaluation import Bench
     from runner.experiment import build_experiment
-    from runner.llm.spending import figures, spending, spent_for
+    from runner.llm.spending import compute_figures, describe_spending, measure_spending
     from runner.reports import console
     from runner.reports.evaluation.files import evaluation_files
     from runner.reports.golden.report import golden_files
@@ -62,7 +62,7 @@ def main(cfg: DictConfig) -> int:
     lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
     paid = [experiment.retriever, experiment.grading]
-    before = spent_for(paid)
+    before = measure_spending(paid)
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
     identity = combination_id(experiment, bench.dataset(experiment))
     with traced(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
@@ -83,9 +83,9 @@ def main(cfg: DictConfig) -> int:
             console.error(f"{what} (see {run.where('traceback.txt')})")
             return FAILED
         finally:  # what is spent is spent, whatever became of it
-            if spent := spending(paid):
+            if spent := describe_spending(paid):
                 console.note(spent)
-        result = replace(result, diagnostics={**result.diagnostics, **figures(spent_for(paid), before)})
+        result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
         reports = evaluation_files(result, lexicon)
         if experiment.source.golden:
             reports |= golden_files([result], datetime.now(UTC))

@@ -28,7 +28,7 @@ def main(cfg: DictConfig) -> int:
     from runner.analysis.verdicts import cut_warning
     from runner.config.objects import ConfigError, build
     from runner.llm.none import NoLLM
-    from runner.llm.spending import spending
+    from runner.llm.spending import describe_spending
     from runner.lookup import as_typed, results_of_run
     from runner.metrics.measures import parse
     from runner.reports import console
@@ -53,7 +53,7 @@ def main(cfg: DictConfig) -> int:
         with console.Progress(len(pairs), what="pairs") as progress:
             said, journal = judge_pairs(judging, found, pairs, folder, progress.advance)
     finally:  # what is spent is spent, whatever became of it
-        if spent := spending([judging]):
+        if spent := describe_spending([judging]):
             console.note(spent)
     after = {id(each.judgments): filled(each.judgments, pairs, said) for each in found}
     standings = [

@@ -24,13 +24,13 @@ def main(cfg: DictConfig) -> int:
     from runner.config.objects import ConfigError, build
     from runner.config.parameters import deciding, flattened
     from runner.config.values import public, resolved, store_path, without_environment
-    from runner.generation.mining.forward import unfinished
+    from runner.generation.mining.forward import count_unfinished
     from runner.generation.mining.mine import kept, mined
     from runner.generation.mining.output import DOUBTFUL, REJECTED, figures, write
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.llm.journal import Journal
     from runner.llm.none import NoLLM
-    from runner.llm.spending import spending
+    from runner.llm.spending import describe_spending
     from runner.reports import console
     from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
     from runner.store.opening import open_store
@@ -61,7 +61,7 @@ def main(cfg: DictConfig) -> int:
             with console.Working(f"{work}{asking}"):
                 queries = mined(mining, material, store, journal)
         finally:  # what is spent is spent, whatever became of it
-            if spent := spending([mining.llm]):
+            if spent := describe_spending([mining.llm]):
                 console.note(spent)
         summary = write(path, queries, kept(mining, queries), material.targets)
         console.show_table(names_table(summary), "Names of answers")
@@ -70,7 +70,7 @@ def main(cfg: DictConfig) -> int:
         if told := impact_note(summary):
             console.line(told)
             console.show_table(impact_table(summary), "Impact of documents")
-        if left := unfinished(queries):
+        if left := count_unfinished(queries):
             which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
             console.note(f"{which} not answered in full: the same command goes on with {them}")
         else:

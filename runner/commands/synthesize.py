@@ -32,7 +32,7 @@ def main(cfg: DictConfig) -> int:
     from runner.generation.synthesis.pipeline import synthesize
     from runner.generation.synthesis.summary import by_type, figures, summary
     from runner.llm.journal import Journal
-    from runner.llm.spending import spending
+    from runner.llm.spending import describe_spending
     from runner.reports import console
     from runner.reports.synthesis import (
         chunks_line,
@@ -64,7 +64,7 @@ def main(cfg: DictConfig) -> int:
             console.error(f"{error}; what was answered is kept: the same command goes on with the rest")
             return UNFINISHED
         finally:
-            if spent := spending([synthesis]):
+            if spent := describe_spending([synthesis]):
                 console.note(spent)
         recorded = without_environment(cfg, config)
         decided = public(deciding({name: recorded[name] for name in DECIDING}, synthesis))

@@ -1,7 +1,6 @@
-"""A language model as settings that can be asked: retries, rate limits and the budget are the same for all providers.
+"""A language model as settings that can be asked, with the same retries, rate limits and budget for all providers.
 
-A provider adds how one request is made. Settings are a value: connections, and the ledger that keeps the budget, are
-opened by the process that asks. It knows nothing of what is asked.
+A provider adds how one request is made. Settings are a value: the asking process opens connections and the ledger.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from retrievers.chat import ChatError, Reply
 from retrievers.store import fingerprint
 from runner.config.objects import ConfigError
 from runner.llm.faults import LONGEST_WAIT_S, Fault, backoff
-from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, ledger_at
-from runner.llm.observers import Exchange, show
+from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, open_ledger
+from runner.llm.observers import Exchange, notify_observers
 
 STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
-"""What ends all waiting of those who ask in this context, when it is set."""
+"""An event that, once set, ends all waiting of requests in this context."""
 
 TEMPLATE_TOKENS = 64
-"""More than what a chat template adds to question and instructions."""
+"""An upper bound of what a chat template adds to question and instructions."""
 
 BYTES_PER_TOKEN = 4
-"""Of usual text; a token is never less than one byte."""
+"""The usual size of a token, which is never below one byte."""
 
 _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a provider's request brought: a text, and the tokens in and out, None where the server does not say."""
+    """The answer to one request: its text, and the tokens in and out, None if the server does not report them."""
 
     text: str
     tokens: tuple[int, int] | None
@@ -50,13 +49,13 @@ class Answer:
 
 @settings(frozen=True, config={"extra": "forbid"})
 class LLM(ABC):
-    """Settings of a language model. Those that decide an answer are its repr; all others are not.
+    """Settings of a language model. Its repr has the settings that decide an answer, and no others.
 
-    `base_url` null is the provider's own address. `temperature` and `max_tokens` go with each request, null not at all.
-    A call is one request, a retry too. `max_calls` and `max_cost` are kept over all that share the budget: a command
-    with all its workers, or, where `budget` names one, whoever names the same. `price_in` and `price_out` are those of
-    a million tokens. `requests_per_minute` and `tokens_per_minute` hold for all processes with the same ledger,
-    `concurrency` for one process.
+    A null `base_url` is the provider's own address. `temperature` and `max_tokens` are sent with each request unless
+    they are null. A call is one request; retries are calls too. `max_calls` and `max_cost` limit a budget: that of one
+    command with all its workers or, if `budget` names one, of all commands that name it. `price_in` and `price_out` are
+    per million tokens. `requests_per_minute` and `tokens_per_minute` apply to all processes with the same ledger,
+    `concurrency` to one process.
     """
 
     usual_key: ClassVar[str] = ""
@@ -83,41 +82,39 @@ class LLM(ABC):
 
     @field_validator("base_url")
     @classmethod
-    def _plain_address(cls, url: str | None) -> str | None:
-        if url is None or _holds_more(url):
+    def _check_address(cls, url: str | None) -> str | None:
+        if url is None or _has_secret(url):
             return url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ValueError("is no address; it is like http://127.0.0.1:8000/v1")
+            raise ValueError("is not an http address such as http://127.0.0.1:8000/v1")
         return url.rstrip("/")
 
     @field_validator("budget")
     @classmethod
-    def _or_this_commands(cls, budget: str | None) -> str:
-        return budget or _this_command()
+    def _name_budget(cls, budget: str | None) -> str:
+        return budget or _name_of_command()
 
     @field_validator("ledger")
     @classmethod
-    def _wherever_it_is_asked(cls, path: str) -> str:
+    def _resolve_path(cls, path: str) -> str:
         return str(Path(path).resolve())
 
     @model_validator(mode="after")
-    def _without_a_key(self) -> Self:
-        if self.base_url is not None and _holds_more(self.base_url):  # what a field refuses is shown, this must not be
-            raise ValueError(
-                "base_url holds more than an address; a key is read from the variable that api_key_env names"
-            )
+    def _check_secret(self) -> Self:
+        if self.base_url is not None and _has_secret(self.base_url):  # a field's validator would show the value
+            raise ValueError("base_url has more than an address; put the key into the variable that api_key_env names")
         return self
 
     @model_validator(mode="after")
-    def _priced(self) -> Self:
+    def _check_prices(self) -> Self:
         if self.max_cost is not None and (self.price_in is None or self.price_out is None):
-            raise ValueError(f"max_cost={self.max_cost:g} needs price_in and price_out, those of a million tokens")
+            raise ValueError(f"max_cost={self.max_cost:g} needs price_in and price_out, per million tokens")
         return self
 
     @abstractmethod
     def connect(self) -> Any:  # noqa: ANN401 (an SDK's client)
-        """Return what requests go through, opened once a process; raises `ConfigError`, without a network."""
+        """Return the client for requests, opened once per process without the network; raises `ConfigError`."""
 
     @abstractmethod
     def send(self, client: Any, question: str, system: str) -> Answer:  # noqa: ANN401 (what `connect` returns)
@@ -126,41 +123,42 @@ class LLM(ABC):
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
         """Return the answer to a question under standing instructions.
 
-        Raises `ChatError` where there is none: `kind` is that of the last request's fault, or "refusal" or "empty";
-        `BudgetSpent` where there may be no call; `ConfigError` where none can be made at all.
+        Raises `ChatError` if there is none, with the `kind` of the last request's fault, or "refusal" or "empty";
+        `BudgetSpent` if the budget allows no call; `ConfigError` if no call is possible at all.
         """
         began = time.time()
         try:
-            outcome: Reply | ChatError = self._asked(question, system, purpose)
+            outcome: Reply | ChatError = self._ask(question, system, purpose)
         except ChatError as error:
             outcome = error
         if self.trace:
-            show(Exchange(self, self.model, purpose, system, question, outcome, began, time.time() - began))
+            exchange = Exchange(self, self.model, purpose, system, question, outcome, began, time.time() - began)
+            notify_observers(exchange)
         if isinstance(outcome, ChatError):
             raise outcome
         return outcome
 
     def usage(self) -> dict[str, Usage]:
-        """Return what all calls on this budget came to so far, by purpose."""
-        return ledger_at(self.ledger).usage(str(self.budget))
+        """Return the totals of all calls on this budget so far, by purpose."""
+        return open_ledger(self.ledger).usage(str(self.budget))
 
-    def _asked(self, question: str, system: str, purpose: str) -> Reply:
-        client, ledger = self.connect(), ledger_at(self.ledger)
+    def _ask(self, question: str, system: str, purpose: str) -> Reply:
+        client, ledger = self.connect(), open_ledger(self.ledger)
         key = fingerprint(repr(self), system, question)
-        kept = ledger.recall(key) if self.cache else None
-        if kept:
-            return kept
-        desk = _Desk(self, client, ledger, key if self.cache else "")
+        cached = ledger.recall(key) if self.cache else None
+        if cached:
+            return cached
+        caller = _Caller(self, client, ledger, key if self.cache else "")
         nanos, wait_s = 0, 0.0
         for attempt in range(self.retries + 1):
             calls = attempt + 1
             try:
                 _pause(wait_s)
-                answer, cost = desk.call(question, system, purpose, attempt)
-            except _Failed as failed:
-                nanos += failed.nanos
-                fault = failed.fault
-            except ChatError as error:  # before the call: the budget is spent, or waiting was ended
+                answer, cost = caller.call(question, system, purpose, attempt)
+            except _CallFault as error:
+                nanos += error.nanos
+                fault = error.fault
+            except ChatError as error:  # before the call: the budget is spent, or the waiting was stopped
                 error.calls, error.cost = attempt, nanos / NANO
                 raise
             else:
@@ -168,12 +166,12 @@ class LLM(ABC):
             if not fault.again or (fault.after_s or 0) > LONGEST_WAIT_S:
                 break
             wait_s = backoff(fault, attempt, self.backoff_s, key)
-        tried = f", {calls} times" if calls > 1 else ""
+        attempts = f" after {calls} attempts" if calls > 1 else ""
         later = f"; try again in {fault.after_s:.0f} s" if fault.after_s else ""
         tokens_in, tokens_out = fault.tokens or (0, 0)
-        said = str(fault).replace(self.key() or "\0", "***")  # servers repeat a key that they do not know
+        message = str(fault).replace(self.key() or "\0", "***")  # servers repeat a key that they do not know
         raise ChatError(
-            f"{self.model} at {self._host}: {said}{tried}{later}", fault.kind, fault.final,
+            f"{self.model} at {self._host}: {message}{attempts}{later}", fault.kind, fault.final,
             calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost=nanos / NANO,
         ) from fault  # fmt: skip
 
@@ -182,11 +180,11 @@ class LLM(ABC):
         return urlsplit(self.base_url).netloc if self.base_url else type(self).__name__
 
     def nanos(self, tokens: tuple[int, int]) -> int:
-        """Return what tokens in and out cost, in billionths; nothing where there is no price."""
+        """Return the cost of tokens in and out, in billionths; 0 without prices."""
         return round((tokens[0] * (self.price_in or 0) + tokens[1] * (self.price_out or 0)) * (NANO / 1_000_000))
 
     def order(self, question: str, system: str, purpose: str, attempt: int) -> Order:
-        """Return what has to be booked for a call. That no token is shorter than a byte bounds its cost."""
+        """Return the order for a call. Its cost is bounded because a token has at least one byte."""
         size = len(question.encode("utf-8", "surrogatepass")) + len(system.encode("utf-8", "surrogatepass"))
         return Order(
             budget=str(self.budget),
@@ -204,28 +202,30 @@ class LLM(ABC):
         )
 
     def key(self) -> str:
-        """Return the environment's key, "" where none is needed; raises `ConfigError` where one is and is not there.
+        """Return the key from the environment, "" if none is needed; raises `ConfigError` if it is missing.
 
-        The provider's usual variable is meant for its own address alone: no other server is shown that key.
+        The key in the provider's usual variable is sent to the provider's own address only.
         """
         variable = self.api_key_env or (None if self.base_url else self.usual_key)
         if variable is None:
             return ""
-        found = os.environ.get(variable, "").strip()
-        if not found:
-            other = "" if self.base_url else ", or llm.base_url=http://127.0.0.1:8000/v1 for a server that needs none"
-            raise ConfigError(f"llm.api_key_env={variable}: there is no such key; export {variable}=...{other}")
-        return found
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            other = (
+                ", or set llm.base_url=http://127.0.0.1:8000/v1 for a server without keys" if not self.base_url else ""
+            )
+            raise ConfigError(f"llm.api_key_env={variable}: the variable is not set; export {variable}=...{other}")
+        return key
 
 
-def _holds_more(url: str) -> bool:
-    """Tell whether there may be a password or a key in an address, or in what was meant to be one."""
+def _has_secret(url: str) -> bool:
+    """Return whether an address, or a failed attempt at one, may have a password or a key in it."""
     parts = urlsplit(url)
     return "@" in (parts.netloc or url) or bool(parts.query)
 
 
-class _Failed(Exception):
-    """A call that was made and brought no answer, and what it cost."""
+class _CallFault(Exception):
+    """A call without an answer, and its cost."""
 
     def __init__(self, fault: Fault, nanos: int) -> None:
         super().__init__(fault)
@@ -233,18 +233,18 @@ class _Failed(Exception):
 
 
 @dataclass(frozen=True)
-class _Desk:
-    """Where calls are booked before they are made, and settled after."""
+class _Caller:
+    """Makes calls: reserves each in the ledger, sends it and settles it."""
 
     llm: LLM
     client: Any
     ledger: Ledger
-    keep_as: str
+    cache_key: str
 
     def call(self, question: str, system: str, purpose: str, attempt: int) -> tuple[Answer, int]:
-        """Make one call and return its answer and cost; raises `_Failed`, or `ChatError` where none was made."""
+        """Make one call and return its answer and cost; raises `_CallFault`, or `ChatError` if none was made."""
         with _gate(self.llm.base_url, self.llm.model, self.llm.concurrency, os.getpid()):
-            ticket = self._booked(self.llm.order(question, system, purpose, attempt))
+            ticket = self._reserve(self.llm.order(question, system, purpose, attempt))
             began = time.perf_counter()
             fault, answer, tokens, outcome = None, Answer("", None), None, "interrupted"
             try:
@@ -252,15 +252,15 @@ class _Desk:
                 outcome, tokens = "ok", answer.tokens
             except Fault as error:
                 fault, outcome, tokens = error, error.kind, error.tokens
-            finally:  # whatever ended it, it was made
+            finally:  # the call was made, even if an interrupt ended it
                 nanos = ticket.order.most_nanos if tokens is None else self.llm.nanos(tokens)
-                key = self.keep_as if outcome == "ok" else ""
+                key = self.cache_key if outcome == "ok" else ""
                 self.ledger.settle(ticket, outcome, tokens, nanos, time.perf_counter() - began, key, answer.text)
         if fault:
-            raise _Failed(fault, nanos) from fault
+            raise _CallFault(fault, nanos) from fault
         return answer, nanos
 
-    def _booked(self, order: Order) -> Ticket:
+    def _reserve(self, order: Order) -> Ticket:
         while (ticket := self.ledger.reserve(order)) is None:
             _pause(_POLL_S)
         try:
@@ -272,7 +272,7 @@ class _Desk:
 
 
 def _pause(seconds: float) -> None:
-    """Wait, unless those who ask here are told to stop, which raises `ChatError`."""
+    """Wait; raises `ChatError` if `STOP` is set meanwhile."""
     stop = STOP.get()
     if stop is not None and stop.wait(seconds):
         raise ChatError("stopped while waiting", "interrupted", True)
@@ -281,18 +281,18 @@ def _pause(seconds: float) -> None:
 
 
 @cache
-def _this_command() -> str:
+def _name_of_command() -> str:
     return f"{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
 
 
 def _gate(base_url: str | None, model: str, concurrency: int, process: int) -> threading.BoundedSemaphore:
     with _OPENING:
-        return _opened_gate(base_url, model, concurrency, process)
+        return _create_gate(base_url, model, concurrency, process)
 
 
 _OPENING = threading.Lock()
 
 
 @cache
-def _opened_gate(_base_url: str | None, _model: str, concurrency: int, _process: int) -> threading.BoundedSemaphore:
+def _create_gate(_base_url: str | None, _model: str, concurrency: int, _process: int) -> threading.BoundedSemaphore:
     return threading.BoundedSemaphore(concurrency)

@@ -1,6 +1,6 @@
-"""What goes wrong with a request to a language model, told apart: what may be tried again, when, and what it cost.
+"""Faults of requests to language models, sorted by what may be retried, after how long, and what it cost.
 
-OpenAI's and Anthropic's SDKs name their errors alike, so one reading does for both.
+OpenAI's and Anthropic's SDKs use the same names for their errors, so one function reads both.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 LONGEST_BACKOFF_S = 60.0
-"""The back-off doubles up to here."""
+"""The longest step of the back-off, which doubles up to here."""
 
 LONGEST_WAIT_S = 120.0
-"""A server that wants more patience than this has failed."""
+"""The longest wait that a server may ask for; one that asks for more has failed."""
 
-TRY_AGAIN = {408: "timeout", 409: "conflict", 429: "rate_limited"}
-"""What statuses below 500 may pass, and what they are called."""
+RETRYABLE = {408: "timeout", 409: "conflict", 429: "rate_limited"}
+"""The statuses below 500 that may be retried, with their kind."""
 
 NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
-"""OpenAI's words for a 429 that no patience cures."""
+"""OpenAI's codes for a 429 that waiting does not cure."""
 
 LASTING = frozenset({"refusal", "empty", "request", "denied"})
-"""The kinds of fault that are about the question, which would go the same another time."""
+"""The kinds of fault that are about the question, so that asking again would end the same way."""
 
 
 class Fault(Exception):
-    """A request that brought no answer.
+    """A request without an answer.
 
-    `again` says that another try may, after `after_s` where the server says so; `final` that no request will. `tokens`
-    are what it took in and gave out; None where the line was lost, so that nobody knows.
+    With `again` it may be retried, after `after_s` seconds if the server says so; with `final` every other request will
+    fail too. `tokens` are those in and out, None where they are unknown because the connection was lost.
     """
 
     def __init__(
@@ -51,38 +51,38 @@ class Fault(Exception):
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return what an SDK's error, or an answer that it could not read, means."""
+    """Return the fault that an SDK's error, or an answer that it could not read, stands for."""
     if isinstance(error, UnicodeError):
         return Fault("request", f"the question cannot be sent ({error})")
     status = getattr(error, "status_code", None)
     if status is not None and status >= 400:
-        return _refused(error, status)
-    causes = {type(each).__name__ for each in _causes(error)}
+        return _fault_of_status(error, status)
+    causes = {type(cause).__name__ for cause in _causes(error)}
     if "APITimeoutError" in causes:
         if causes & {"ConnectTimeout", "PoolTimeout"}:
-            return Fault("unreachable", "cannot be reached in time", again=True)
-        return Fault("timeout", "gave no answer in time", again=True, tokens=None)
+            return Fault("unreachable", "no connection within the time limit", again=True)
+        return Fault("timeout", "no answer within the time limit", again=True, tokens=None)
     if "ConnectError" in causes:
-        return Fault("unreachable", f"cannot be reached ({_innermost(error)})", again=True)
+        return Fault("unreachable", f"no connection ({_innermost(error)})", again=True)
     if "APIConnectionError" in causes:
-        return Fault("connection", f"the connection was lost ({_innermost(error)})", again=True, tokens=None)
-    return Fault("malformed", f"the answer is not of the expected form ({_short(str(error))})", again=True, tokens=None)
+        return Fault("connection", f"connection lost ({_innermost(error)})", again=True, tokens=None)
+    return Fault("malformed", f"unexpected form of answer ({_shorten(str(error))})", again=True, tokens=None)
 
 
-def _refused(error: Any, status: int) -> Fault:  # noqa: ANN401 (either SDK's error)
-    said = f"{status}: {_short(_message(error))}"
+def _fault_of_status(error: Any, status: int) -> Fault:  # noqa: ANN401 (either SDK's error)
+    message = f"{status}: {_shorten(_message(error))}"
     body = error.body if isinstance(error.body, Mapping) else {}
     inner = body.get("error") if isinstance(body.get("error"), Mapping) else body
     code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, Mapping) else ""
     if code in NO_QUOTA:
-        return Fault("quota", said, final=True)
+        return Fault("quota", message, final=True)
     if code == "content_filter":  # Azure's, of a question
-        return Fault("refusal", said)
-    if status in TRY_AGAIN or status >= 500:
-        return Fault(TRY_AGAIN.get(status, "server"), said, again=True, after_s=_after(error.response.headers))
+        return Fault("refusal", message)
+    if status in RETRYABLE or status >= 500:
+        return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=_retry_after(error.response.headers))
     if status in (401, 403):
-        return Fault("denied", said, final=status == 401)  # 403 may be about the question alone
-    return Fault("not_found", said, final=True) if status == 404 else Fault("request", said)
+        return Fault("denied", message, final=status == 401)  # 403 may be about the question alone
+    return Fault("not_found", message, final=True) if status == 404 else Fault("request", message)
 
 
 def _message(error: Any) -> str:  # noqa: ANN401 (either SDK's error)
@@ -92,8 +92,8 @@ def _message(error: Any) -> str:  # noqa: ANN401 (either SDK's error)
     return body if isinstance(body, str) and body.strip() else str(error)
 
 
-def _after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server wants to be left alone: a number of them, or a date (RFC 9110, 10.2.3)."""
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, given as a number or as a date (RFC 9110, 10.2.3)."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         try:
@@ -110,9 +110,9 @@ def _after(headers: Mapping[str, str]) -> float | None:
 
 
 def backoff(fault: Fault, attempt: int, first_s: float, seed: str) -> float:
-    """Return how long to wait after a try, in seconds: what the server wants, and at least half a doubling step.
+    """Return the seconds to wait after an attempt: what the server asks for plus a step of the back-off.
 
-    Steps are `first_s` times 2 to the number of tries before, and the jitter, drawn with the seed, takes up to half.
+    A step is `first_s` times 2 to the power of `attempt`, less a jitter of up to half of it, drawn with the seed.
     """
     step = min(first_s * 2.0**attempt, LONGEST_BACKOFF_S)
     jittered = step * (0.5 + random.Random(f"{seed} {attempt}").random() / 2)  # noqa: S311 (no secret)
@@ -120,16 +120,16 @@ def backoff(fault: Fault, attempt: int, first_s: float, seed: str) -> float:
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes
 
 
 def _innermost(error: Exception) -> str:
-    return _short(str(_causes(error)[-1]) or str(error))
+    return _shorten(str(_causes(error)[-1]) or str(error))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return " ".join(text.split())[:300]

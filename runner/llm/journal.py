@@ -1,7 +1,4 @@
-"""What was paid for in work under way, kept in a file, so that work which was cut short pays for nothing twice.
-
-It knows nothing of what is asked, nor of who answers.
-"""
+"""A journal: the replies paid for in unfinished work, kept in a file so that resuming the work pays for none twice."""
 
 from __future__ import annotations
 
@@ -16,57 +13,57 @@ from typing import Any
 
 from retrievers.chat import Chat, ChatError, Reply
 from retrievers.store import fingerprint
-from runner.llm.batch import answers
+from runner.llm.batch import ask_all
 
 THREADS = 8
-"""How many questions are asked at once of a model that does not say how many it takes."""
+"""The number of questions sent at once to a model without a `concurrency` setting."""
 
 
 class Journal:
-    """Replies, and refusals that cost tokens, in a file, in order of arrival.
+    """Replies, and errors that cost tokens, in a file, in order of arrival.
 
-    Work that is taken up again has them again, each once, for the question that it answered; so a journal that there is
-    already is of work that was cut short. `forget` it when what came of the work is safe. After an error that is final
-    nobody is asked any more in its name: it stands for all that is not kept.
+    Resumed work receives each of them once, for the question that it answered. So an existing journal is one of
+    interrupted work: `forget` it once the results are saved. After a final error no question is sent any more: the
+    error stands for all questions without an entry.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._writing = threading.Lock()
         self._final: ChatError | None = None
-        self._kept: defaultdict[str, deque[Reply | ChatError]] = defaultdict(deque)
+        self._entries: defaultdict[str, deque[Reply | ChatError]] = defaultdict(deque)
         *whole, rest = file.read_text().split("\n") if file.is_file() else [""]
         self._torn = rest != ""  # the process ended within a line
         for line in whole:
             with suppress(ValueError):  # the rest of a torn one
-                name, outcome = json.loads(line)
-                self._kept[name].append(_outcome(outcome))
+                key, content = json.loads(line)
+                self._entries[key].append(_parse_outcome(content))
 
-    def answers(self, llm: Chat, questions: Sequence[str], purpose: str) -> Iterator[tuple[int, Reply | ChatError]]:
-        """Yield the position of each question with what answers it, the kept first, then what is asked for now."""
+    def ask_all(self, llm: Chat, questions: Sequence[str], purpose: str) -> Iterator[tuple[int, Reply | ChatError]]:
+        """Yield the position of each question with its reply or error: first those in the journal, then new ones."""
         left = []
         for position, question in enumerate(questions):
-            kept = self._kept[_name(llm, question)]
-            if kept:
-                yield position, kept.popleft()
+            entries = self._entries[_key(llm, question)]
+            if entries:
+                yield position, entries.popleft()
             else:
                 left.append(position)
         if self._final is not None:
             yield from ((position, self._final) for position in left)
             return
         threads = getattr(llm, "concurrency", THREADS)
-        asked = (questions[position] for position in left)
-        for place, outcome in answers(_Kept(llm, self), asked, threads, purpose=purpose):
+        texts = (questions[position] for position in left)
+        for place, outcome in ask_all(_JournaledChat(llm, self), texts, threads, purpose=purpose):
             if isinstance(outcome, ChatError) and outcome.final:
                 self._final = type(outcome)(str(outcome), outcome.kind, True)  # its calls are counted once
             yield left[place], outcome
 
     def keep(self, llm: Chat, question: str, outcome: Reply | ChatError) -> None:
-        """Write down what answers a question; threads may do so at once."""
+        """Write the outcome of a question to the file; safe to call from several threads."""
         with self._writing:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a") as file:
-                file.write("\n" * self._torn + json.dumps([_name(llm, question), _plain(outcome)]) + "\n")
+                file.write("\n" * self._torn + json.dumps([_key(llm, question), _as_json(outcome)]) + "\n")
             self._torn = False
 
     def forget(self) -> None:
@@ -75,8 +72,8 @@ class Journal:
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """A model whose answers are kept by the thread that asks: no interrupt comes between the answer and its keeping."""
+class _JournaledChat:
+    """A model whose outcomes the asking thread writes down itself, so that no interrupt comes between the two."""
 
     llm: Chat
     journal: Journal = field(repr=False)
@@ -92,21 +89,22 @@ class _Kept:
         return reply
 
 
-def _name(llm: Chat, question: str) -> str:
+def _key(llm: Chat, question: str) -> str:
     return fingerprint(repr(llm), question)
 
 
-_SPENT = ("calls", "tokens_in", "tokens_out", "cost")
+_SPENDING = ("calls", "tokens_in", "tokens_out", "cost")
 
 
-def _plain(outcome: Reply | ChatError) -> dict[str, Any]:
+def _as_json(outcome: Reply | ChatError) -> dict[str, Any]:
     if isinstance(outcome, Reply):
         return asdict(outcome)
-    spent = {name: getattr(outcome, name) for name in _SPENT}
-    return {"error": str(outcome), "kind": outcome.kind, "final": outcome.final, **spent}
+    spending = {name: getattr(outcome, name) for name in _SPENDING}
+    return {"error": str(outcome), "kind": outcome.kind, "final": outcome.final, **spending}
 
 
-def _outcome(plain: dict[str, Any]) -> Reply | ChatError:
-    if "text" in plain:
-        return Reply(**plain)
-    return ChatError(plain["error"], plain["kind"], plain["final"], **{name: plain[name] for name in _SPENT})
+def _parse_outcome(content: dict[str, Any]) -> Reply | ChatError:
+    if "text" in content:
+        return Reply(**content)
+    spending = {name: content[name] for name in _SPENDING}
+    return ChatError(content["error"], content["kind"], content["final"], **spending)

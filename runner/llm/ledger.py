@@ -1,8 +1,7 @@
-"""The book of calls: a SQLite file that every thread and process of a run writes to before it calls, and after.
+"""A ledger of calls in a SQLite file: each call is reserved before it is made and settled after.
 
-So a budget is kept to the call and a rate to the minute, whoever asks; what a process that was killed had under way
-stays booked at the most that it may have cost. It keeps replies too, for those who want them again. It knows no
-provider, and of prices only what a call costs.
+All threads and processes of a run share it, so budgets hold to the call and rates to the minute. A call of a process
+that was killed stays reserved at its highest possible cost. The ledger also caches replies.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -23,7 +23,7 @@ from retrievers.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
 
 NANO = 1_000_000_000
-"""Costs are whole billionths of the prices' currency, so that sums are exact."""
+"""Costs are whole billionths of the currency of the prices, so that sums are exact."""
 
 _PATIENCE_S = 60.0
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS replies (
 
 @dataclass(frozen=True)
 class Usage:
-    """What calls came to. `failures` counts those that brought no answer, by kind; a retry is a call too."""
+    """The totals of some calls. `failures` counts the calls without an answer, by kind; retries are calls too."""
 
     calls: int = 0
     retries: int = 0
@@ -67,10 +67,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Order:
-    """A call that is wanted: on which budget, of which model where, and what it may cost at most.
+    """A call to reserve: its budget, model and server, and its highest possible cost.
 
-    `tokens` is how many it is thought to take, which its own figures correct. `patience_s` is how long a call that is
-    under way is waited for when the budget depends on it.
+    `tokens` is an estimate that the call's own figures correct. `patience_s` is how long to wait for calls under way if
+    the budget depends on their cost.
     """
 
     budget: str
@@ -87,7 +87,7 @@ class Order:
     patience_s: float
 
     def rates(self) -> Iterator[tuple[str, float, float]]:
-        """Yield the rate limits that it is under: a bucket's name, what it takes of it, how much there is a minute."""
+        """Yield the rate limits of the call: the bucket's name, the amount it takes, and the amount per minute."""
         if self.requests_per_minute:
             yield f"requests {self.server} {self.model}", 1.0, self.requests_per_minute
         if self.tokens_per_minute:
@@ -95,13 +95,13 @@ class Order:
 
     @property
     def tokens_bucket(self) -> str:
-        """Return the name of the bucket that tokens are taken from."""
+        """Return the name of the bucket for tokens."""
         return f"tokens {self.server} {self.model}"
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """A call that is booked, and how many seconds to wait before it is made."""
+    """A reserved call, and the seconds to wait before it is made."""
 
     id: int
     order: Order
@@ -109,19 +109,19 @@ class Ticket:
 
 
 class Ledger:
-    """A SQLite file of calls, shared by threads. Raises `ConfigError` where there can be none."""
+    """A SQLite file of calls, shared by threads. Raises `ConfigError` if the file cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{path}.lock", timeout=_PATIENCE_S):  # to write ahead is not agreed on by several at once
+            with FileLock(f"{path}.lock", timeout=_PATIENCE_S):  # several processes cannot switch to WAL at once
                 self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._db.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"llm.ledger={path}: calls cannot be booked there ({error})") from error
+            raise ConfigError(f"llm.ledger={path}: cannot be opened as a ledger of calls ({error})") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -135,19 +135,26 @@ class Ledger:
                     raise
                 self._db.execute("COMMIT")
             except sqlite3.Error as error:
-                raise ChatError(f"llm.ledger={self._path}: calls cannot be booked ({error})", "ledger", True) from error
+                raise ChatError(f"llm.ledger={self._path}: cannot be written ({error})", "ledger", True) from error
+
+    def _query(self, query: str, values: tuple[str, ...]) -> list[Any]:
+        with self._lock:
+            try:
+                return self._db.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise ChatError(f"llm.ledger={self._path}: cannot be read ({error})", "ledger", True) from error
 
     def reserve(self, order: Order) -> Ticket | None:
-        """Book a call at the most that it may cost; raises `BudgetSpent` where the budget has no room for it.
+        """Reserve a call at its highest possible cost; raises `BudgetSpent` if the budget does not cover it.
 
-        None says that it depends on what calls that are under way will turn out to cost.
+        Returns None while that depends on the cost of calls that are under way.
         """
         now = time.time()
         with self._transaction() as db:
             row = db.execute("SELECT calls, nanos FROM budgets WHERE name = ?", (order.budget,)).fetchone()
             calls, nanos = row or (0, 0)
             if order.max_calls is not None and calls >= order.max_calls:
-                raise BudgetSpent(f"llm.max_calls={order.max_calls}: all have been made", "budget", True)
+                raise BudgetSpent(f"llm.max_calls={order.max_calls}: all calls have been made", "budget", True)
             if order.max_nanos is not None and nanos + order.most_nanos > order.max_nanos:
                 under_way = db.execute(
                     "SELECT coalesce(sum(nanos), 0) FROM calls WHERE budget = ? AND outcome IS NULL AND began > ?",
@@ -156,26 +163,26 @@ class Ledger:
                 if nanos - under_way + order.most_nanos <= order.max_nanos:
                     return None
                 raise BudgetSpent(
-                    f"llm.max_cost={order.max_nanos / NANO:g}: what is left does not cover another call, "
+                    f"llm.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another call, "
                     f"which may cost up to {order.most_nanos / NANO:g}",
                     "budget",
                     True,
                 )
             wait_s = max((self._take(db, now, *rate) for rate in order.rates()), default=0.0)
             self._spend(db, order.budget, 1, order.most_nanos)
-            booked = db.execute(
+            reserved = db.execute(
                 "INSERT INTO calls (budget, purpose, model, attempt, began, nanos) VALUES (?, ?, ?, ?, ?, ?)",
                 (order.budget, order.purpose, order.model, order.attempt, now + wait_s, order.most_nanos),
             )
-            return Ticket(int(booked.lastrowid or 0), order, wait_s)
+            return Ticket(int(reserved.lastrowid or 0), order, wait_s)
 
     def settle(
         self, ticket: Ticket, outcome: str, tokens: tuple[int, int] | None, nanos: int, seconds: float, key: str = "",
         text: str = "",
     ) -> None:  # fmt: skip
-        """Book what became of a call: "ok" or why it failed. With a key, its reply is kept, in the same stroke.
+        """Record the outcome of a call: "ok" or the kind of its fault. With a key, cache its reply as well, atomically.
 
-        `tokens` are None where nobody knows.
+        `tokens` are None if they are unknown.
         """
         tokens_in, tokens_out = tokens or (0, 0)
         with self._transaction() as db:
@@ -191,7 +198,7 @@ class Ledger:
                 db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", values)
 
     def cancel(self, ticket: Ticket) -> None:
-        """Take a call out of the book that was never made."""
+        """Remove the reservation of a call that was never made."""
         with self._transaction() as db:
             db.execute("DELETE FROM calls WHERE id = ?", (ticket.id,))
             self._spend(db, ticket.order.budget, -1, -ticket.order.most_nanos)
@@ -199,42 +206,25 @@ class Ledger:
                 self._put_back(db, name, amount)
 
     def recall(self, key: str) -> Reply | None:
-        """Return the reply that is kept under a key."""
-        with self._lock:
-            try:
-                query = "SELECT text, tokens_in, tokens_out FROM replies WHERE key = ?"
-                row = self._db.execute(query, (key,)).fetchone()
-            except sqlite3.Error as error:
-                raise ChatError(f"llm.ledger={self._path}: cannot be read ({error})", "ledger", True) from error
-        if not row:
-            return None
-        text, tokens_in, tokens_out = row
-        return Reply(text, tokens_in, tokens_out, cached=True, calls=0)
+        """Return the cached reply of a key, None if there is none."""
+        rows = self._query("SELECT text, tokens_in, tokens_out FROM replies WHERE key = ?", (key,))
+        return next((Reply(text, read, written, cached=True, calls=0) for text, read, written in rows), None)
 
     def usage(self, budget: str) -> dict[str, Usage]:
-        """Return what the calls of a budget came to, by purpose. A call that nothing more was heard of is `lost`."""
+        """Return the totals of a budget's calls, by purpose. A call without a recorded outcome is `lost`."""
         query = """SELECT purpose, coalesce(outcome, 'lost'), count(*), sum(attempt > 0), sum(coalesce(tokens_in, 0)),
             sum(coalesce(tokens_out, 0)), sum(nanos) FROM calls WHERE budget = ? GROUP BY 1, 2 ORDER BY 1, 2"""
-        with self._lock:
-            try:
-                rows = self._db.execute(query, (budget,)).fetchall()
-            except sqlite3.Error as error:
-                raise ChatError(f"llm.ledger={self._path}: cannot be read ({error})", "ledger", True) from error
-        found: dict[str, Usage] = {}
-        for purpose, outcome, calls, retries, tokens_in, tokens_out, nanos in rows:
+        usage: dict[str, Usage] = {}
+        for purpose, outcome, calls, retries, tokens_in, tokens_out, nanos in self._query(query, (budget,)):
             failures = {} if outcome == "ok" else {outcome: calls}
             part = Usage(calls, retries, tokens_in, tokens_out, nanos / NANO, failures)
-            found[purpose] = found.get(purpose, Usage()) + part
-        return found
+            usage[purpose] = usage.get(purpose, Usage()) + part
+        return usage
 
-    def typical(self, purpose: str, model: str) -> tuple[float, float] | None:
-        """Return the tokens in and out that an answer to this purpose took in the mean; None where there was none."""
+    def mean_tokens(self, purpose: str, model: str) -> tuple[float, float] | None:
+        """Return the mean tokens in and out of a purpose's answers, None if there are none."""
         query = "SELECT avg(tokens_in), avg(tokens_out) FROM calls WHERE purpose = ? AND model = ? AND outcome = 'ok'"
-        with self._lock:
-            try:
-                tokens_in, tokens_out = self._db.execute(query, (purpose, model)).fetchone()
-            except sqlite3.Error as error:
-                raise ChatError(f"llm.ledger={self._path}: cannot be read ({error})", "ledger", True) from error
+        ((tokens_in, tokens_out),) = self._query(query, (purpose, model))
         return None if tokens_in is None or tokens_out is None else (tokens_in, tokens_out)
 
     def _spend(self, db: sqlite3.Connection, budget: str, calls: int, nanos: int) -> None:
@@ -250,16 +240,16 @@ class Ledger:
     def _take(self, db: sqlite3.Connection, now: float, name: str, amount: float, per_minute: float) -> float:
         row = db.execute("SELECT level, at FROM buckets WHERE name = ?", (name,)).fetchone()
         level, at = row or (None, now)
-        level, wait_s = taken(level, at, now, amount, per_minute)
+        level, wait_s = draw(level, at, now, amount, per_minute)
         db.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?)", (name, level, now))
         return wait_s
 
 
-def taken(level: float | None, at: float, now: float, amount: float, per_minute: float) -> tuple[float, float]:
-    """Return a token bucket's level after an amount is taken from it, and the seconds until that is paid for.
+def draw(level: float | None, at: float, now: float, amount: float, per_minute: float) -> tuple[float, float]:
+    """Return the level of a token bucket after an amount is drawn from it, and the seconds to wait for the amount.
 
-    It holds a second's worth, at least one, which is what there is at first (`level` None). It may be overdrawn:
-    who takes then waits, so that turns are in the order of asking.
+    A full bucket holds the amount of one second, at least 1, and is full at first (`level` None). It may be overdrawn:
+    the caller then waits, so that calls are made in the order of their reservations.
     """
     per_second = per_minute / 60
     most = max(per_second, 1.0)
@@ -267,15 +257,15 @@ def taken(level: float | None, at: float, now: float, amount: float, per_minute:
     return filled - amount, max(amount - filled, 0.0) / per_second
 
 
-def ledger_at(path: str) -> Ledger:
-    """Return this process's ledger of a file."""
+def open_ledger(path: str) -> Ledger:
+    """Return the ledger in a file, opened once per process."""
     with _OPENING:
-        return _opened(Path(path).resolve(), os.getpid())
+        return _open(Path(path).resolve(), os.getpid())
 
 
 _OPENING = threading.Lock()
 
 
 @cache
-def _opened(path: Path, _process: int) -> Ledger:
+def _open(path: Path, _process: int) -> Ledger:
     return Ledger(path)

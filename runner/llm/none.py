@@ -1,4 +1,4 @@
-"""No language model: what stands in a config until one is chosen."""
+"""No language model: the default until one is chosen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from runner.config.objects import ConfigError
 
 @settings(frozen=True, config={"extra": "forbid"})
 class NoLLM:
-    """No language model is chosen. What needs one says so when it asks."""
+    """Settings without a language model; asking it is an error."""
 
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
-        """Raise `ConfigError`: there is nobody to ask."""
-        raise ConfigError("llm=none: there is no language model to ask; choose one: llm=openai llm.model=MODEL")
+        """Raise `ConfigError`."""
+        raise ConfigError("llm=none: no language model is configured; choose one: llm=openai llm.model=MODEL")

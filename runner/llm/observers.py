@@ -1,4 +1,4 @@
-"""Who wants to see what is said: observers of exchanges with language models. It knows nothing of them."""
+"""Observers of the exchanges with language models, such as a tracing system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retrievers.chat import ChatError, Reply
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question and what came of it. `llm` are the settings; `began` is in seconds since 1970."""
+    """A question and its outcome. `llm` are the settings; `began` is in seconds since 1970."""
 
     llm: object
     model: str
@@ -28,15 +28,15 @@ _observers: list[Observer] = []
 
 
 def observe(observer: Observer) -> Callable[[], None]:
-    """Have this process show an observer each exchange with models whose `trace` is on; return what ends that.
+    """Call an observer with each exchange of this process with models that have `trace` on; return how to stop.
 
-    It is called by the threads that ask, and what it raises reaches those who asked.
+    The asking threads call it, and what it raises reaches the code that asked.
     """
     _observers.append(observer)
     return lambda: _observers.remove(observer)
 
 
-def show(exchange: Exchange) -> None:
-    """Show an exchange to all observers."""
+def notify_observers(exchange: Exchange) -> None:
+    """Call all observers with an exchange."""
     for observer in list(_observers):
         observer(exchange)

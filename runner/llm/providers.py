@@ -1,6 +1,6 @@
-"""Who serves language models: OpenAI and all servers that speak its protocol, Azure OpenAI, Anthropic.
+"""Providers of language models: OpenAI and all servers with its protocol, Azure OpenAI, Anthropic.
 
-Each request goes through the provider's own SDK, whose retries are off. SDKs are imported when something is asked.
+Each request goes through the provider's own SDK, with the SDK's retries off. SDKs are imported with the first request.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 NO_KEY = "none"
-"""What is sent to a server that needs no key: SDKs insist on one."""
+"""The key sent to a server that needs none, because SDKs require one."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class OpenAI(LLM):
     """Settings of a model behind OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others.
 
-    `temperature` and `seed` go with each request, null not at all: some models refuse them.
+    `temperature` and `seed` are sent with each request unless they are null: some models reject them.
     """
 
     usual_key: ClassVar[str] = "OPENAI_API_KEY"
@@ -41,20 +40,20 @@ class OpenAI(LLM):
     seed: int | None = None
 
     def connect(self) -> openai.OpenAI:
-        """Return an SDK's client."""
-        client: openai.OpenAI = _client(_openai, self.base_url or "https://api.openai.com/v1", self.key())
-        return client
+        """Return the SDK's client."""
+        url = self.base_url or "https://api.openai.com/v1"
+        return cast("openai.OpenAI", _open_client("openai", "OpenAI", api_key=self.key(), base_url=url))
 
     def send(self, client: openai.OpenAI, question: str, system: str) -> Answer:
         """Make one request; raises `Fault`."""
-        # OpenAI's newer models refuse `max_tokens`; servers of other makers may know nothing else.
+        # OpenAI's newer models reject `max_tokens`; other servers may know no other name.
         limit = "max_tokens" if self.base_url else "max_completion_tokens"
-        return _completed(client, self, limit, self.seed, question, system)
+        return _complete(client, self, limit, self.seed, question, system)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Azure(LLM):
-    """Settings of a model that is deployed on Azure OpenAI: `model` is the deployment, `base_url` the resource."""
+    """Settings of a model on Azure OpenAI: `model` is the deployment, `base_url` the resource."""
 
     model: str = Field(min_length=1)
     base_url: str = Field(min_length=1)
@@ -64,32 +63,34 @@ class Azure(LLM):
     api_key_env: str = Field(default="AZURE_OPENAI_API_KEY", min_length=1, repr=False)
 
     def connect(self) -> openai.AzureOpenAI:
-        """Return an SDK's client."""
-        client: openai.AzureOpenAI = _client(_azure, self.base_url, self.key(), self.api_version)
-        return client
+        """Return the SDK's client."""
+        where = {"azure_endpoint": self.base_url, "api_version": self.api_version}
+        return cast("openai.AzureOpenAI", _open_client("openai", "AzureOpenAI", api_key=self.key(), **where))
 
     def send(self, client: openai.AzureOpenAI, question: str, system: str) -> Answer:
         """Make one request; raises `Fault`."""
-        return _completed(client, self, "max_completion_tokens", self.seed, question, system)
+        return _complete(client, self, "max_completion_tokens", self.seed, question, system)
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Anthropic(LLM):
-    """Settings of a model behind Anthropic's messages. There is no seed, and newer models refuse a temperature."""
+    """Settings of a model behind Anthropic's messages API, which has no seed; newer models reject a temperature."""
 
     usual_key: ClassVar[str] = "ANTHROPIC_API_KEY"
 
     def connect(self) -> anthropic.Anthropic:
-        """Return an SDK's client."""
-        client: anthropic.Anthropic = _client(_anthropic, self.base_url or "https://api.anthropic.com", self.key())
-        return client
+        """Return the SDK's client."""
+        url = self.base_url or "https://api.anthropic.com"
+        return cast("anthropic.Anthropic", _open_client("anthropic", "Anthropic", api_key=self.key(), base_url=url))
 
     def send(self, client: anthropic.Anthropic, question: str, system: str) -> Answer:
         """Make one request; raises `Fault`."""
         from anthropic import AnthropicError, omit
         from anthropic.types import Message
 
-        extra = {} if self.temperature is None else {"temperature": self.temperature}  # which its SDK no longer knows
+        extra = (
+            {} if self.temperature is None else {"temperature": self.temperature}
+        )  # no parameter of the SDK any more
         try:
             message = client.messages.create(
                 model=self.model,
@@ -102,83 +103,65 @@ class Anthropic(LLM):
         except (AnthropicError, ValueError) as error:
             raise fault_of(error) from error
         if not isinstance(message, Message) or not isinstance(message.content, list) or not message.usage:
-            raise _malformed(message)
-        used = message.usage
-        tokens_in = used.input_tokens + (used.cache_read_input_tokens or 0) + (used.cache_creation_input_tokens or 0)
+            raise _fault_of_form(message)
+        usage = message.usage
+        tokens_in = usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
         text = "".join(block.text for block in message.content if block.type == "text")
-        return _answer(text, message.stop_reason == "refusal", (tokens_in, used.output_tokens))
+        return _check_answer(text, message.stop_reason == "refusal", (tokens_in, usage.output_tokens))
 
 
-def _completed(client: openai.OpenAI, llm: LLM, limit: str, seed: int | None, question: str, system: str) -> Answer:
+def _complete(client: openai.OpenAI, llm: LLM, limit: str, seed: int | None, question: str, system: str) -> Answer:
     from openai import OpenAIError
 
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": question}]
     if system:
         messages.insert(0, {"role": "system", "content": system})
-    wanted = {"model": llm.model, "temperature": llm.temperature, "seed": seed, limit: llm.max_tokens}
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    options = {"model": llm.model, "temperature": llm.temperature, "seed": seed, limit: llm.max_tokens}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         completion = client.chat.completions.create(messages=messages, timeout=llm.timeout_s, **given)
     except (OpenAIError, ValueError) as error:
         raise fault_of(error) from error
-    return _read(completion)
+    return _read_completion(completion)
 
 
-def _read(completion: ChatCompletion) -> Answer:
+def _read_completion(completion: ChatCompletion) -> Answer:
     from openai.types.chat import ChatCompletion
 
-    # The SDK believes what it is sent: a page of a proxy arrives as a string, a field that is missing as None.
+    # The SDK does not validate: an HTML page of a proxy arrives as a string, a missing field as None.
     if not isinstance(completion, ChatCompletion) or not completion.choices or not completion.choices[0].message:
-        raise _malformed(completion)
-    choice, used = completion.choices[0], completion.usage
-    refused = bool(choice.message.refusal) or choice.finish_reason == "content_filter"
-    tokens = (used.prompt_tokens or 0, used.completion_tokens or 0) if used else None
-    return _answer(choice.message.content or choice.message.refusal or "", refused, tokens)
+        raise _fault_of_form(completion)
+    choice, usage = completion.choices[0], completion.usage
+    is_refusal = bool(choice.message.refusal) or choice.finish_reason == "content_filter"
+    tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else None
+    return _check_answer(choice.message.content or choice.message.refusal or "", is_refusal, tokens)
 
 
-def _answer(text: str, refused: bool, tokens: tuple[int, int] | None) -> Answer:
-    if refused:
-        raise Fault("refusal", f"refused to answer ({text[:200] or 'without a word'})", tokens=tokens)
+def _check_answer(text: str, is_refusal: bool, tokens: tuple[int, int] | None) -> Answer:
+    if is_refusal:
+        raise Fault("refusal", f"refused to answer ({text[:200] or 'no reason given'})", tokens=tokens)
     if not text.strip():
         raise Fault("empty", "gave an empty answer", tokens=tokens)
     return Answer(text, tokens)
 
 
-def _malformed(body: object) -> Fault:
-    return Fault("malformed", f"the answer is not of the expected form ({str(body)[:200]})", again=True, tokens=None)
-
-
-def _openai(base_url: str, key: str) -> openai.OpenAI:
-    made: openai.OpenAI = _sdk("openai").OpenAI(base_url=base_url, api_key=key, max_retries=0)
-    return made
-
-
-def _azure(endpoint: str, key: str, version: str) -> openai.AzureOpenAI:
-    sdk = _sdk("openai")
-    made: openai.AzureOpenAI = sdk.AzureOpenAI(azure_endpoint=endpoint, api_key=key, api_version=version, max_retries=0)
-    return made
-
-
-def _anthropic(base_url: str, key: str) -> anthropic.Anthropic:
-    made: anthropic.Anthropic = _sdk("anthropic").Anthropic(base_url=base_url, api_key=key, max_retries=0)
-    return made
-
-
-def _sdk(name: str) -> Any:  # noqa: ANN401 (a module)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"llm: the package {name} is missing; pip install 'retrieval-runner[llm]'") from error
+def _fault_of_form(body: object) -> Fault:
+    return Fault("malformed", f"unexpected form of answer ({str(body)[:200]})", again=True, tokens=None)
 
 
 _OPENING = threading.Lock()
 
 
-def _client(make: Callable[..., Any], base_url: str, key: str, *rest: str) -> Any:  # noqa: ANN401 (an SDK's client)
+def _open_client(package: str, name: str, api_key: str, **where: str) -> Any:  # noqa: ANN401 (an SDK's client)
+    """Return an SDK's client, opened once per process."""
     with _OPENING:
-        return _opened(make, os.getpid(), base_url, key or NO_KEY, *rest)
+        return _open(package, name, os.getpid(), tuple({"api_key": api_key or NO_KEY, **where}.items()))
 
 
 @cache
-def _opened(make: Callable[..., Any], _process: int, *given: str) -> Any:  # noqa: ANN401 (an SDK's client)
-    return make(*given)
+def _open(package: str, name: str, _process: int, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401
+    try:
+        sdk = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"llm: the package {package} is missing; pip install 'retrieval-runner[llm]'") from error
+    return getattr(sdk, name)(max_retries=0, **dict(options))

@@ -1,7 +1,4 @@
-"""What language models came to, in a line for whoever pays, and as figures by what they were asked for.
-
-It knows the book of calls, and not what was asked, or why.
-"""
+"""The spending on language models: a line of text for people, and figures by purpose for trackers."""
 
 from __future__ import annotations
 
@@ -10,56 +7,56 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from runner.llm.client import LLM
-from runner.llm.ledger import Usage, ledger_at
+from runner.llm.ledger import Usage, open_ledger
 
-SPENT = ("calls", "retries", "tokens_in", "tokens_out")
+COUNTS = ("calls", "retries", "tokens_in", "tokens_out")
 
 
-def spending(settings: Iterable[object]) -> str:
-    """Return what all calls came to on the budgets of the language models within settings; "" if there were none.
+def describe_spending(settings: Iterable[object]) -> str:
+    """Return all spending on the budgets of the language models within settings, as a line; "" if there is none.
 
-    Those of this command's workers are among them, and those of other commands where they share a budget by its name.
+    The calls of this command's workers are included, and so are those of other commands with the same named budget.
     """
-    spent = sum(spent_for(settings).values(), Usage())
-    if not spent.calls:
+    total = sum(measure_spending(settings).values(), Usage())
+    if not total.calls:
         return ""
-    retries = f" ({spent.retries:,} of them retries)" if spent.retries else ""
-    cost = f", cost {spent.cost:.4g}" if spent.cost else ""
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(spent.failures.items()))
-    failed = f"; failed: {kinds}" if kinds else ""
-    calls = "call" if spent.calls == 1 else "calls"
-    tokens = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
-    return f"language model: {spent.calls:,} {calls}{retries}, {tokens}{cost}{failed}"
+    retries = f" ({total.retries:,} of them retries)" if total.retries else ""
+    cost = f", cost {total.cost:.4g}" if total.cost else ""
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(total.failures.items()))
+    failures = f"; failed: {kinds}" if kinds else ""
+    calls = "call" if total.calls == 1 else "calls"
+    tokens = f"{total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+    return f"language model: {total.calls:,} {calls}{retries}, {tokens}{cost}{failures}"
 
 
-def spent_for(settings: Iterable[object]) -> dict[str, Usage]:
-    """Return what all calls came to on the budgets of the language models within settings, by purpose."""
-    budgets = {(model.ledger, str(model.budget)): None for each in settings for model in models(each)}
-    found: dict[str, Usage] = {}
+def measure_spending(settings: Iterable[object]) -> dict[str, Usage]:
+    """Return all spending on the budgets of the language models within settings, by purpose."""
+    budgets = {(model.ledger, str(model.budget)): None for part in settings for model in iter_models(part)}
+    spending: dict[str, Usage] = {}
     for path, budget in budgets:
-        if Path(path).exists():  # else nobody was asked, and no book is opened
-            for purpose, usage in ledger_at(path).usage(budget).items():
-                found[purpose] = found.get(purpose, Usage()) + usage
-    return found
+        if Path(path).exists():  # otherwise there were no calls, and no ledger is created
+            for purpose, usage in open_ledger(path).usage(budget).items():
+                spending[purpose] = spending.get(purpose, Usage()) + usage
+    return spending
 
 
-def figures(spent: Mapping[str, Usage], before: Mapping[str, Usage]) -> dict[str, float]:
-    """Return what was spent since, as figures by name: `llm/grade/calls`, `llm/grade/failures/server`."""
-    found: dict[str, float] = {}
-    for purpose, now in spent.items():
+def compute_figures(spending: Mapping[str, Usage], before: Mapping[str, Usage]) -> dict[str, float]:
+    """Return the spending since `before` as figures by name: `llm/grade/calls`, `llm/grade/failures/server`."""
+    figures: dict[str, float] = {}
+    for purpose, now in spending.items():
         then, place = before.get(purpose, Usage()), f"llm/{purpose or 'other'}"
         if now.calls == then.calls:
             continue
-        found |= {f"{place}/{name}": getattr(now, name) - getattr(then, name) for name in SPENT}
-        if now.cost:  # else there are no prices
-            found[f"{place}/cost"] = now.cost - then.cost
+        figures |= {f"{place}/{name}": getattr(now, name) - getattr(then, name) for name in COUNTS}
+        if now.cost:  # otherwise there are no prices
+            figures[f"{place}/cost"] = now.cost - then.cost
         failures = {kind: n - then.failures.get(kind, 0) for kind, n in now.failures.items()}
-        found[f"{place}/failures"] = sum(failures.values())
-        found |= {f"{place}/failures/{kind}": n for kind, n in failures.items() if n}
-    return found
+        figures[f"{place}/failures"] = sum(failures.values())
+        figures |= {f"{place}/failures/{kind}": n for kind, n in failures.items() if n}
+    return figures
 
 
-def models(settings: object) -> Iterator[LLM]:
+def iter_models(settings: object) -> Iterator[LLM]:
     """Yield the language models within settings."""
     if isinstance(settings, LLM):
         yield settings
@@ -70,6 +67,6 @@ def models(settings: object) -> Iterator[LLM]:
     elif isinstance(settings, (list, tuple)):
         parts = settings
     elif is_dataclass(settings):
-        parts = (getattr(settings, each.name) for each in fields(settings))
+        parts = (getattr(settings, field.name) for field in fields(settings))
     for part in parts:
-        yield from models(part)
+        yield from iter_models(part)

@@ -21,7 +21,7 @@ from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
 from runner.experiment import Experiment
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
-from runner.llm.ledger import ledger_at
+from runner.llm.ledger import open_ledger
 from runner.reports.plan import PlannedCalls
 
 MILLION = 1_000_000
@@ -141,7 +141,7 @@ def _planned(purpose: str, group: list[_Asking]) -> PlannedCalls:
     times, llm = sum(each.times for each in group), group[0].llm
     if not isinstance(llm, LLM):  # a model of a plugin's, of which neither tokens nor prices are known
         return PlannedCalls(purpose, type(llm).__name__, times)
-    known = ledger_at(llm.ledger).typical(purpose, llm.model) if Path(llm.ledger).exists() else None
+    known = open_ledger(llm.ledger).mean_tokens(purpose, llm.model) if Path(llm.ledger).exists() else None
     if known is not None:
         tokens_in, tokens_out = (times * each for each in known)
     else:

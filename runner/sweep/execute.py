@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
-from runner.llm.spending import spending
+from runner.llm.spending import describe_spending
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.comparison.comparability import NotComparable
@@ -74,7 +74,7 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
         except KeyboardInterrupt:
             run.outcome.interrupted = True
         report(run, list(wanted), metrics, declared.output, chosen)
-    if told := spending(part for each in experiments for part in (each.retriever, each.grading)):
+    if told := describe_spending(part for each in experiments for part in (each.retriever, each.grading)):
         console.note(told)
     return run.outcome.exit_code
 

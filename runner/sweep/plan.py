@@ -17,7 +17,7 @@ from runner.datasets.base import Dataset
 from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench
 from runner.experiment import Experiment
-from runner.llm.spending import models
+from runner.llm.spending import iter_models
 from runner.reports import console
 from runner.reports import plan as plan_tables
 from runner.reports.plan import Plan, PlannedStage
@@ -109,7 +109,7 @@ def planned_sweep(
 
 def _may_fail(experiment: Experiment) -> bool:
     """Tell whether a language model takes part, so that something may have been left undone that may go well now."""
-    return any(models((experiment.retriever, experiment.grading)))
+    return any(iter_models((experiment.retriever, experiment.grading)))
 
 
 def _left(run: LoggedRun, tracker: BackgroundTracker) -> bool:

@@ -18,7 +18,7 @@ from runner.config.objects import ConfigError
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.llm.ledger import Usage
-from runner.llm.spending import figures, spent_for
+from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import missing_line
@@ -233,7 +233,7 @@ class SweepRun:
         self._start()
         self._settle()
         if best is not None:  # the sweep's run has what its best one came to, and what all of them cost
-            paid = figures(spent_for(self._asking()), self._paid)
+            paid = compute_figures(measure_spending(self._asking()), self._paid)
             best = replace(best, diagnostics={**best.diagnostics, **paid})
         try:
             if self._reused:
@@ -293,7 +293,7 @@ class SweepRun:
 
     def _start(self) -> None:
         if not (self._tracker.in_sweep or self.left):
-            self._paid = spent_for(self._asking())
+            self._paid = measure_spending(self._asking())
             self._tracker.start_sweep(replace(self._sweep, run=self._state.run))
 
     def _asking(self) -> Iterator[object]:

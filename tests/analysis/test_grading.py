@@ -254,7 +254,7 @@ def test_what_decides_a_grade_is_its_identity(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"prompt": "nowhere.txt"}, "nowhere.txt: cannot be read as a prompt"),
-        ({"prompt": "bundled:relevance.txt"}, "has the gaps"),
+        ({"prompt": "bundled:relevance.txt"}, "needs \\$question, \\$expected_answer, \\$chunks and has no other gap"),
         ({"document_pattern": "no group"}, "has no group"),
         ({"document_pattern": "("}, "document_pattern"),
         ({"document_pattern": "(.)", "document_field": "doc"}, "keep one"),

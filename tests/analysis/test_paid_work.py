@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.llm.ledger import ledger_at
+from runner.llm.ledger import open_ledger
 from tests.analysis.paid_work import work
 from tests.fake_llm import FakeLLM
 
@@ -54,7 +54,7 @@ def answered(server: FakeLLM) -> Counter[str]:
 @pytest.mark.parametrize("n", SIZES)
 def test_every_fault_is_accounted_for(server: FakeLLM, tmp_path: Path, n: int) -> None:
     figures, served = work(server.url, tmp_path, n, None, "b").figures(), server.counts
-    usage = ledger_at(str(tmp_path / "llm.db")).usage("b")["grade"]
+    usage = open_ledger(str(tmp_path / "llm.db")).usage("b")["grade"]
     assert figures["grade/calls"] == usage.calls == served.total() >= n
     assert sum(usage.failures.values()) == sum(served[fault] for fault in (*LOST, "refusal", "empty"))
     assert usage.failures["rate_limited"] == served["rate_limited"]
@@ -74,7 +74,7 @@ def test_a_budget_is_kept_to_the_call_over_a_kill_and_nothing_is_paid_twice(
     process.communicate()
     most = n // 2
     figures = work(server.url, tmp_path, n, most, "b").figures()
-    booked = ledger_at(str(tmp_path / "llm.db")).usage("b")["grade"].calls
+    booked = open_ledger(str(tmp_path / "llm.db")).usage("b")["grade"].calls
     assert booked == most
     assert most - CONCURRENCY <= len(server.asked) <= most  # what was booked when it was killed may not have been sent
     assert (figures["grade/unasked"] or 0) > 0

@@ -17,7 +17,7 @@ import pytest
 
 from retrievers.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
-from runner.llm.batch import GONE_AFTER, answers
+from runner.llm.batch import MAX_UNREACHABLE, ask_all
 from runner.llm.ledger import Usage
 from runner.llm.none import NoLLM
 from runner.llm.providers import OpenAI
@@ -39,7 +39,7 @@ KINDS = {
 
 def test_every_question_gets_its_own_answer(made: Made) -> None:
     with FakeLLM(answer=lambda question, system: f"{system} {question}", rates={"server": 0.2}) as fake:
-        found = dict(answers(made(fake), (f"q{n}" for n in range(50)), 8, "hear", "grade"))
+        found = dict(ask_all(made(fake), (f"q{n}" for n in range(50)), 8, "hear", "grade"))
     assert {position: outcome.text for position, outcome in found.items() if isinstance(outcome, Reply)} == {
         n: f"hear q{n}" for n in range(50)
     }
@@ -48,7 +48,7 @@ def test_every_question_gets_its_own_answer(made: Made) -> None:
 def test_questions_are_taken_as_there_are_threads_for_them(made: Made) -> None:
     taken = count()
     with FakeLLM() as fake:
-        coming = answers(made(fake), (str(next(taken)) for _ in range(100)), 3)
+        coming = ask_all(made(fake), (str(next(taken)) for _ in range(100)), 3)
         next(coming)
         coming.close()
     assert next(taken) <= 6
@@ -56,14 +56,14 @@ def test_questions_are_taken_as_there_are_threads_for_them(made: Made) -> None:
 
 def test_when_the_budget_is_spent_the_rest_is_told_without_being_asked(made: Made) -> None:
     with FakeLLM() as fake:
-        found = dict(answers(made(fake, max_calls=7), map(str, range(30)), 4))
+        found = dict(ask_all(made(fake, max_calls=7), map(str, range(30)), 4))
     assert len(fake.asked) == sum(isinstance(outcome, Reply) for outcome in found.values()) == 7
     assert sum(isinstance(outcome, BudgetSpent) for outcome in found.values()) == 23
 
 
 def test_a_wrong_key_ends_it_soon(made: Made) -> None:
     with FakeLLM(rates={"unauthorized": 1.0}) as fake:
-        found = dict(answers(made(fake), map(str, range(500)), 4))
+        found = dict(ask_all(made(fake), map(str, range(500)), 4))
     assert len(fake.asked) <= 8
     assert len(found) == 500
     assert {outcome.kind for outcome in found.values() if isinstance(outcome, ChatError)} == {"denied"}
@@ -73,26 +73,26 @@ def test_a_wrong_key_ends_it_soon(made: Made) -> None:
 def test_a_server_that_is_gone_ends_it_soon(made: Made) -> None:
     with FakeLLM() as fake:
         llm = made(fake, retries=1)
-    found = dict(answers(llm, map(str, range(500)), 4))
+    found = dict(ask_all(llm, map(str, range(500)), 4))
     assert len(found) == 500
     assert {outcome.kind for outcome in found.values() if isinstance(outcome, ChatError)} == {"unreachable"}
     asked = [outcome for outcome in found.values() if outcome.calls]
-    assert GONE_AFTER <= len(asked) <= GONE_AFTER + 4
+    assert MAX_UNREACHABLE <= len(asked) <= MAX_UNREACHABLE + 4
     assert all(isinstance(outcome, ChatError) and outcome.final for outcome in found.values() if not outcome.calls)
 
 
 def test_a_server_that_answers_in_between_is_not_gone() -> None:
     def say(question: str, before: int) -> str | ChatError:
-        return "yes" if int(question) % GONE_AFTER == 0 else ChatError("nobody there", "unreachable", calls=1)
+        return "yes" if int(question) % MAX_UNREACHABLE == 0 else ChatError("nobody there", "unreachable", calls=1)
 
-    found = dict(answers(Scripted(say), map(str, range(30)), 1))
-    assert sum(isinstance(outcome, Reply) for outcome in found.values()) == 30 // GONE_AFTER
+    found = dict(ask_all(Scripted(say), map(str, range(30)), 1))
+    assert sum(isinstance(outcome, Reply) for outcome in found.values()) == 30 // MAX_UNREACHABLE
     assert not any(outcome.final for outcome in found.values() if isinstance(outcome, ChatError))
 
 
 def test_a_mistake_in_the_settings_is_no_answer() -> None:
     with pytest.raises(ConfigError, match="llm=none"):
-        list(answers(NoLLM(), ["?"], 2))
+        list(ask_all(NoLLM(), ["?"], 2))
 
 
 def test_an_interrupt_comes_after_what_was_under_way_has_been_heard_out(made: Made) -> None:
@@ -108,7 +108,7 @@ def test_an_interrupt_comes_after_what_was_under_way_has_been_heard_out(made: Ma
         llm = made(fake)
         threading.Thread(target=interrupt, args=[fake]).start()
         with pytest.raises(KeyboardInterrupt):
-            list(answers(llm, map(str, range(1000)), 2))
+            list(ask_all(llm, map(str, range(1000)), 2))
     usage = sum(llm.usage().values(), Usage())
     assert usage.calls == len(fake.asked)
     assert usage.failures == {"rate_limited": 1}  # none ended in its middle, nor after its time
@@ -141,7 +141,7 @@ def test_every_fault_is_accounted_for_and_the_budget_kept_to_the_call(calls: int
         llm = OpenAI(
             model="m", base_url=f"{address}/v1", ledger=str(tmp_path / "llm.db"), backoff_s=0.001, max_calls=budget
         )
-        found = dict(answers(llm, (f"question {n}" for n in range(calls)), 8))
+        found = dict(ask_all(llm, (f"question {n}" for n in range(calls)), 8))
         done = counted(address)
     total = sum(llm.usage().values(), Usage())
     assert total.calls == sum(done.values()) == sum(outcome.calls for outcome in found.values()) == budget
@@ -158,11 +158,11 @@ def test_every_fault_is_accounted_for_and_the_budget_kept_to_the_call(calls: int
 
 _GRADING = """
 import sys
-from runner.llm.batch import answers
+from runner.llm.batch import ask_all
 from runner.llm.providers import OpenAI
 
 llm = OpenAI(model="m", base_url=sys.argv[1], ledger=sys.argv[2], cache=True, budget="both", concurrency=4)
-for done, _ in enumerate(answers(llm, map(str, range(100)), 4)):
+for done, _ in enumerate(ask_all(llm, map(str, range(100)), 4)):
     print(done, flush=True)
 """
 
@@ -176,7 +176,7 @@ def test_what_was_answered_before_a_kill_is_not_paid_twice(tmp_path: Path) -> No
                 assert first.poll() is None
             first.kill()
         llm = OpenAI(model="m", base_url=f"{address}/v1", ledger=str(tmp_path / "llm.db"), cache=True, budget="both")
-        replies = dict(answers(llm, map(str, range(100)), 4))
+        replies = dict(ask_all(llm, map(str, range(100)), 4))
         asked = sum(counted(address).values())
     assert all(isinstance(reply, Reply) for reply in replies.values())
     assert 100 <= asked <= 100 + 4  # only what was under way

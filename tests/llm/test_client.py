@@ -128,7 +128,7 @@ def test_after_its_retries_the_last_fault_is_the_error(made: Made) -> None:
         llm = made(fake, retries=2)
         error = failure(lambda: llm.ask("?"))
     assert (error.kind, error.calls, error.final) == ("server", 3, False)
-    assert str(error).startswith("m at 127.0.0.1:") and str(error).endswith(", 3 times")
+    assert str(error).startswith("m at 127.0.0.1:") and str(error).endswith(" after 3 attempts")
     assert spent(llm).failures == {"rate_limited": 1, "server": 2}
 
 
@@ -210,7 +210,7 @@ def test_settings_that_travel_or_are_changed_keep_their_budget(made: Made) -> No
 def test_a_budget_with_a_name_is_shared_by_those_who_name_it(made: Made) -> None:
     with FakeLLM() as fake:
         made(fake, budget="october", max_calls=1).ask("?")
-        with pytest.raises(BudgetSpent, match=r"^llm\.max_calls=1: all have been made$"):
+        with pytest.raises(BudgetSpent, match=r"^llm\.max_calls=1: all calls have been made$"):
             made(fake, budget="october", max_calls=1).ask("?")
         made(fake, budget="november", max_calls=1).ask("?")
 
@@ -334,7 +334,7 @@ def test_another_server_is_not_shown_the_key_that_is_meant_for_the_usual_one(
 @pytest.mark.parametrize(
     ("llm", "message"),
     [
-        (OpenAI(model="m"), r"^llm\.api_key_env=OPENAI_API_KEY: .*; export OPENAI_API_KEY=\.\.\., or llm\.base_url"),
+        (OpenAI(model="m"), r"^llm\.api_key_env=OPENAI_API_KEY: .*; export OPENAI_API_KEY=\.\.\., or set llm\.base_url"),
         (Anthropic(model="m"), r"^llm\.api_key_env=ANTHROPIC_API_KEY: "),
         (Azure(model="m", base_url="https://x.example"), r"^llm\.api_key_env=AZURE_OPENAI_API_KEY: .*=\.\.\.$"),
         (OpenAI(model="m", base_url="http://127.0.0.1:1", api_key_env="MINE"), r"^llm\.api_key_env=MINE: "),
@@ -362,8 +362,8 @@ def test_without_its_sdk_a_provider_says_what_to_install(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"base_url": "localhost:8000"}, r"llm\.base_url=localhost:8000: is no address"),
-        ({"base_url": "http://me:secret@host/v1"}, r"holds more than an address"),
+        ({"base_url": "localhost:8000"}, r"llm\.base_url=localhost:8000: is not an http address"),
+        ({"base_url": "http://me:secret@host/v1"}, r"has more than an address"),
         ({"max_cost": 1.0}, r"^llm.*: max_cost=1 needs price_in and price_out"),
         ({"temperature": 3}, r"^llm\.temperature=3: "),
         ({"price_in": -1}, r"^llm\.price_in=-1: "),
@@ -378,7 +378,7 @@ def test_a_mistake_in_the_settings_is_said_in_one_line(given: dict[str, Any], me
 
 @pytest.mark.parametrize("url", ["http://me:s3cret@host/v1", "me:s3cret@host/v1", "https://host/v1?key=s3cret"])
 def test_a_password_in_an_address_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(ConfigError, match="base_url holds more than an address") as caught:
+    with pytest.raises(ConfigError, match="base_url has more than an address") as caught:
         build({"_target_": "runner.llm.providers.OpenAI", "model": "m", "base_url": url}, "llm")
     assert "s3cret" not in str(caught.value)
 

@@ -21,11 +21,11 @@ def test_nothing_is_paid_twice_whenever_the_one_who_takes_the_answers_is_interru
         for _ in range(4):
             before = len(fake.asked)
             with pytest.raises(KeyboardInterrupt):
-                for _position, _outcome in Journal(tmp_path / "j").answers(llm, questions, "p"):
+                for _position, _outcome in Journal(tmp_path / "j").ask_all(llm, questions, "p"):
                     if len(fake.asked) >= before + 3:
                         raise KeyboardInterrupt
         assert 0 < len(fake.asked) < len(questions)
-        found = dict(Journal(tmp_path / "j").answers(llm, questions, "p"))
+        found = dict(Journal(tmp_path / "j").ask_all(llm, questions, "p"))
         assert sorted(found) == list(range(len(questions)))
         assert all(isinstance(outcome, Reply) for outcome in found.values())
         assert len(fake.asked) == len(questions)
@@ -33,8 +33,8 @@ def test_nothing_is_paid_twice_whenever_the_one_who_takes_the_answers_is_interru
 
 def test_a_question_asked_twice_has_two_answers(tmp_path: Path) -> None:
     llm = always("yes")
-    list(Journal(tmp_path / "j").answers(llm, ["a", "a"], "p"))
+    list(Journal(tmp_path / "j").ask_all(llm, ["a", "a"], "p"))
     again = always("no")
-    found = dict(Journal(tmp_path / "j").answers(again, ["a", "a", "a"], "p"))
+    found = dict(Journal(tmp_path / "j").ask_all(again, ["a", "a", "a"], "p"))
     assert again.asked == ["a"]
     assert [found[place].text for place in range(3)] == ["yes", "yes", "no"]  # type: ignore[union-attr]  # all replied

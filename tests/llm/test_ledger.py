@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from retrievers.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
-from runner.llm.ledger import Ledger, Order, Ticket, Usage, ledger_at, taken
+from runner.llm.ledger import Ledger, Order, Ticket, Usage, draw, open_ledger
 
 ORDER = Order(
     budget="b", purpose="p", server="s", model="m", attempt=0, tokens=10, most_nanos=100, max_calls=None,
@@ -25,7 +25,7 @@ ORDER = Order(
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return ledger_at(str(tmp_path / "llm.db"))
+    return open_ledger(str(tmp_path / "llm.db"))
 
 
 def booked(ledger: Ledger, order: Order = ORDER) -> Ticket:
@@ -56,7 +56,9 @@ def test_a_call_that_depends_on_others_waits_for_them(ledger: Ledger) -> None:
     ledger.settle(first, "ok", (1, 1), 50, 0.1)
     second = booked(ledger, order)
     ledger.settle(second, "ok", (1, 1), 51, 0.1)
-    with pytest.raises(BudgetSpent, match=r"^llm\.max_cost=1\.5e-07: what is left does not cover another call, which"):
+    with pytest.raises(
+        BudgetSpent, match=r"^llm\.max_cost=1\.5e-07: the rest of the budget does not cover another call, which"
+    ):
         ledger.reserve(order)
 
 
@@ -76,17 +78,17 @@ def test_a_reply_is_kept_with_the_call_that_brought_it(ledger: Ledger, tmp_path:
 
 def test_where_nothing_can_be_booked_no_call_is_made(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"^llm\.ledger=.*calls cannot be booked there"):
-        ledger_at(str(tmp_path / "file" / "llm.db"))
+    with pytest.raises(ConfigError, match=r"^llm\.ledger=.*cannot be opened as a ledger of calls"):
+        open_ledger(str(tmp_path / "file" / "llm.db"))
     with closing(sqlite3.connect(tmp_path / "llm.db")) as database:
         database.execute("DROP TABLE calls")
-    with pytest.raises(ChatError, match=r"calls cannot be booked") as caught:
+    with pytest.raises(ChatError, match=r"cannot be written") as caught:
         ledger.reserve(ORDER)
     assert caught.value.kind == "ledger" and caught.value.final
 
 
 def _spend(path: str, made: int) -> int:
-    ledger, count = ledger_at(path), 0
+    ledger, count = open_ledger(path), 0
     for _ in range(made):
         try:
             ledger.settle(booked(ledger, replace(ORDER, max_calls=50)), "ok", (1, 1), 1, 0.0)
@@ -100,7 +102,7 @@ def test_processes_that_open_and_spend_at_once_keep_one_budget(tmp_path: Path) -
     path = str(tmp_path / "new" / "llm.db")
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         counts = pool.starmap(_spend, [(path, 40)] * 3)
-    assert sum(counts) == ledger_at(path).usage("b")["p"].calls == 50
+    assert sum(counts) == open_ledger(path).usage("b")["p"].calls == 50
 
 
 @given(
@@ -108,12 +110,12 @@ def test_processes_that_open_and_spend_at_once_keep_one_budget(tmp_path: Path) -
     st.floats(1, 10_000),
 )
 def test_a_bucket_never_gives_more_than_its_rate(asked: Sequence[tuple[float, float]], per_minute: float) -> None:
-    """Between any two who are let go, no more is taken than a second's worth (one at least) and what flows in."""
+    """Between any two who are let go, no more is drawn than a second's worth (one at least) and what flows in."""
     level, at, now = None, 0.0, 0.0
     let_go: list[tuple[float, float]] = []
     for gap, amount in asked:
         now += gap
-        level, wait_s = taken(level, at, now, amount, per_minute)
+        level, wait_s = draw(level, at, now, amount, per_minute)
         at = now
         let_go.append((now + wait_s, amount))
     assert all(earlier[0] <= later[0] + 1e-9 for earlier, later in pairwise(let_go))
@@ -126,8 +128,8 @@ def test_a_bucket_never_gives_more_than_its_rate(asked: Sequence[tuple[float, fl
 
 
 def test_a_bucket_that_was_left_alone_is_full_but_no_fuller() -> None:
-    assert taken(-50.0, 0.0, 1e6, 1.0, 600) == (9.0, 0.0)
-    assert taken(5.0, 10.0, 0.0, 1.0, 600) == (4.0, 0.0)  # a clock that is set back fills nothing
+    assert draw(-50.0, 0.0, 1e6, 1.0, 600) == (9.0, 0.0)
+    assert draw(5.0, 10.0, 0.0, 1.0, 600) == (4.0, 0.0)  # a clock that is set back fills nothing
 
 
 @given(st.lists(st.builds(

@@ -11,7 +11,7 @@ from retrievers.chat import ChatError
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from runner.llm.none import NoLLM
-from runner.llm.spending import figures, spending, spent_for
+from runner.llm.spending import compute_figures, describe_spending, measure_spending
 from tests.fake_llm import FakeLLM
 from tests.llm.conftest import Made
 
@@ -24,7 +24,7 @@ def test_all_calls_on_a_budget_are_told_once_with_their_cost_and_failures(made: 
         for model in (llm, made(fake, model="n", budget="b", retries=1)):
             model.ask("two words", purpose="reformulate")
         retriever = Expanded(base=BM25(), llm=llm)
-        told = spending([Hybrid({"a": retriever, "b": BM25()}), None, retriever])
+        told = describe_spending([Hybrid({"a": retriever, "b": BM25()}), None, retriever])
     assert told == "language model: 3 calls, 6 tokens in, 9 out, cost 64"
 
 
@@ -33,7 +33,10 @@ def test_failures_are_told_by_kind_and_cost_only_where_there_are_prices(made: Ma
         llm = made(fake, retries=2, budget="b")
         with pytest.raises(ChatError):
             llm.ask("?")
-        assert spending([llm]) == "language model: 3 calls (2 of them retries), 0 tokens in, 0 out; failed: server 3"
+        assert (
+            describe_spending([llm])
+            == "language model: 3 calls (2 of them retries), 0 tokens in, 0 out; failed: server 3"
+        )
 
 
 def test_figures_are_of_what_was_spent_since_by_purpose(made: Made) -> None:
@@ -41,9 +44,9 @@ def test_figures_are_of_what_was_spent_since_by_purpose(made: Made) -> None:
         llm = made(fake, price_in=1e6, price_out=1e7, budget="b")
         llm.ask("two words", purpose="grade")
         llm.ask("two words", purpose="expand")
-        before = spent_for([llm])
+        before = measure_spending([llm])
         llm.ask("two more words", purpose="grade")
-        told = figures(spent_for([llm]), before)
+        told = compute_figures(measure_spending([llm]), before)
     assert told == {
         "llm/grade/calls": 1, "llm/grade/retries": 0, "llm/grade/tokens_in": 3, "llm/grade/tokens_out": 3,
         "llm/grade/cost": pytest.approx(33), "llm/grade/failures": 0,
@@ -55,12 +58,12 @@ def test_figures_of_failures_are_by_kind_and_have_no_cost_without_prices(made: M
         llm = made(fake, retries=2, budget="b")
         with pytest.raises(ChatError):
             llm.ask("?", purpose="grade")
-        told = figures(spent_for([llm]), {})
+        told = compute_figures(measure_spending([llm]), {})
     assert (told["llm/grade/calls"], told["llm/grade/failures"], told["llm/grade/failures/server"]) == (3, 3, 3)
     assert "llm/grade/cost" not in told
 
 
 def test_where_nobody_was_asked_nothing_is_told_and_no_book_opened(made: Made, tmp_path: Path) -> None:
     with FakeLLM() as fake:
-        assert spending([Expanded(base=BM25(), llm=made(fake)), NoLLM(), BM25(), None]) == ""
+        assert describe_spending([Expanded(base=BM25(), llm=made(fake)), NoLLM(), BM25(), None]) == ""
     assert not (tmp_path / "llm.db").exists()

@@ -13,20 +13,20 @@ from dataclasses import replace
 from retrievers.chat import Chat
 from runner.generation.mining.base import Case, Held, Query
 from runner.generation.mining.checks import SETTLED_BY_A_MODEL
-from runner.generation.mining.prompts import filled
 from runner.generation.mining.replies import (
-    NOTHING_GIVEN,
+    NECESSITY,
+    PRIMARY,
+    SUFFICIENCY,
     JsonReply,
-    Silence,
-    documents_text,
+    NoReply,
+    ask_for_json,
+    fill_prompt,
     is_expected,
     is_true,
-    replies_to,
+    load_bundled,
 )
 from runner.generation.mining.targets import Targets
 from runner.llm.journal import Journal
-
-PRIMARY, SUFFICIENCY, NECESSITY = "primary", "sufficiency", "necessity"
 
 _NOT_CHECKED = "not checked: "
 
@@ -39,23 +39,23 @@ def with_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Jo
     """
     choices = {case.id: [name for name in case.candidates if targets.resolve(name).targets] for case in cases}
     open_cases = [case for case in cases if len(choices[case.id]) > 1]
+    prompt = load_bundled(PRIMARY, ("question", "candidates"))
     questions = [
-        filled(PRIMARY, question=case.query, candidates="\n".join(f"- {name}" for name in choices[case.id]))
+        prompt.fill(question=case.query, candidates="\n".join(f"- {name}" for name in choices[case.id]))
         for case in open_cases
     ]
-    said = dict(
-        zip((c.id for c in open_cases), replies_to(questions, PRIMARY, "mine: primary", llm, journal), strict=True)
-    )
-    return [_chosen(case, said[case.id], choices[case.id]) if case.id in said else case for case in cases]
+    answers = ask_for_json(questions, PRIMARY, "mine: primary", llm, journal)
+    replies = {case.id: reply for case, reply in zip(open_cases, answers, strict=True)}
+    return [_put_first(case, replies[case.id], choices[case.id]) if case.id in replies else case for case in cases]
 
 
-def _chosen(case: Case, heard: JsonReply, choices: Sequence[str]) -> Case:
-    if isinstance(heard, Silence) and not heard.lasting:
-        return replace(case, unheard=heard.why)
-    if isinstance(heard, Silence) or str(heard["primary"]) not in choices:
-        why = heard.why if isinstance(heard, Silence) else f"the model named {heard['primary']}"
-        return replace(case, metadata={**case.metadata, "primary_by": f"specificity, for {why}"[:200]})
-    picked = str(heard["primary"])
+def _put_first(case: Case, reply: JsonReply, choices: Sequence[str]) -> Case:
+    if isinstance(reply, NoReply) and not reply.is_lasting:
+        return replace(case, unheard=reply.reason)
+    if isinstance(reply, NoReply) or str(reply["primary"]) not in choices:
+        reason = reply.reason if isinstance(reply, NoReply) else f"the model named {reply['primary']}"
+        return replace(case, metadata={**case.metadata, "primary_by": f"specificity, for {reason}"[:200]})
+    picked = str(reply["primary"])
     names = (picked, *(name for name in case.names if name != picked))
     return replace(case, names=names, metadata={**case.metadata, "primary_by": "language model"})
 
@@ -66,29 +66,28 @@ def forward_checked(queries: Sequence[Query], targets: Targets, llm: Chat, journ
     Nor are those whose primary gold it has yet to pick: another gold is another question. What there is no answer to
     stays doubtful.
     """
-    asked = [query for query in queries if query.verdict != "rejected" and not query.case.unheard]
-    given = [documents_text(query.golds, targets) for query in asked]
-    sufficient = [filled(SUFFICIENCY, question=q.case.query, documents=d) for q, d in zip(asked, given, strict=True)]
-    by_chance = [documents_text(query.contexts, targets) for query in asked]
-    needed = [
-        filled(NECESSITY, question=query.case.query, documents=documents)
-        for query, drawn in zip(asked, by_chance, strict=True)
-        for documents in (drawn, NOTHING_GIVEN)
+    open_queries = [query for query in queries if query.verdict != "rejected" and not query.case.unheard]
+    sufficiency = [fill_prompt(SUFFICIENCY, query.case.query, query.golds, targets) for query in open_queries]
+    necessity = [
+        fill_prompt(NECESSITY, query.case.query, documents, targets)
+        for query in open_queries
+        for documents in (query.contexts, ())
     ]
-    heard = replies_to([*sufficient, *needed], "answerable", "mine: forward check", llm, journal)
-    from_gold, without = heard[: len(asked)], heard[len(asked) :]
+    replies = ask_for_json([*sufficiency, *necessity], "answerable", "mine: forward check", llm, journal)
+    from_gold, without = replies[: len(open_queries)], replies[len(open_queries) :]
     after = {
-        query.case.id: _judged(query, from_gold[i], without[2 * i], without[2 * i + 1]) for i, query in enumerate(asked)
+        query.case.id: _judge(query, from_gold[i], without[2 * i], without[2 * i + 1])
+        for i, query in enumerate(open_queries)
     }
-    return [after.get(query.case.id) or _postponed(query) for query in queries]
+    return [after.get(query.case.id) or _postpone(query) for query in queries]
 
 
-def unfinished(queries: Sequence[Query]) -> int:
-    """Return of how many queries the model may still say, another time, what it has not."""
+def count_unfinished(queries: Sequence[Query]) -> int:
+    """Return the number of queries with questions that the model may still answer on the next run."""
     return sum(query.unfinished for query in queries)
 
 
-def _postponed(query: Query) -> Query:
+def _postpone(query: Query) -> Query:
     """Return a query that was not asked; where its primary gold is still to be picked, that is held against it."""
     if not query.case.unheard:
         return query
@@ -96,36 +95,36 @@ def _postponed(query: Query) -> Query:
     return replace(query, held=(*query.held, held), unfinished=True)
 
 
-def _judged(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothing: JsonReply) -> Query:
-    held = [_insufficient(query.case, from_gold)]
-    held += [
-        _unneeded(query.case, by_chance, "documents by chance"),
-        _unneeded(query.case, from_nothing, "no document"),
-    ]
-    told = {SUFFICIENCY: from_gold, f"{NECESSITY}, by chance": by_chance, f"{NECESSITY}, from nothing": from_nothing}
-    new = tuple(each for each in held if each)
-    stays = query.held if new else tuple(h for h in query.held if h.check not in SETTLED_BY_A_MODEL)
-    heard = {
-        name: said.why if isinstance(said, Silence) else json.dumps(said, ensure_ascii=False)
-        for name, said in told.items()
+def _judge(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothing: JsonReply) -> Query:
+    faults = (
+        _check_sufficiency(query.case, from_gold),
+        _check_necessity(query.case, by_chance, "documents by chance"),
+        _check_necessity(query.case, from_nothing, "no document"),
+    )
+    replies = {SUFFICIENCY: from_gold, f"{NECESSITY}, by chance": by_chance, f"{NECESSITY}, from nothing": from_nothing}
+    new = tuple(filter(None, faults))
+    old = query.held if new else tuple(held for held in query.held if held.check not in SETTLED_BY_A_MODEL)
+    texts = {
+        name: reply.reason if isinstance(reply, NoReply) else json.dumps(reply, ensure_ascii=False)
+        for name, reply in replies.items()
     }
-    unfinished = any(isinstance(said, Silence) and not said.lasting for said in told.values())
-    return replace(query, held=(*stays, *new), heard=heard, unfinished=unfinished)
+    unfinished = any(isinstance(reply, NoReply) and not reply.is_lasting for reply in replies.values())
+    return replace(query, held=(*old, *new), heard=texts, unfinished=unfinished)
 
 
-def _insufficient(case: Case, heard: JsonReply) -> Held | None:
-    if isinstance(heard, Silence):
-        return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
-    if not is_true(heard["answerable"]):
+def _check_sufficiency(case: Case, reply: JsonReply) -> Held | None:
+    if isinstance(reply, NoReply):
+        return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
+    if not is_true(reply["answerable"]):
         return Held(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
-    if case.answers and not is_expected(case, heard):
-        return Held(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(heard.get('answer'))[:100]!r}")
+    if case.answers and not is_expected(case, reply):
+        return Held(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(reply.get('answer'))[:100]!r}")
     return None
 
 
-def _unneeded(case: Case, heard: JsonReply, given: str) -> Held | None:
-    if isinstance(heard, Silence):
-        return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{heard.why}")
-    if is_true(heard["answerable"]) and (not case.answers or is_expected(case, heard)):
-        return Held(NECESSITY, "rejected", f"the model answers it from {given}: {str(heard.get('answer'))[:100]!r}")
+def _check_necessity(case: Case, reply: JsonReply, source: str) -> Held | None:
+    if isinstance(reply, NoReply):
+        return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
+    if is_true(reply["answerable"]) and (not case.answers or is_expected(case, reply)):
+        return Held(NECESSITY, "rejected", f"the model answers it from {source}: {str(reply.get('answer'))[:100]!r}")
     return None

@@ -17,21 +17,17 @@ import numpy as np
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.generation.mining.base import DocumentImpact, Impact, ImpactSettings, Query
-from runner.generation.mining.prompts import filled
 from runner.generation.mining.replies import (
-    NOTHING_GIVEN,
+    NECESSITY,
     JsonReply,
-    Silence,
-    documents_text,
+    NoReply,
+    ask_for_json,
+    fill_prompt,
     is_expected,
     is_true,
-    replies_to,
 )
 from runner.generation.mining.targets import Targets
 from runner.llm.journal import Journal
-
-PROMPT = "necessity"
-"""The question: from documents that may have nothing to do with it, or from what the model knows itself."""
 
 PURPOSE = "mine: impact"
 
@@ -68,7 +64,7 @@ def with_impact(
     able = [query for query in queries if query.verdict != "rejected" and query.golds and query.case.answers]
     trials = [_Trials(query, _documents(query), _subsets(query, seed)) for query in able]
     left = math.inf if measuring.calls is None else measuring.calls
-    left -= _ask_without(trials, left, llm, journal)
+    left -= _ask_without(trials, targets, left, llm, journal)
     while waiting := [each for each in trials if _goes_on(each, measuring)]:
         if left < 1:
             for each in waiting:
@@ -79,11 +75,11 @@ def with_impact(
     return [measured.get(query.case.id, query) for query in queries]
 
 
-def _ask_without(trials: Sequence[_Trials], budget: float, llm: Chat, journal: Journal) -> int:
+def _ask_without(trials: Sequence[_Trials], targets: Targets, budget: float, llm: Chat, journal: Journal) -> int:
     """Ask each query without any document; return how many were asked."""
     within = trials if budget == math.inf else trials[: int(budget)]
-    questions = [filled(PROMPT, question=each.query.case.query, documents=NOTHING_GIVEN) for each in within]
-    for each, reply in zip(within, replies_to(questions, "answerable", PURPOSE, llm, journal), strict=True):
+    questions = [fill_prompt(NECESSITY, each.query.case.query, (), targets) for each in within]
+    for each, reply in zip(within, ask_for_json(questions, "answerable", PURPOSE, llm, journal), strict=True):
         each.baseline = _is_correct(each, reply)
     for each in trials[len(within) :]:
         each.why = "the budget of calls is spent"
@@ -103,7 +99,7 @@ def _ask_batch(
         each.asked += len(subsets)
         drawn += [(each, subset) for subset in subsets]
     questions = [_question(each, subset, targets) for each, subset in drawn]
-    replies = replies_to(questions, "answerable", PURPOSE, llm, journal)
+    replies = ask_for_json(questions, "answerable", PURPOSE, llm, journal)
     for (each, subset), reply in zip(drawn, replies, strict=True):
         correct = _is_correct(each, reply)
         if correct is not None:
@@ -119,16 +115,16 @@ def _goes_on(trials: _Trials, measuring: ImpactSettings) -> bool:
 
 def _is_correct(trials: _Trials, reply: JsonReply) -> bool | None:
     """Return whether a reply has an expected answer, None where there is no reply."""
-    if isinstance(reply, Silence):
-        if not reply.lasting:
-            trials.why, trials.unfinished = f"not answered: {reply.why}", True
+    if isinstance(reply, NoReply):
+        if not reply.is_lasting:
+            trials.why, trials.unfinished = f"not answered: {reply.reason}", True
         return None
     return is_true(reply["answerable"]) and is_expected(trials.query.case, reply)
 
 
 def _question(trials: _Trials, subset: Sequence[bool], targets: Targets) -> str:
     chosen = [document for document, is_in in zip(trials.documents, subset, strict=True) if is_in]
-    return filled(PROMPT, question=trials.query.case.query, documents=documents_text(chosen, targets))
+    return fill_prompt(NECESSITY, trials.query.case.query, chosen, targets)
 
 
 def _documents(query: Query) -> tuple[int, ...]:

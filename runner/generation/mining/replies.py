@@ -1,15 +1,12 @@
-"""Questions to a language model while mining, and its replies as JSON; what cannot be read is asked for again.
-
-All that was paid for is in a journal, so that work which was cut short pays for nothing twice. What a reply means for
-a query is not known here.
-"""
+"""Questions to a language model about cases and queries, and its replies as JSON objects."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from retrievers.chat import Chat, ChatError
@@ -17,74 +14,70 @@ from runner.generation.mining.base import Case
 from runner.generation.mining.targets import Targets
 from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
+from runner.llm.json_replies import iter_json_objects
+from runner.llm.prompts import Prompt, load_prompt
+from runner.llm.rounds import Rounds
+
+PRIMARY, SUFFICIENCY, NECESSITY = "primary", "sufficiency", "necessity"
+"""The prompts: which name a task is about, and what the gold, or any other documents, answer."""
 
 
 @dataclass(frozen=True)
-class Silence:
-    """Why there is no reply that can be read; another time there may be one, or not (`lasting`)."""
+class NoReply:
+    """The reason for a missing reply; unless it is `lasting`, asking again later may bring one."""
 
-    why: str
-    lasting: bool
+    reason: str
+    is_lasting: bool
 
 
-JsonReply = Mapping[str, Any] | Silence
-"""A reply as the JSON object that was asked for, or why there is none."""
+JsonReply = Mapping[str, Any] | NoReply
+"""A reply as the requested JSON object, or the reason why there is none."""
 
 RETRIES = 2
-"""How often a reply that cannot be read is asked for again."""
+"""The number of times that an unreadable reply is asked for again."""
 
-NOTHING_GIVEN = "(none)"
-"""What stands in a question in place of documents where none are given."""
+NO_DOCUMENTS = "(none)"
+"""Stands for the documents of a question that has none."""
 
 
-def replies_to(questions: Sequence[str], key: str, purpose: str, llm: Chat, journal: Journal) -> list[JsonReply]:
-    """Return the reply to each question; one without a JSON object that has `key` is asked for again."""
+def fill_prompt(name: str, question: str, documents: Sequence[int], targets: Targets) -> str:
+    """Return the question of a prompt about documents, given by their positions."""
+    texts = "\n\n---\n\n".join(targets.all[document].text for document in documents)
+    return load_bundled(name, ("question", "documents")).fill(question=question, documents=texts or NO_DOCUMENTS)
+
+
+@cache
+def load_bundled(name: str, gaps: tuple[str, ...]) -> Prompt:
+    """Load a prompt of this room."""
+    return load_prompt(Path(__file__).parent / "prompts" / f"{name}.txt", gaps)
+
+
+def ask_for_json(questions: Sequence[str], key: str, purpose: str, llm: Chat, journal: Journal) -> list[JsonReply]:
+    """Return the reply to each question; a question is asked again if no JSON object of the reply has the key."""
     replies: dict[int, JsonReply] = {}
-    waiting = list(range(len(questions)))
-    for attempt in range(RETRIES + 1):
-        asked = [questions[position] + "\n" * attempt for position in waiting]  # a cache takes it for another question
-        unreadable = []
-        for place, outcome in journal.answers(llm, asked, purpose):
-            position = waiting[place]
-            if isinstance(outcome, ChatError):
-                replies[position] = Silence(str(outcome), outcome.kind in LASTING and not outcome.final)
-            elif (content := _object_with(outcome.text, key)) is not None:
-                replies[position] = content
-            else:
-                shortened = " ".join(outcome.text.split())[:200]
-                replies[position] = Silence(f"unreadable reply: {shortened}", lasting=True)
-                unreadable.append(position)
-        waiting = sorted(unreadable)
+    rounds = Rounds(partial(journal.ask_all, llm, purpose=purpose), dict(enumerate(questions)), RETRIES)
+    for position, outcome in rounds.outcomes():
+        if isinstance(outcome, ChatError):
+            replies[position] = NoReply(str(outcome), outcome.kind in LASTING and not outcome.final)
+            continue
+        content = next(iter_json_objects(outcome.text, lambda content: key in content), None)
+        if content is None:
+            rounds.ask_again(position)
+        shortened = " ".join(outcome.text.split())[:200]
+        replies[position] = NoReply(f"unreadable reply: {shortened}", is_lasting=True) if content is None else content
     return [replies[position] for position in range(len(questions))]
 
 
 def is_true(value: object) -> bool:
-    """Return whether a value in a reply is true, as JSON or in words."""
+    """Return whether a value of a reply is true, as a JSON value or as text."""
     return str(value).strip().lower() == "true"
 
 
 def is_expected(case: Case, reply: Mapping[str, Any]) -> bool:
-    """Return whether an answer has one of those in it that the case expects, whatever their letters and signs."""
-    answer = f" {_plain(str(reply.get('answer') or ''))} "
-    return any(f" {_plain(expected)} " in answer for expected in case.answers if _plain(expected))
+    """Return whether the answer contains an expected one, regardless of case and punctuation."""
+    answer = f" {_normalize(str(reply.get('answer') or ''))} "
+    return any(f" {_normalize(expected)} " in answer for expected in case.answers if _normalize(expected))
 
 
-def documents_text(documents: Sequence[int], targets: Targets) -> str:
-    """Return documents, given by their positions, as a question has them."""
-    return "\n\n---\n\n".join(targets.all[document].text for document in documents) or NOTHING_GIVEN
-
-
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
-
-
-def _object_with(text: str, key: str) -> Mapping[str, Any] | None:
-    """Return the first JSON object in a reply that has a key, None where there is none."""
-    for start in (match.start() for match in re.finditer(r"\{", text)):
-        try:
-            content, _ = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(content, dict) and key in content:
-            return content
-    return None

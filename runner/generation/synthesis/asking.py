@@ -1,41 +1,38 @@
-"""Questions to a language model, each about a query: what it says, and what it will not answer.
-
-It knows nothing of what is asked.
-"""
+"""Questions to a language model about queries: questions that it cannot answer cost one query, other errors all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from retrievers.chat import Chat, ChatError, Reply
 from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 
-MEANT_FOR_ALL = 3
-"""From how many questions on an error that met all of them is about none of them: a wrong setting, a key's rights."""
+FEWEST_FOR_FAILURE = 3
+"""If the server rejects all of at least this many questions, the settings or the key's rights are wrong."""
 
 
-def heard(
-    llm: Chat, questions: Mapping[int, str], purpose: str, journal: Journal
+def ask_about_queries(
+    llm: Chat, journal: Journal, purpose: str, questions: Sequence[str]
 ) -> Iterator[tuple[int, Reply | None]]:
-    """Yield the position of each question with its reply, None where the model will not answer it, as they come.
+    """Yield the position of each question with its reply, None if the model refuses it, in order of arrival.
 
-    Raises, after all others, the `ChatError` that left some without an answer: a spent budget, a server that is gone,
-    one that failed for now, or that turned all of them away.
+    Raises, after all others, the `ChatError` that left some without a reply: a spent budget, a server that cannot be
+    reached or failed for now, or one that rejected all questions.
     """
-    positions, said = list(questions), False
-    missed: ChatError | None = None
-    turned_away: ChatError | None = None
-    for place, outcome in journal.answers(llm, list(questions.values()), purpose):
+    any_accepted = False
+    missing: ChatError | None = None
+    rejection: ChatError | None = None
+    for position, outcome in journal.ask_all(llm, questions, purpose):
         if isinstance(outcome, ChatError) and outcome.kind not in LASTING:
-            missed = outcome
+            missing = outcome
             continue
         if isinstance(outcome, ChatError) and outcome.kind in ("request", "denied"):
-            turned_away = outcome
+            rejection = outcome
         else:
-            said = True
-        yield positions[place], outcome if isinstance(outcome, Reply) else None
-    if turned_away and not said and len(questions) >= MEANT_FOR_ALL:
-        missed = missed or turned_away
-    if missed:
-        raise missed
+            any_accepted = True
+        yield position, outcome if isinstance(outcome, Reply) else None
+    if rejection and not any_accepted and len(questions) >= FEWEST_FOR_FAILURE:
+        missing = missing or rejection
+    if missing:
+        raise missing

@@ -1,13 +1,13 @@
-"""Queries that a language model writes, with a prompt for each type.
+"""Queries written by a language model, with a prompt for each type.
 
-It keeps to the same limits as whoever writes queries otherwise. A query depends on its bundle and its type, never on
-those made before it.
+They obey the same limits as queries written by rules. A query depends on its bundle and its type, not on earlier
+queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from string import Template
 from typing import Self
@@ -19,16 +19,18 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat, Reply
 from retrievers.store import fingerprint
-from runner.generation.synthesis.asking import heard
+from runner.generation.synthesis.asking import ask_about_queries
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Wanted, check_types
 from runner.generation.synthesis.limits import Limits
 from runner.generation.synthesis.terms import content, shares
 from runner.llm.journal import Journal
+from runner.llm.prompts import Prompt, format_passages, load_prompt
+from runner.llm.rounds import Rounds
 
 BUNDLED_PROMPTS = Path(__file__).parent / "prompts"
 
-GAPS = {"goldens", "distractors", "least", "most"}
-"""What a prompt may have after a dollar sign: the texts that answer and those that do not, and the bounds in words."""
+OPTIONAL_GAPS = ("distractors", "least", "most")
+"""The gaps that a prompt may have besides `goldens`: texts that do not answer the query, and the bounds in words."""
 
 FEEDBACK = "\n\nYour last reply was:\n$query\n\nIt cannot be used: $fault. Write another one."
 
@@ -52,9 +54,9 @@ _OF_PASSAGES = regex.compile(
 OF_PASSAGES = "speaks of passages"
 
 OVERLAPS = "overlaps"
-"""Why a `low_overlap` query is dropped that says too much in the words of its answer."""
+"""The reason to drop a `low_overlap` query with too many words of its answer."""
 
-_SAYS: Mapping[str, str] = {
+_EXPLANATIONS: Mapping[str, str] = {
     "empty": "there was no query in it",
     "too short": "it has fewer words than asked for",
     "too long": "it has more words than asked for",
@@ -68,12 +70,12 @@ _SAYS: Mapping[str, str] = {
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class ByModel:
-    """Settings of queries that a language model writes.
+    """Settings of queries written by a language model.
 
-    `types` are those that are asked for, null for all that there is a prompt for. `prompts` is a folder with a text
-    file for each type, null for those that come with this program; types without a file are not made. A query that
-    breaks a limit is asked for again, with what is wrong with it, `retries` times, and then dropped. At most
-    `most_overlap` of the terms of a `low_overlap` query, as the `analyzer` makes them, are in a golden.
+    `types` are the requested query types, null for all with a prompt. `prompts` is a folder with a text file for each
+    type, null for the bundled prompts; types without a file are not generated. If a query breaks a limit, the model is
+    told why and asked again, up to `retries` times; then the query is dropped. At most a share of `most_overlap` of the
+    terms of a `low_overlap` query, as produced by the `analyzer`, may be in a golden.
     """
 
     llm: Chat
@@ -85,37 +87,33 @@ class ByModel:
     types: tuple[str, ...] | None = Field(default=None, repr=False)  # a query does not depend on the others
 
     @model_validator(mode="after")
-    def _readable(self) -> Self:
+    def _check_prompts(self) -> Self:
         _ = self.templates
         return self
 
     @cached_property
-    def templates(self) -> Mapping[str, str]:
+    def templates(self) -> Mapping[str, Prompt]:
         """Return the prompts by type."""
         folder = Path(self.prompts).expanduser() if self.prompts else BUNDLED_PROMPTS
         files = {name: folder / f"{name}.txt" for name in QUERY_TYPES}
-        try:
-            found = {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.exists()}
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"prompts={folder}: cannot be read ({error})") from None
-        if not found:
-            raise ValueError(f"prompts={folder}: has no prompt; it takes files as {', '.join(QUERY_TYPES[:2])}.txt")
-        for name, text in found.items():
-            gaps = Template(text).get_identifiers() if Template(text).is_valid() else [""]
-            if "goldens" not in gaps or not set(gaps) <= GAPS:
-                known = ", ".join(f"${gap}" for gap in sorted(GAPS))
-                raise ValueError(f"{files[name]}: a prompt has $goldens, and of {known} no other; a dollar sign is $$")
-        return found
+        prompts = {
+            name: load_prompt(file, ("goldens",), OPTIONAL_GAPS) for name, file in files.items() if file.exists()
+        }
+        if not prompts:
+            raise ValueError(
+                f"prompts={folder}: no prompt in this folder; name its files after types, as in keyword.txt"
+            )
+        return prompts
 
     @property
     def possible_types(self) -> frozenset[str]:
-        """Return the types that it has a prompt for."""
+        """Return the types with a prompt."""
         return frozenset(self.templates)
 
     @property
     def identity(self) -> str:
-        """Return a hash of all that decides queries: settings, the model's, and the prompts."""
-        return fingerprint(repr(self), *(f"{name}\0{text}" for name, text in sorted(self.templates.items())))
+        """Return a hash of everything that decides queries: these settings, those of the model, and the prompts."""
+        return fingerprint(repr(self), *(f"{name}\0{self.templates[name].text}" for name in sorted(self.templates)))
 
     def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
         """Yield each wanted query's position with its draft, as replies come.
@@ -124,33 +122,31 @@ class ByModel:
         """
         wants = list(wanted)
         check_types(self, [want.query_type for want in wants])
-        waiting: dict[int, str] = {}
+        questions: dict[int, str] = {}
         for position, want in enumerate(wants):
             if want.query_type == COMPARISON and len(want.bundle.goldens) < 2:
                 yield position, Draft("", NO_SECOND)
             else:
-                waiting[position] = self._question(chunks, want)
-        for attempt in range(self.retries + 1):
-            asked, waiting = waiting, {}
-            for position, reply in heard(self.llm, asked, "synthesis", journal):
-                draft, said = self._read(reply, chunks, wants[position])
-                if draft.query or reply is None or attempt == self.retries:
-                    yield position, draft
-                else:
-                    feedback = Template(FEEDBACK).substitute(query=said, fault=_SAYS.get(draft.reason, draft.reason))
-                    waiting[position] = asked[position] + feedback
+                questions[position] = self._question(chunks, want)
+        rounds = Rounds(partial(ask_about_queries, self.llm, journal, "synthesis"), questions, self.retries)
+        for position, reply in rounds.outcomes():
+            draft, query = self._read(reply, chunks, wants[position])
+            fault = _EXPLANATIONS.get(draft.reason, draft.reason)
+            feedback = Template(FEEDBACK).substitute(query=query, fault=fault)
+            if draft.query or reply is None or not rounds.ask_again(position, feedback):
+                yield position, draft
 
     def _question(self, chunks: Chunks, want: Wanted) -> str:
         least, most = self.limits.bounds(want.query_type)
-        gaps = {"least": str(least), "most": str(most)}
-        return Template(self.templates[want.query_type]).substitute(
-            goldens=_shown(chunks, want.bundle.goldens),
-            distractors=_shown(chunks, want.bundle.distractors) or "(none)",
-            **gaps,
+        return self.templates[want.query_type].fill(
+            goldens=format_passages([chunks.texts[at] for at in want.bundle.goldens]),
+            distractors=format_passages([chunks.texts[at] for at in want.bundle.distractors]) or "(none)",
+            least=str(least),
+            most=str(most),
         )
 
     def _read(self, reply: Reply | None, chunks: Chunks, want: Wanted) -> tuple[Draft, str]:
-        """Return the draft in a reply, and the query as it was written, whatever is wrong with it."""
+        """Return the draft in a reply, and the query as written, even if it breaks a limit."""
         if reply is None:
             return Draft("", "refused"), ""
         query = query_in(reply.text)
@@ -164,24 +160,20 @@ class ByModel:
     def _overlap(self, query: str, chunks: Chunks, want: Wanted) -> float:
         """Return the largest share of the query's terms that one of its goldens has."""
         terms = self.analyzer.tokens
-        asked = terms(query)
-        return max(shares(asked, terms(content(chunks, golden))) for golden in want.bundle.goldens)
+        query_terms = terms(query)
+        return max(shares(query_terms, terms(content(chunks, golden))) for golden in want.bundle.goldens)
 
 
 def query_in(reply: str) -> str:
-    """Return the query in a reply, without a name before it, and quotes, marks of a list or fences around; "" for none.
+    """Return the query in a reply without its label, quotation marks, list markers and code fences; "" for none.
 
-    Small models say more than they are asked for: what they think, "Sure! Here is a query:", and what they made of it.
-    So a line that is named a query is one, the last of several; else the first that announces nothing.
+    Small models write more than the query: their thoughts, "Sure! Here is a query:", and comments. So the last line
+    labelled as a query is the query; without such a line, the first line that is not an announcement.
     """
     lines = [line.strip() for line in reply.rpartition(_THOUGHT)[2].splitlines() if not line.strip().startswith("```")]
-    said = [_PREAMBLE.sub("", _MARK.sub("", line).strip(_AROUND)) for line in lines]
-    said = [line for line in said if line.strip("\"'") and (_NAME.match(line) or not line.endswith(":"))]
-    named = [rest for line in said if (name := _NAME.match(line)) and (rest := line[name.end() :])]
-    query = (named[-1:] or [line for line in said if not _NAME.match(line)][:1] or [""])[0].strip(_AROUND)
+    lines = [_PREAMBLE.sub("", _MARK.sub("", line).strip(_AROUND)) for line in lines]
+    lines = [line for line in lines if line.strip("\"'") and (_NAME.match(line) or not line.endswith(":"))]
+    named = [rest for line in lines if (name := _NAME.match(line)) and (rest := line[name.end() :])]
+    query = (named[-1:] or [line for line in lines if not _NAME.match(line)][:1] or [""])[0].strip(_AROUND)
     quoted = _QUOTED.match(query)
     return str(quoted[1] if quoted else query).strip()
-
-
-def _shown(chunks: Chunks, positions: Sequence[int]) -> str:
-    return "\n\n".join(f"[Passage {place}]\n{chunks.texts[at]}" for place, at in enumerate(positions, start=1))

@@ -1,7 +1,7 @@
-"""What a language model says of a query and its goldens: whether they answer it, and how relevant they are.
+"""Checks of queries by a language model: whether the goldens answer a query, and how relevant they are.
 
-Relevance is the mean of two ratings of 0, 1 or 2, asked for in different words and divided by 2, as Ragas defines
-context relevance (docs.ragas.io, NVIDIA metrics: Context Relevance). It knows nothing of thresholds.
+Relevance is the mean of two ratings of 0, 1 or 2, divided by 2; the two prompts differ in wording, as in Ragas' context
+relevance (docs.ragas.io, NVIDIA metrics: Context Relevance).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from string import Template
 
 import regex
 
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
-from runner.generation.synthesis.asking import heard
+from runner.generation.synthesis.asking import ask_about_queries
 from runner.llm.journal import Journal
+from runner.llm.prompts import Prompt, format_passages, load_prompt
 
 NO_ANSWER = "NO ANSWER"
 
@@ -27,54 +27,53 @@ _RATING = regex.compile(r"(?<![\d.,/-])([012])(?:\.0+)?(?![\d,]|\.\d)")
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The relevance of goldens to a query, from 0 to 1, None where there is none; else what is wrong with them."""
+class GoldenRating:
+    """The relevance of a query's goldens, from 0 to 1, None with the `reason` if the goldens failed."""
 
     relevance: float | None
     reason: str = ""
 
 
-def judged(llm: Chat, pairs: Mapping[int, tuple[str, Sequence[str]]], journal: Journal) -> Iterator[tuple[int, Judged]]:
-    """Yield what the model says of each query with the texts of its goldens, by position.
+def rate_goldens(
+    llm: Chat, pairs: Mapping[int, tuple[str, Sequence[str]]], journal: Journal
+) -> Iterator[tuple[int, GoldenRating]]:
+    """Yield the position of each query with the model's rating of the texts of its goldens.
 
-    Only what is answered is rated. Raises the `ChatError` that left some without a reply.
+    Only goldens that answer the query are rated. Raises the `ChatError` that left some without a reply.
     """
     waiting = dict(pairs)
     ratings: dict[int, list[float | None]] = {position: [] for position in pairs}
     for step in (ANSWER, *RATINGS):
-        questions = {
-            at: _prompt(step).substitute(query=query, goldens=_shown(texts)) for at, (query, texts) in waiting.items()
-        }
-        going_on = {}
-        for position, reply in heard(llm, questions, "validation", journal):
+        positions, answered = list(waiting), {}
+        questions = [
+            _prompt(step).fill(query=query, goldens=format_passages(texts)) for query, texts in waiting.values()
+        ]
+        for place, reply in ask_about_queries(llm, journal, "validation", questions):
+            position = positions[place]
             if reply is None or (step == ANSWER and NO_ANSWER in reply.text.upper()):
-                yield position, Judged(None, "refused" if reply is None else "no answer")
+                yield position, GoldenRating(None, "refused" if reply is None else "no answer")
                 continue
-            going_on[position] = waiting[position]
+            answered[position] = waiting[position]
             if step != ANSWER:
-                ratings[position].append(rating_in(reply.text))
-        waiting = going_on
+                ratings[position].append(parse_rating(reply.text))
+        waiting = answered
     for position in waiting:
-        given = [rating for rating in ratings[position] if rating is not None]
-        whole = len(given) == len(RATINGS)
-        yield position, Judged(sum(given) / len(given) / 2 if whole else None)
+        numbers = [rating for rating in ratings[position] if rating is not None]
+        is_complete = len(numbers) == len(RATINGS)
+        yield position, GoldenRating(sum(numbers) / len(numbers) / 2 if is_complete else None)
 
 
-def rating_in(reply: str) -> float | None:
-    """Return the rating in a reply, None where there is none or more than one."""
-    found = set(_RATING.findall(reply))
-    return float(found.pop()) if len(found) == 1 else None
-
-
-def _shown(texts: Sequence[str]) -> str:
-    return "\n\n".join(f"[Passage {place}]\n{text}" for place, text in enumerate(texts, start=1))
+def parse_rating(reply: str) -> float | None:
+    """Return the rating in a reply, None if there is none or more than one."""
+    ratings = set(_RATING.findall(reply))
+    return float(ratings.pop()) if len(ratings) == 1 else None
 
 
 def prompts_identity() -> str:
-    """Return a hash of what the model is asked."""
-    return fingerprint(*(_prompt(step).template for step in (ANSWER, *RATINGS)))
+    """Return a hash of the prompts."""
+    return fingerprint(*(_prompt(step).text for step in (ANSWER, *RATINGS)))
 
 
 @cache
-def _prompt(name: str) -> Template:
-    return Template((Path(__file__).parent / "prompts" / "validation" / f"{name}.txt").read_text(encoding="utf-8"))
+def _prompt(name: str) -> Prompt:
+    return load_prompt(Path(__file__).parent / "prompts" / "validation" / f"{name}.txt", ("query", "goldens"))

@@ -18,7 +18,7 @@ from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.config.objects import suggestion
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Draft, Wanted
-from runner.generation.synthesis.llm_checks import Judged, judged, prompts_identity
+from runner.generation.synthesis.llm_checks import GoldenRating, prompts_identity, rate_goldens
 from runner.generation.synthesis.nonllm import Contrast, contrast
 from runner.generation.synthesis.terms import content, terms_of
 from runner.llm.journal import Journal
@@ -144,7 +144,7 @@ def validated(
         }
         yield from ((position, verdict) for position, verdict in before.items() if position not in asked)
     pairs = {position: (item.draft.query, _contents(chunks, item)) for position, item in asked.items()}
-    for position, found in judged(settings.llm, pairs, journal):
+    for position, found in rate_goldens(settings.llm, pairs, journal):
         yield position, _by_model(settings, found, before.get(position))
 
 
@@ -157,7 +157,7 @@ def _by_text(settings: Validation, chunks: Chunks, item: Generated, name: str) -
     return Verdict(not fault, fault, metrics, name)
 
 
-def _by_model(settings: Validation, found: Judged, before: Verdict | None) -> Verdict:
+def _by_model(settings: Validation, found: GoldenRating, before: Verdict | None) -> Verdict:
     metrics = {**(before.metrics if before else {}), RELEVANCE: found.relevance}
     reason = found.reason
     if not reason and (found.relevance is None or found.relevance < settings.min_relevance):

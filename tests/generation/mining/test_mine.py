@@ -16,7 +16,7 @@ from retrievers.chat import Chat, ChatError
 from retrievers.store import MemoryStore
 from runner.datasets.duplicates import similarity
 from runner.generation.mining.base import Case, Held, ImpactSettings, Material, Mining, Query
-from runner.generation.mining.forward import unfinished
+from runner.generation.mining.forward import count_unfinished
 from runner.generation.mining.mine import kept, mined
 from runner.generation.mining.output import write
 from runner.llm.journal import Journal
@@ -253,7 +253,7 @@ def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_it
     journal, first, second = tmp_path / "journal.jsonl", Scripted(out_of_reach), Scripted(model())
     asked = mined(mining(first), material, MemoryStore(), Journal(journal))
     left = [query for query in asked if query.unfinished]
-    assert unfinished(asked) == len(left) == sum("mainly about" in question for question in first.asked) > 0
+    assert count_unfinished(asked) == len(left) == sum("mainly about" in question for question in first.asked) > 0
     assert {query.held[-1] for query in left} == {Held("primary", "doubtful", "not checked: no answer in time")}
     judged = [question for question in first.asked if "mainly about" not in question]
     assert judged
@@ -262,7 +262,7 @@ def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_it
     again = mined(mining(second), material, MemoryStore(), Journal(journal))
     whole = Scripted(model())
     assert again == mined(mining(whole), material, MemoryStore(), Journal(tmp_path / "other.jsonl"))
-    assert unfinished(again) == 0
+    assert count_unfinished(again) == 0
     assert sorted(judged + second.asked) == sorted(whole.asked)
 
 
@@ -273,7 +273,7 @@ def test_what_a_model_would_not_say_another_time_either_is_finished(
     material: Material, tmp_path: Path, silence: Answer
 ) -> None:
     queries = mined(mining(always(silence)), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
-    assert unfinished(queries) == 0
+    assert count_unfinished(queries) == 0
     assert all(query.verdict != "verified" for query in queries)
 
 

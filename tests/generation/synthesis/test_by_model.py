@@ -149,12 +149,12 @@ def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journ
 @pytest.mark.parametrize("text", ["no gap", "$goldens $answer", "$goldens $", "$distractors"])
 def test_a_prompt_with_other_gaps_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "keyword.txt").write_text(text)
-    with pytest.raises(ValidationError, match=r"keyword\.txt: a prompt has \$goldens"):
+    with pytest.raises(ValidationError, match=r"keyword\.txt: a prompt needs \$goldens"):
         ByModel(llm=always(GOOD), prompts=str(tmp_path))
 
 
 def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="has no prompt"):
+    with pytest.raises(ValidationError, match="no prompt in this folder"):
         ByModel(llm=always(GOOD), prompts=str(tmp_path))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
-from string import Template
 
 import pytest
 
@@ -15,6 +14,7 @@ from runner.generation.synthesis.base import Generator
 from runner.generation.synthesis.by_model import ByModel
 from runner.generation.synthesis.generators import Deterministic
 from runner.generation.synthesis.validation import Validation
+from runner.llm.prompts import Prompt
 from tests.analysis.chats import always
 
 ROOM = "runner.generation.synthesis"
@@ -43,5 +43,5 @@ def test_whatever_a_part_imports_is_part_of_the_code_behind_what_is_kept_of_it(
 def test_another_prompt_gives_verdicts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Validation(mode="llm", llm=always("2"))
     before = settings.identity
-    monkeypatch.setattr(llm_checks, "_prompt", lambda step: Template(f"Is $query answered by $goldens? {step}"))
+    monkeypatch.setattr(llm_checks, "_prompt", lambda step: Prompt(f"Is $query answered by $goldens? {step}"))
     assert settings.identity != before

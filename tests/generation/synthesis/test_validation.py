@@ -12,7 +12,7 @@ from retrievers.bm25 import BM25
 from retrievers.chat import ChatError
 from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Bundle, Chunks, Draft
-from runner.generation.synthesis.llm_checks import rating_in
+from runner.generation.synthesis.llm_checks import parse_rating
 from runner.generation.synthesis.nonllm import contrast
 from runner.generation.synthesis.terms import content, terms_of
 from runner.generation.synthesis.validation import Gates, Generated, Validation, Verdict, validated
@@ -210,4 +210,4 @@ def test_a_refusal_is_not_accepted() -> None:
     ],
 )
 def test_a_rating_is_read_from_a_reply_or_missing(reply: str, rating: float | None) -> None:
-    assert rating_in(reply) == rating
+    assert parse_rating(reply) == rating
