@@ -10,14 +10,14 @@ from omegaconf import DictConfig
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runner.generation.mining.base import Mining, Source
+    from runner.generation.mining.base import CaseSource, Mining
 
 NOTHING = 1
-"""The exit code where no query is left."""
+"""The exit code if no query is kept."""
 
 
 def main(cfg: DictConfig) -> int:
-    """Read, resolve, search, check, write and log the dataset; return 1 where no query is left."""
+    """Mine cases and write and log the dataset; return 1 if no query is kept."""
     from pathlib import Path
 
     from runner.config.arguments import arguments
@@ -25,8 +25,8 @@ def main(cfg: DictConfig) -> int:
     from runner.config.parameters import deciding, flattened
     from runner.config.values import public, resolved, store_path, without_environment
     from runner.generation.mining.forward import count_unfinished
-    from runner.generation.mining.mine import kept, mined
-    from runner.generation.mining.output import DOUBTFUL, REJECTED, figures, write
+    from runner.generation.mining.mine import mine_cases, select_kept
+    from runner.generation.mining.output import DOUBTFUL, REJECTED, compute_figures, write
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.llm.journal import Journal
     from runner.llm.none import NoLLM
@@ -39,9 +39,9 @@ def main(cfg: DictConfig) -> int:
 
     started, config = now(), resolved(cfg)
     mining: Mining = build(config["mining"], "mining", config["plugins"])
-    source: Source = build(config["source"], "source", config["plugins"])
+    source: CaseSource = build(config["source"], "source", config["plugins"])
     if config["output"] in (None, ""):
-        raise ConfigError("output: is required: the file that the dataset goes into")
+        raise ConfigError("output: is required; name the file for the dataset")
     tracking = build(config["tracking"], "tracking")
     path = Path(str(config["output"])).expanduser()  # a name may be a number
     check_output(path, *_files(config["source"]))
@@ -59,31 +59,31 @@ def main(cfg: DictConfig) -> int:
         asking = "" if isinstance(mining.llm, NoLLM) else ", asking a language model"
         try:
             with console.Working(f"{work}{asking}"):
-                queries = mined(mining, material, store, journal)
-        finally:  # what is spent is spent, whatever became of it
+                queries = mine_cases(mining, material, store, journal)
+        finally:  # calls were paid for even if the work failed
             if spent := describe_spending([mining.llm]):
                 console.note(spent)
-        summary = write(path, queries, kept(mining, queries), material.targets)
+        summary = write(path, queries, select_kept(mining, queries), material.targets)
         console.show_table(names_table(summary), "Names of answers")
         console.show_table(suites_table(summary), "Queries")
         console.show_table(reasons_table(summary))
-        if told := impact_note(summary):
-            console.line(told)
+        if note := impact_note(summary):
+            console.line(note)
             console.show_table(impact_table(summary), "Impact of documents")
         if left := count_unfinished(queries):
-            which, them = ("1 query was", "it") if left == 1 else (f"{left:,} queries were", "them")
-            console.note(f"{which} not answered in full: the same command goes on with {them}")
+            which = "1 query has" if left == 1 else f"{left:,} queries have"
+            console.note(f"{which} missing answers. Run the same command to resume.")
         else:
             journal.forget()
         recorded = without_environment(cfg, config)
         decided = public({"source": recorded["source"], "mining": deciding(recorded["mining"], mining)})
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
-        made = DatasetMade(path.stem, started, flattened(decided), figures(summary), files, {"kind": "mining"})
+        made = DatasetMade(path.stem, started, flattened(decided), compute_figures(summary), files, {"kind": "mining"})
         (run,) = tracker.ask("log", [made])
     console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:
-        console.error(f"no query was kept: {beside(path, REJECTED)} and {beside(path, DOUBTFUL)} say why of each")
+        console.error(f"no query was kept; see the reasons in {beside(path, REJECTED)} and {beside(path, DOUBTFUL)}")
         return NOTHING
     dataset = {"dataset": "mined", "dataset.path": str(path)}
     inspection = {**dataset, "output": str(beside(path, INSPECTION))}
@@ -93,7 +93,7 @@ def main(cfg: DictConfig) -> int:
 
 
 def _files(source: Mapping[str, Any]) -> list[Path]:
-    """Return the files that a source names, over which nothing is written."""
+    """Return the files that a source reads, which must not be overwritten."""
     from pathlib import Path
 
     named = [Path(str(source[name])).expanduser() for name in ("definitions", "targets", "imports") if source.get(name)]

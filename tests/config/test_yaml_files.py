@@ -8,7 +8,7 @@ from runner.agents.events.tools import load_tools
 from runner.config.objects import ConfigError
 from runner.config.yaml_files import YamlError, parse_yaml
 from runner.datasets.base import DatasetError
-from runner.generation.mining.targets import yaml_content
+from runner.generation.mining.targets import read_yaml
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
 """A kilobyte that expands to a trillion values."""
@@ -25,7 +25,7 @@ def test_every_reader_of_yaml_refuses_them(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(BOMB)
     with pytest.raises(DatasetError, match="expand"):
-        yaml_content(file)
+        read_yaml(file)
     with pytest.raises(ConfigError, match="expand"):
         load_tools(str(file))
 

@@ -334,7 +334,7 @@ def test_another_server_is_not_shown_the_key_that_is_meant_for_the_usual_one(
 @pytest.mark.parametrize(
     ("llm", "message"),
     [
-        (OpenAI(model="m"), r"^llm\.api_key_env=OPENAI_API_KEY: .*; export OPENAI_API_KEY=\.\.\., or set llm\.base_url"),
+        (OpenAI(model="m"), r"^llm\.api_key_env=OPENAI_API_KEY: .*; export OPENAI_API_KEY=\.\.\., or set llm\.base"),
         (Anthropic(model="m"), r"^llm\.api_key_env=ANTHROPIC_API_KEY: "),
         (Azure(model="m", base_url="https://x.example"), r"^llm\.api_key_env=AZURE_OPENAI_API_KEY: .*=\.\.\.$"),
         (OpenAI(model="m", base_url="http://127.0.0.1:1", api_key_env="MINE"), r"^llm\.api_key_env=MINE: "),

@@ -1,4 +1,4 @@
-"""The words of mining: its settings, a case, the query that it became, and what is held against that."""
+"""The types of mining: its settings, cases, the queries made of them, and the objections to queries."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Verdict = Literal["verified", "doubtful", "rejected"]
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class ImpactSettings:
-    """How the impact of documents is measured: at most `subsets` random subsets a query, none for 0.
+    """Settings of the measurement of impact: at most `subsets` random subsets per query; 0 turns it off.
 
-    They are drawn `batch` at a time until every document of the query has a standard error of at most `error`. `calls`
-    is the budget: how many questions are asked of all queries together, null for no other limit than the model's own.
+    Subsets are drawn in batches of `batch` until the impact of every document of the query has a standard error of at
+    most `error`. `calls` limits the number of questions for all queries together; null sets no limit besides the
+    model's own.
     """
 
     subsets: int = Field(default=0, ge=0)
@@ -32,14 +33,14 @@ class ImpactSettings:
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Mining:
-    """How cases become queries.
+    """Settings of the way from cases to queries.
 
-    The first `depth` documents of `retriever` are looked at: `hard_negatives` come from them, and a query without any
-    gold there is doubtful. `random_negatives` are drawn with `seed`. What is as much alike as `ceiling`, by shingles of
-    words, is a near-duplicate: of gold it is no negative, of another query it is none. Gold without a docstring is kept
-    or dropped (`bare_golds`). With a language model `llm`, each query is answered from its gold, from `contexts` other
-    documents, and from none, and the `impact` of its documents may be measured. `keep` is which verdicts a query in the
-    output may have.
+    The first `depth` documents of `retriever` supply the `hard_negatives`; a query without gold among them is doubtful.
+    `random_negatives` are drawn with `seed`. Texts with a shingle similarity of at least `ceiling` are near-duplicates:
+    one of gold is no negative, and one of another query is rejected. Gold without a docstring is kept or dropped
+    (`bare_golds`). A language model `llm` answers each query from its gold, from `contexts` other documents, and
+    without documents; with `impact`, the impact of documents is measured as well. `keep` is the worst verdict in the
+    output.
     """
 
     retriever: Retriever
@@ -55,17 +56,17 @@ class Mining:
     impact: ImpactSettings = field(default_factory=ImpactSettings)
 
     def __post_init__(self) -> None:
-        if isinstance(self.retriever, (str, list, tuple)):  # they have a method `index`, and so pass for retrievers
+        if isinstance(self.retriever, (str, list, tuple)):  # these have a method `index` and so match the protocol
             raise ValueError(f"retriever={self.retriever}: is not a retriever; choose one of the group: retriever=bm25")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A question and the names of its right answers, the primary one first, as a suite has them.
+    """A question of a suite and the names of its correct answers, the primary one first.
 
-    `answers` are what it expects to be answered, in words. `candidates` are all names that might be the primary one,
-    where it was inferred; `unheard` is why a language model has not said yet which it is. `fault` says why it cannot
-    become a query.
+    `answers` are the expected answers as text. If the primary name was inferred, `candidates` are all names that it may
+    be, and `primary_pending` is the reason why the language model has not chosen one yet. `fault` is the reason why the
+    case cannot become a query.
     """
 
     id: str
@@ -75,29 +76,29 @@ class Case:
     answers: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    unheard: str = ""
+    primary_pending: str = ""
     fault: str = ""
 
 
 @dataclass(frozen=True)
-class Material:
-    """What there is to mine: the targets, and the cases of all suites."""
+class MiningInput:
+    """The input of mining: the targets, and the cases of all suites."""
 
     targets: Targets
     cases: Sequence[Case]
 
 
-class Source(Protocol):
-    """Settings of where cases and targets are from."""
+class CaseSource(Protocol):
+    """Settings of a source of cases and targets."""
 
-    def load(self) -> Material:
-        """Read it all; raises `DatasetError`, or `ConfigError`."""
+    def load(self) -> MiningInput:
+        """Load cases and targets; raises `DatasetError` or `ConfigError`."""
         ...
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is held against a query: by which check, how gravely, and the evidence in words."""
+class Objection:
+    """An objection to a query: the check that raised it, the verdict it leads to, and the evidence as text."""
 
     check: str
     verdict: Verdict
@@ -106,9 +107,10 @@ class Held:
 
 @dataclass(frozen=True)
 class DocumentImpact:
-    """How much a document, by its position, helped: the success rate with it minus that without it, and its error.
+    """The impact of a document, by its position: the success rate with it minus the rate without it.
 
-    Both are None where one side has no answer; `with_it` and `without_it` are how many answers there are of each.
+    `impact` and its standard `error` are None if one side has no answers; `with_it` and `without_it` are the numbers of
+    answers on each side.
     """
 
     document: int
@@ -120,10 +122,10 @@ class DocumentImpact:
 
 @dataclass(frozen=True)
 class Impact:
-    """What a query's documents contribute: see `impact`.
+    """The impact of a query's documents.
 
-    `baseline` is whether it is answered correctly without any document, None where that is not known; `subsets` counts
-    the answers; `why` says why it is not `converged`.
+    `baseline` is whether the model answers correctly without documents, None if unknown; `subsets` counts the answers;
+    `why` is the reason if the measurement has not `converged`.
     """
 
     baseline: bool | None
@@ -135,12 +137,12 @@ class Impact:
 
 @dataclass(frozen=True)
 class Query:
-    """A case whose names were resolved: gold and negatives as positions among the targets.
+    """A case with resolved names: gold and negatives are positions among the targets.
 
-    `golds` are the primary one, then the others. `rank` is the place at which the retriever has the first of them, None
-    where it was not among those searched; `near_golds` are near-duplicates of gold among those. `contexts` are
-    documents by chance that a language model may answer from. `held` is all that speaks against the query; `heard` what
-    the model said, `unfinished` whether it may still say what it has not. `impact` is None where it was not measured.
+    `golds` has the primary gold first. `rank` is the retriever's rank of the first gold, None if it is beyond the
+    search depth; `near_golds` are near-duplicates of gold within it. `contexts` are random documents that the model
+    tries to answer from. `model_replies` are by question; a query is `unfinished` if a later run may bring missing
+    ones. `impact` is None if it was not measured.
     """
 
     case: Case
@@ -152,20 +154,20 @@ class Query:
     near_golds: tuple[int, ...] = ()
     contexts: tuple[int, ...] = ()
     concepts: tuple[str, ...] = ()
-    held: tuple[Held, ...] = ()
-    heard: Mapping[str, str] = field(default_factory=dict)
+    objections: tuple[Objection, ...] = ()
+    model_replies: Mapping[str, str] = field(default_factory=dict)
     unfinished: bool = False
     impact: Impact | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """Return the gravest of what is held against it."""
-        found = {held.verdict for held in self.held}
-        return "rejected" if "rejected" in found else "doubtful" if "doubtful" in found else "verified"
+        """Return the worst verdict of the objections."""
+        verdicts = {objection.verdict for objection in self.objections}
+        return "rejected" if "rejected" in verdicts else "doubtful" if "doubtful" in verdicts else "verified"
 
     @property
     def difficulty(self) -> str:
-        """Return how hard it is for the retriever: its first gold is first, or among ten, or later if at all."""
+        """Return how difficult the query is for the retriever, by the rank of the first gold: 1, to 10, or beyond."""
         return "hard" if self.rank is None or self.rank > _MEDIUM else "medium" if self.rank > 1 else "easy"
 
 

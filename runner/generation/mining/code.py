@@ -1,7 +1,4 @@
-"""What a piece of Python code says that it is about: what it imports, constructs and derives from.
-
-It is read, never run.
-"""
+"""The names that Python code imports, calls and derives from. Code is parsed, never run."""
 
 from __future__ import annotations
 
@@ -15,53 +12,54 @@ from runner.datasets.base import DatasetError
 
 @dataclass(frozen=True)
 class Code:
-    """Names that a file imports, in full, each with what the file calls it; and those that it calls or derives from."""
+    """The full names that a file imports, each with its local name, and the names that it calls or derives from."""
 
     imports: Mapping[str, str]
     used: frozenset[str]
 
     def uses(self, name: str) -> bool:
-        """Tell whether the file calls what it imports by this full name, or derives a class from it."""
+        """Return whether the file calls an imported name, given in full, or derives a class from it."""
         return self.imports[name] in self.used
 
 
-def code_of(text: str, place: str) -> Code:
-    """Read Python code; raises `DatasetError`, which begins with the place."""
+def parse_code(text: str, place: str) -> Code:
+    """Parse Python code; raises `DatasetError`, which begins with the place."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise DatasetError(f"{place}{line}: not valid Python: {getattr(error, 'msg', error)}") from None
-    return Code(dict(_imports(tree)), frozenset(_used(tree)))
+    return Code(dict(_iter_imports(tree)), frozenset(_iter_uses(tree)))
 
 
-def code_in(facts: Mapping[str, Any], place: str) -> Code:
-    """Read what was taken from a file before: `imports`, `called_names`, `base_classes`; raises `DatasetError`."""
+def code_from_facts(facts: Mapping[str, Any], place: str) -> Code:
+    """Return the code described by recorded facts: `imports`, `called_names`, `base_classes`; raises `DatasetError`."""
     try:
         imports = {
-            f"{each['module']}.{each['name']}" if each["kind"] == "from" else each["module"]: each.get("asname")
-            or each.get("name")
-            or each["module"]
-            for each in facts["imports"]
-            if not each.get("level") and each.get("name") != "*"
+            f"{entry['module']}.{entry['name']}" if entry["kind"] == "from" else entry["module"]: entry.get("asname")
+            or entry.get("name")
+            or entry["module"]
+            for entry in facts["imports"]
+            if not entry.get("level") and entry.get("name") != "*"
         }
         return Code(imports, frozenset((*facts.get("called_names", ()), *facts.get("base_classes", ()))))
     except (AttributeError, KeyError, TypeError) as error:
-        raise DatasetError(f"{place}: not what a file imports ({type(error).__name__}: {error})") from None
+        raise DatasetError(f"{place}: not the imports of a file ({type(error).__name__}: {error})") from None
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield what is imported from elsewhere than beside the file."""
+def _iter_imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the absolute imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield from (
-                (f"{node.module}.{each.name}", each.asname or each.name) for each in node.names if each.name != "*"
-            )
+            origin = f"{node.module}."
         elif isinstance(node, ast.Import):
-            yield from ((each.name, each.asname or each.name) for each in node.names)
+            origin = ""
+        else:
+            continue
+        yield from ((f"{origin}{name.name}", name.asname or name.name) for name in node.names if name.name != "*")
 
 
-def _used(tree: ast.Module) -> Iterator[str]:
+def _iter_uses(tree: ast.Module) -> Iterator[str]:
     """Yield the names that are called or derived from, `a.b.C` as such and as `C`."""
     for node in ast.walk(tree):
         called: Sequence[ast.expr] = [node.func] if isinstance(node, ast.Call) else ()

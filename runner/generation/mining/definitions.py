@@ -1,4 +1,4 @@
-"""Benchmark definitions as a source: a folder with a folder for each suite, and a file of targets that answers name."""
+"""Benchmark definitions as a source: a folder with a subfolder per suite, and a file of the targets of answers."""
 
 from __future__ import annotations
 
@@ -13,62 +13,64 @@ from runner.config.objects import ConfigError
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
-from runner.generation.mining.base import Case, Material
-from runner.generation.mining.extraction import CaseFiles, Kind, Suite
-from runner.generation.mining.packages import targets_of
-from runner.generation.mining.targets import Targets, read_targets, yaml_content
+from runner.generation.mining.base import Case, MiningInput
+from runner.generation.mining.extraction import CaseFiles, Suite, SuiteKind
+from runner.generation.mining.packages import find_targets
+from runner.generation.mining.targets import Targets, read_targets, read_yaml
 
 PACKAGE = "package:"
-"""How targets begin that are an installed package, not a file."""
+"""The prefix of targets that are an installed package instead of a file."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Definitions:
-    """Suites in `definitions`, each a folder with a benchmark.yaml, whose entries are under `benchmarks`.
+    """Suites in the folder `definitions`, each a subfolder with a benchmark.yaml that has entries under `benchmarks`.
 
-    `targets` is a YAML file, or `package:NAME` for an installed package. `kinds` says what an entry is by its
-    `benchmark_type`, or by the name of its suite. `suites` are those to take, null all. Code that entries name by path
-    is looked for in the suite's folder, in `definitions` and in the folders around that; `imports` is a JSON file of
-    what is known of code that is not there, by case and file, null: SUITE_imports.json in `definitions` or beside it.
+    `targets` is a YAML file, or `package:NAME` for an installed package. `kinds` maps the `benchmark_type` of an entry,
+    or the name of its suite, to a kind. `suites` selects suites; null selects all. Code that entries name by path is
+    searched for in the suite's folder, in `definitions` and in the folders above. `imports` is a JSON file of facts
+    about missing code, by case and file; null stands for SUITE_imports.json in `definitions` or in the folder above.
     """
 
     definitions: str
     targets: str
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, SuiteKind]
     suites: list[str] | None = None
     imports: str | None = None
     exclude: list[str] = Field(default_factory=list)
 
-    def load(self) -> Material:
-        """Read all suites; raises `DatasetError`, or `ConfigError` for a setting."""
+    def load(self) -> MiningInput:
+        """Load all suites; raises `DatasetError`, or `ConfigError` for a setting."""
         folder = Path(self.definitions).expanduser()
         if not folder.is_dir():
             raise ConfigError(f"source.definitions={self.definitions}: there is no such folder")
-        found = {file.parent.name: file for file in sorted(folder.glob("*/benchmark.y*ml"))}
-        if not found:
-            raise ConfigError(f"source.definitions={self.definitions}: there is no */benchmark.yaml in it")
+        files_of_suites = {file.parent.name: file for file in sorted(folder.glob("*/benchmark.y*ml"))}
+        if not files_of_suites:
+            raise ConfigError(f"source.definitions={self.definitions}: the folder has no */benchmark.yaml")
         for suite in self.suites or []:
-            if suite not in found:
-                raise ConfigError(f"source.suites={suite}: no such suite; there are {', '.join(found)}")
-        entries = {suite: _entries(found[suite]) for suite in self.suites or found}
+            if suite not in files_of_suites:
+                raise ConfigError(f"source.suites={suite}: no such suite; there are {', '.join(files_of_suites)}")
+        entries = {suite: _load_entries(files_of_suites[suite]) for suite in self.suites or files_of_suites}
         if not any(entries.values()):
             raise ConfigError(f"source.definitions={self.definitions}: no suite has any entry under 'benchmarks'")
-        targets = self._targets()
+        targets = self._load_targets()
         cases = [case for suite, own in entries.items() for case in self._cases(suite, own, targets, folder)]
         _check_ids(cases)
-        return Material(targets, cases)
+        return MiningInput(targets, cases)
 
-    def _targets(self) -> Targets:
+    def _load_targets(self) -> Targets:
         if self.targets.startswith(PACKAGE):
             name = self.targets.removeprefix(PACKAGE)
-            return targets_of(name, self.exclude, methods=True, setting=f"source.targets={PACKAGE}")
+            return find_targets(name, self.exclude, methods=True, setting=f"source.targets={PACKAGE}")
         path = Path(self.targets).expanduser()
         if not path.is_file():
-            raise ConfigError(f"source.targets={self.targets}: there is no such file; an installed one is package:NAME")
+            raise ConfigError(
+                f"source.targets={self.targets}: there is no such file; write package:NAME for an installed package"
+            )
         return read_targets(path)
 
     def _cases(self, suite: str, entries: list[SourceRecord], targets: Targets, folder: Path) -> Iterator[Case]:
-        code = CaseFiles([folder / suite, folder, *folder.resolve().parents], self._facts(suite, folder))
+        code = CaseFiles([folder / suite, folder, *folder.resolve().parents], self._load_facts(suite, folder))
         by_kind: dict[str, list[SourceRecord]] = {}
         for entry in entries:
             kind = str(entry.fields.get("benchmark_type") or suite)
@@ -80,8 +82,8 @@ class Definitions:
                 fault = f"no kind of suite for it; there are {', '.join(self.kinds)}: add one under source.kinds"
                 yield from (Case(entry.identifier("id"), suite, str(entry.fields), fault=fault) for entry in own)
 
-    def _facts(self, suite: str, folder: Path) -> dict[str, dict[str, Any]]:
-        """Return what is known of code that is not there, by its path."""
+    def _load_facts(self, suite: str, folder: Path) -> dict[str, dict[str, Any]]:
+        """Return the recorded facts about missing code, by its path."""
         usual = (place / f"{suite}_imports.json" for place in (folder, folder.resolve().parent))
         path = Path(self.imports).expanduser() if self.imports else next((p for p in usual if p.is_file()), None)
         if path is None:
@@ -95,8 +97,8 @@ class Definitions:
             raise DatasetError(f"{path}: not files by case, each with its 'path' ({error})") from None
 
 
-def _entries(path: Path) -> list[SourceRecord]:
-    content = yaml_content(path)
+def _load_entries(path: Path) -> list[SourceRecord]:
+    content = read_yaml(path)
     entries = content.get("benchmarks") if isinstance(content, dict) else None
     if entries is None:
         raise DatasetError(f"{path}: there is no key 'benchmarks' with the entries")

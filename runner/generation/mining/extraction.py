@@ -1,7 +1,6 @@
-"""From the entries of a suite to cases: which question, and which names answer it. Each kind of suite is a class here.
+"""Extracts cases from the entries of a suite: the question and the names that answer it. Each kind of suite is a class.
 
-A kind takes all entries of a suite at once, for what is special is only so among others. Whether a right answer is
-worth anything is not known here.
+A kind takes all entries of a suite at once, because how specific a name is depends on the other entries.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets.files import SourceRecord
 from runner.generation.mining.base import Case
-from runner.generation.mining.code import Code, code_in, code_of
-from runner.generation.mining.names import names_in, quoted_names, with_parts
-from runner.generation.mining.snippets import section_of
+from runner.generation.mining.code import Code, code_from_facts, parse_code
+from runner.generation.mining.names import add_parents, find_names, find_quoted_names
+from runner.generation.mining.snippets import find_section
 from runner.generation.mining.targets import Targets
 
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The code that entries name by its path, or what was read of it before (`facts`, by path).
+    """The code that entries name by path, or recorded facts about it (`facts`, by path).
 
-    A path is looked for below each of the `folders`. Below the first, which is that of the suite's own benchmark.yaml,
-    its ends are looked for too: a suite that was moved has its files still beside it.
+    A path is searched for in each of the `folders`. In the first, which has the suite's benchmark.yaml, its trailing
+    parts are searched for as well, because a suite that was moved still has its files next to it.
     """
 
     folders: Sequence[Path]
     facts: Mapping[str, Mapping[str, Any]]
 
     def code(self, path: str) -> Code | None:
-        """Return what a file imports and uses, None if there is no such file; raises `DatasetError`."""
+        """Return the imports and uses of a file, None if there is no such file; raises `DatasetError`."""
         if file := self._find(path):
-            return code_of(file.read_text(encoding="utf-8", errors="replace"), str(file))
-        return code_in(self.facts[path], path) if path in self.facts else None
+            return parse_code(file.read_text(encoding="utf-8", errors="replace"), str(file))
+        return code_from_facts(self.facts[path], path) if path in self.facts else None
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, None if there is no such file."""
@@ -56,7 +55,7 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class Suite:
-    """The entries of a suite that are of one kind, and where the code is that they name."""
+    """The entries of a suite that are of one kind, and the code that they name."""
 
     name: str
     entries: Sequence[SourceRecord]
@@ -64,17 +63,17 @@ class Suite:
 
 
 @runtime_checkable
-class Kind(Protocol):
-    """A kind of suite: settings of how its entries become cases."""
+class SuiteKind(Protocol):
+    """A kind of suite: settings that turn its entries into cases."""
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
-        """Yield a case for each entry; raises `DatasetError` for one that is not as it should be."""
+        """Yield a case for each entry; raises `DatasetError` for an invalid entry."""
         ...
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class Answers:
-    """Questions whose answers name what they are about: `answers`, each with `fully_qualified_class_name`."""
+class NamedAnswers:
+    """Questions whose answers name their targets: `answers`, each with `fully_qualified_class_name`."""
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
         """Yield the `question` of each entry, with the names of all its answers."""
@@ -86,18 +85,18 @@ class Answers:
                 query=entry.text("question").strip(),
                 names=tuple(name for answer in answers for name in _names(answer)),
                 answers=tuple(answer.text("answer") for answer in answers if "answer" in answer.fields),
-                metadata=_known(entry),
+                metadata=_metadata(entry),
             )
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Imports:
-    """Code to be written or mended: what it is about is inferred from what the right code imports.
+    """Code to write or fix: its targets are inferred from the imports of the correct code.
 
-    Everything that is imported would be too much: a base class is imported nearly everywhere. Each name weighs
-    `mention` if the words of the task have it, `use` if the code calls it or derives from it, and `rarity` times how
-    rare it is among the cases of the suite, log(n / df) / log(n). The heaviest is the primary one; others count from
-    `threshold` on.
+    Not every import is a target: some base classes are imported nearly everywhere. The weight of a name is the sum of
+    `mention` if the task mentions it, `use` if the code calls it or derives from it, and `rarity` times its rarity
+    among the cases of the suite, log(n / df) / log(n). The name with the largest weight is the primary one; others
+    count if their weight is at least `threshold`.
     """
 
     mention: float = Field(default=0.6, ge=0)
@@ -107,16 +106,16 @@ class Imports:
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
         """Yield the `description` of each entry, else its `name`, with names from `fixed_file`, else `test_file`."""
-        found = [_code(entry, suite.files) for entry in suite.entries]
-        inside = [[name for name in code.imports if _is_inside(name, targets)] if code else [] for code in found]
-        frequency = Counter(target for names in inside for target in {_meant(name, targets) for name in names})
-        for entry, code, names in zip(suite.entries, found, inside, strict=True):
-            said = " ".join(str(entry.fields.get(field) or "") for field in ("description", "name"))
+        codes = [_code(entry, suite.files) for entry in suite.entries]
+        inside = [[name for name in code.imports if _is_inside(name, targets)] if code else [] for code in codes]
+        frequency = Counter(target for names in inside for target in {_identity(name, targets) for name in names})
+        for entry, code, names in zip(suite.entries, codes, inside, strict=True):
+            task = " ".join(str(entry.fields.get(field) or "") for field in ("description", "name"))
             weights = {}
             for name in names if code else []:
-                seldom = math.log(len(found) / frequency[_meant(name, targets)]) / math.log(max(len(found), 2))
-                mentioned, used = _mentions(said, name.rpartition(".")[2]), bool(code and code.uses(name))
-                weights[name] = round(self.mention * mentioned + self.use * used + self.rarity * seldom, 6)
+                rarity = math.log(len(codes) / frequency[_identity(name, targets)]) / math.log(max(len(codes), 2))
+                mentioned, used = _mentions(task, name.rpartition(".")[2]), bool(code and code.uses(name))
+                weights[name] = round(self.mention * mentioned + self.use * used + self.rarity * rarity, 6)
             ordered = sorted(weights, key=lambda name: (not targets.resolve(name).targets, -weights[name], name))
             yield Case(
                 id=entry.identifier("id"),
@@ -124,26 +123,26 @@ class Imports:
                 query=(entry.text("description") if entry.fields.get("description") else entry.text("name")).strip(),
                 names=tuple(n for i, n in enumerate(ordered) if not i or weights[n] >= self.threshold),
                 candidates=tuple(ordered),
-                metadata=_known(entry) | {"gold_inferred": True, "specificity": {n: weights[n] for n in ordered}},
+                metadata=_metadata(entry) | {"gold_inferred": True, "specificity": {n: weights[n] for n in ordered}},
                 fault="" if code else "neither its fixed_file nor its test_file is there",
             )
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Options:
-    """Multiple choice: `options`, of which `correct_answer` is right, with an `explanation`.
+    """Multiple choice: `options`, the `correct_answer` and an `explanation`.
 
-    What the right option names comes first, then what the explanation names; where neither names a target, it is the
-    classes that the question names. A name is one that is dotted, in CamelCase or with an underscore. The code of a
-    question is its `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; a question about code without
-    it is a fault.
+    The names in the correct option come first, then those in the explanation; if neither has the name of a target, the
+    classes that the question names are taken. A name is dotted, in CamelCase or has an underscore. The code of a
+    question is its `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; a question about code that has
+    none is a fault.
     """
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
-        """Yield the `question` of each entry, with its code and the names of what is right."""
+        """Yield the `question` of each entry, with its code and the names of the correct answers."""
         for entry in suite.entries:
             right, question = _right_option(entry), entry.text("question").strip()
-            mentioned = names_in(f"{right}\n{entry.fields.get('explanation') or ''}")
+            mentioned = find_names(f"{right}\n{entry.fields.get('explanation') or ''}")
             names = tuple(name for name in mentioned if _is_inside(name, targets))
             source: dict[str, Any] = {}
             is_answered = any(len(targets.resolve(name).targets) == 1 for name in names)
@@ -158,7 +157,7 @@ class Options:
                 query="\n\n".join(filter(None, (question, code))),
                 names=names,
                 answers=(right,),
-                metadata=_known(entry) | {"gold_inferred": True} | source,
+                metadata=_metadata(entry) | {"gold_inferred": True} | source,
                 fault=fault,
             )
 
@@ -172,7 +171,7 @@ _HAS_CODE = re.compile(r"```|\n(?: {4}|\t)\S|\n\s*(?:import|from|def|class|retur
 
 
 def _snippet(entry: SourceRecord, files: CaseFiles) -> tuple[str, str]:
-    """Return the code of an entry, "" where it has none, and why it cannot be had, "" where it can."""
+    """Return the code of an entry, "" if it has none, and the fault if its code is missing, else ""."""
     if code := str(entry.fields.get("code_snippet") or "").strip():
         return code, ""
     reference = entry.fields.get("code_snippet_ref")
@@ -187,15 +186,15 @@ def _snippet(entry: SourceRecord, files: CaseFiles) -> tuple[str, str]:
     text = files.text(path)
     if text is None:
         return "", f"its code is not there: no file {path}"
-    code = text.strip("\n") if section is None else section_of(text, str(section)) or ""
+    code = text.strip("\n") if section is None else find_section(text, str(section)) or ""
     return (code, "") if code.strip() else ("", f"its code is not there: no section {section} in {path}")
 
 
 def _classes(question: str, targets: Targets) -> tuple[str, ...]:
-    """Return the names in a question that are each that of one class."""
-    names = dict.fromkeys([*with_parts(names_in(question)), *quoted_names(question)])
-    found = {name: targets.resolve(name).targets for name in names}
-    return tuple(name for name, meant in found.items() if len(meant) == 1 and targets.is_class(meant[0]))
+    """Return the names in a question that stand for exactly one class."""
+    names = dict.fromkeys([*add_parents(find_names(question)), *find_quoted_names(question)])
+    resolved = {name: targets.resolve(name).targets for name in names}
+    return tuple(name for name, places in resolved.items() if len(places) == 1 and targets.is_class(places[0]))
 
 
 def _answers(entry: SourceRecord) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -220,28 +219,28 @@ def _code(entry: SourceRecord, files: CaseFiles) -> Code | None:
 
 
 def _right_option(entry: SourceRecord) -> str:
-    """Return the option that is right, which is given by its letter, its number from 0, or in words."""
+    """Return the correct option, which is given by its letter, its number from 0, or its text."""
     options, right = entry.value("options"), entry.value("correct_answer")
     if isinstance(options, list):
         lettered = {chr(ord("A") + number): option for number, option in enumerate(options)}
         options = lettered | {str(number): option for number, option in enumerate(options)}
     if not isinstance(options, dict):
         raise entry.fault(f"'options' is {options!r:.60}, not options by letter, nor a list of them")
-    found = {str(letter): str(option) for letter, option in options.items()}
-    if str(right) in found:
-        return found[str(right)]
-    if str(right) in found.values():
+    texts = {str(letter): str(option) for letter, option in options.items()}
+    if str(right) in texts:
+        return texts[str(right)]
+    if str(right) in texts.values():
         return str(right)
-    raise entry.fault(f"'correct_answer' is {right!r:.60}, which is none of the options {', '.join(found)}")
+    raise entry.fault(f"'correct_answer' is {right!r:.60}, which is none of the options {', '.join(texts)}")
 
 
 def _is_inside(name: str, targets: Targets) -> bool:
-    """Tell a name that is of the package that all targets are in, or is known to be one of them."""
+    """Return whether a name is in the package of all targets, or is a name of a target."""
     return bool(targets.root and f"{name}.".startswith(targets.root)) or targets.resolve(name).way != "unresolved"
 
 
-def _meant(name: str, targets: Targets) -> object:
-    """Return what a name stands for: two names of one target are the same."""
+def _identity(name: str, targets: Targets) -> object:
+    """Return the targets of a name, else the name itself, so that two names of one target are equal."""
     return targets.resolve(name).targets or name
 
 
@@ -249,5 +248,5 @@ def _mentions(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
-def _known(entry: SourceRecord) -> dict[str, Any]:
+def _metadata(entry: SourceRecord) -> dict[str, Any]:
     return {name: entry.fields[name] for name in ("category", "benchmark_type") if name in entry.fields}

@@ -1,7 +1,6 @@
-"""The forward check: a language model answers each question from its gold, from documents by chance, and from none.
+"""The forward check: a language model answers each question from its gold, from random documents, and without any.
 
-A question that its gold does not answer has the wrong gold; one that needs no gold says nothing of retrieval. All that
-was paid for is kept in a journal, so that work which was cut short goes on where it was.
+A question that its gold does not answer has the wrong gold; one that needs no gold tells nothing about retrieval.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from retrievers.chat import Chat
-from runner.generation.mining.base import Case, Held, Query
+from runner.generation.mining.base import Case, Objection, Query
 from runner.generation.mining.checks import SETTLED_BY_A_MODEL
 from runner.generation.mining.replies import (
     NECESSITY,
@@ -31,11 +30,10 @@ from runner.llm.journal import Journal
 _NOT_CHECKED = "not checked: "
 
 
-def with_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Journal) -> list[Case]:
-    """Return cases in whose inferred names the model put the one first that the task is about.
+def select_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Journal) -> list[Case]:
+    """Return cases with the primary one of their inferred names first, as chosen by the model.
 
-    Where it names none of the candidates, the order stays as it was, and the case says so; so it does where the model
-    could not be asked, until it can be.
+    If the model chooses none of the candidates, or cannot be asked, the order stays and the case records the reason.
     """
     choices = {case.id: [name for name in case.candidates if targets.resolve(name).targets] for case in cases}
     open_cases = [case for case in cases if len(choices[case.id]) > 1]
@@ -51,7 +49,7 @@ def with_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Jo
 
 def _put_first(case: Case, reply: JsonReply, choices: Sequence[str]) -> Case:
     if isinstance(reply, NoReply) and not reply.is_lasting:
-        return replace(case, unheard=reply.reason)
+        return replace(case, primary_pending=reply.reason)
     if isinstance(reply, NoReply) or str(reply["primary"]) not in choices:
         reason = reply.reason if isinstance(reply, NoReply) else f"the model named {reply['primary']}"
         return replace(case, metadata={**case.metadata, "primary_by": f"specificity, for {reason}"[:200]})
@@ -60,13 +58,13 @@ def _put_first(case: Case, reply: JsonReply, choices: Sequence[str]) -> Case:
     return replace(case, names=names, metadata={**case.metadata, "primary_by": "language model"})
 
 
-def forward_checked(queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal) -> list[Query]:
-    """Return queries with what the model's answers hold against them; those that are rejected already are not asked.
+def run_forward_check(queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal) -> list[Query]:
+    """Return queries with the objections that follow from the model's answers.
 
-    Nor are those whose primary gold it has yet to pick: another gold is another question. What there is no answer to
-    stays doubtful.
+    The model is not asked about rejected queries, nor about those whose primary gold it has yet to choose, because
+    their gold may change. Queries without an answer stay doubtful.
     """
-    open_queries = [query for query in queries if query.verdict != "rejected" and not query.case.unheard]
+    open_queries = [query for query in queries if query.verdict != "rejected" and not query.case.primary_pending]
     sufficiency = [fill_prompt(SUFFICIENCY, query.case.query, query.golds, targets) for query in open_queries]
     necessity = [
         fill_prompt(NECESSITY, query.case.query, documents, targets)
@@ -88,11 +86,11 @@ def count_unfinished(queries: Sequence[Query]) -> int:
 
 
 def _postpone(query: Query) -> Query:
-    """Return a query that was not asked; where its primary gold is still to be picked, that is held against it."""
-    if not query.case.unheard:
+    """Return a query that was not checked, with an objection if the model has yet to choose its primary gold."""
+    if not query.case.primary_pending:
         return query
-    held = Held(PRIMARY, "doubtful", f"{_NOT_CHECKED}{query.case.unheard}")
-    return replace(query, held=(*query.held, held), unfinished=True)
+    objection = Objection(PRIMARY, "doubtful", f"{_NOT_CHECKED}{query.case.primary_pending}")
+    return replace(query, objections=(*query.objections, objection), unfinished=True)
 
 
 def _judge(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothing: JsonReply) -> Query:
@@ -103,28 +101,30 @@ def _judge(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothin
     )
     replies = {SUFFICIENCY: from_gold, f"{NECESSITY}, by chance": by_chance, f"{NECESSITY}, from nothing": from_nothing}
     new = tuple(filter(None, faults))
-    old = query.held if new else tuple(held for held in query.held if held.check not in SETTLED_BY_A_MODEL)
+    old = tuple(old for old in query.objections if new or old.check not in SETTLED_BY_A_MODEL)
     texts = {
         name: reply.reason if isinstance(reply, NoReply) else json.dumps(reply, ensure_ascii=False)
         for name, reply in replies.items()
     }
     unfinished = any(isinstance(reply, NoReply) and not reply.is_lasting for reply in replies.values())
-    return replace(query, held=(*old, *new), heard=texts, unfinished=unfinished)
+    return replace(query, objections=(*old, *new), model_replies=texts, unfinished=unfinished)
 
 
-def _check_sufficiency(case: Case, reply: JsonReply) -> Held | None:
+def _check_sufficiency(case: Case, reply: JsonReply) -> Objection | None:
     if isinstance(reply, NoReply):
-        return Held(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
+        return Objection(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
     if not is_true(reply["answerable"]):
-        return Held(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
+        return Objection(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
     if case.answers and not is_expected(case, reply):
-        return Held(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(reply.get('answer'))[:100]!r}")
+        return Objection(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(reply.get('answer'))[:100]!r}")
     return None
 
 
-def _check_necessity(case: Case, reply: JsonReply, source: str) -> Held | None:
+def _check_necessity(case: Case, reply: JsonReply, source: str) -> Objection | None:
     if isinstance(reply, NoReply):
-        return Held(NECESSITY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
+        return Objection(NECESSITY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
     if is_true(reply["answerable"]) and (not case.answers or is_expected(case, reply)):
-        return Held(NECESSITY, "rejected", f"the model answers it from {source}: {str(reply.get('answer'))[:100]!r}")
+        return Objection(
+            NECESSITY, "rejected", f"the model answers it from {source}: {str(reply.get('answer'))[:100]!r}"
+        )
     return None

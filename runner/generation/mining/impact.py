@@ -1,8 +1,8 @@
-"""How much each document helps a language model to answer: answers from random subsets of a query's documents.
+"""Measures how much each document helps a language model to answer, from random subsets of a query's documents.
 
 The impact of a document is the success rate of the subsets with it minus that of the subsets without it. A query that
-is answered correctly from no document at all is not measured further: no document can help. Draws depend on the seed
-and on the query alone, so that work which was cut short asks the same questions again, and a journal answers them.
+the model answers correctly without documents is not measured, because no document can help. Draws depend on the seed
+and the query only, so resumed work asks the same questions, which the journal answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PURPOSE = "mine: impact"
 
 @dataclass
 class _Trials:
-    """The answers to one query so far: which of its documents each subset had, and whether the answer was correct."""
+    """The answers to one query so far: the documents of each subset, and whether the answer was correct."""
 
     query: Query
     documents: tuple[int, ...]
@@ -42,7 +42,7 @@ class _Trials:
     drawn: list[tuple[bool, ...]] = field(default_factory=list)
     correct: list[bool] = field(default_factory=list)
     baseline: bool | None = None
-    asked: int = 0
+    questions: int = 0
     why: str = ""
     unfinished: bool = False
 
@@ -50,71 +50,71 @@ class _Trials:
         return [_impact(document, place, self.drawn, self.correct) for place, document in enumerate(self.documents)]
 
     def has_converged(self, error: float) -> bool:
-        return all(each.error is not None and each.error <= error for each in self.impacts())
+        return all(impact.error is not None and impact.error <= error for impact in self.impacts())
 
 
-def with_impact(
+def measure_impact(
     queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal, measuring: ImpactSettings, seed: int
 ) -> list[Query]:
     """Return queries with the impact of their documents, golds and negatives alike.
 
-    Measured are those that are not rejected and have an expected answer to compare with. First each is asked without
-    any document, then with subsets, until all documents have converged or the budget is spent.
+    Queries are measured if they are not rejected and have an expected answer. Each is asked without documents first,
+    then with subsets, until all documents have converged or the budget is spent.
     """
     able = [query for query in queries if query.verdict != "rejected" and query.golds and query.case.answers]
     trials = [_Trials(query, _documents(query), _subsets(query, seed)) for query in able]
     left = math.inf if measuring.calls is None else measuring.calls
     left -= _ask_without(trials, targets, left, llm, journal)
-    while waiting := [each for each in trials if _goes_on(each, measuring)]:
+    while waiting := [trial for trial in trials if _needs_answers(trial, measuring)]:
         if left < 1:
-            for each in waiting:
-                each.why = "the budget of calls is spent"
+            for trial in waiting:
+                trial.why = "the budget of calls is spent"
             break
         left -= _ask_batch(waiting, targets, left, llm, journal, measuring)
-    measured = {each.query.case.id: _measured(each, measuring) for each in trials}
+    measured = {trial.query.case.id: _conclude(trial, measuring) for trial in trials}
     return [measured.get(query.case.id, query) for query in queries]
 
 
 def _ask_without(trials: Sequence[_Trials], targets: Targets, budget: float, llm: Chat, journal: Journal) -> int:
-    """Ask each query without any document; return how many were asked."""
+    """Ask each query without documents; return the number of questions."""
     within = trials if budget == math.inf else trials[: int(budget)]
-    questions = [fill_prompt(NECESSITY, each.query.case.query, (), targets) for each in within]
-    for each, reply in zip(within, ask_for_json(questions, "answerable", PURPOSE, llm, journal), strict=True):
-        each.baseline = _is_correct(each, reply)
-    for each in trials[len(within) :]:
-        each.why = "the budget of calls is spent"
+    questions = [fill_prompt(NECESSITY, trial.query.case.query, (), targets) for trial in within]
+    for trial, reply in zip(within, ask_for_json(questions, "answerable", PURPOSE, llm, journal), strict=True):
+        trial.baseline = _is_correct(trial, reply)
+    for trial in trials[len(within) :]:
+        trial.why = "the budget of calls is spent"
     return len(within)
 
 
 def _ask_batch(
     waiting: Sequence[_Trials], targets: Targets, budget: float, llm: Chat, journal: Journal, measuring: ImpactSettings
 ) -> int:
-    """Ask each query that waits with its next subsets, as far as the budget goes; return how many were asked."""
+    """Ask each waiting query with its next subsets, within the budget; return the number of questions."""
     drawn: list[tuple[_Trials, tuple[bool, ...]]] = []
-    for each in waiting:
-        most = min(measuring.batch, measuring.subsets - each.asked)
-        subsets = [*islice(each.subsets, most)] if len(drawn) + most <= budget else []
+    for trial in waiting:
+        most = min(measuring.batch, measuring.subsets - trial.questions)
+        subsets = [*islice(trial.subsets, most)] if len(drawn) + most <= budget else []
         if not subsets:
-            each.why = "the budget of calls is spent" if len(drawn) + most > budget else "every subset was asked"
-        each.asked += len(subsets)
-        drawn += [(each, subset) for subset in subsets]
-    questions = [_question(each, subset, targets) for each, subset in drawn]
+            trial.why = "the budget of calls is spent" if len(drawn) + most > budget else "every subset was asked"
+        trial.questions += len(subsets)
+        drawn += [(trial, subset) for subset in subsets]
+    questions = [_question(trial, subset, targets) for trial, subset in drawn]
     replies = ask_for_json(questions, "answerable", PURPOSE, llm, journal)
-    for (each, subset), reply in zip(drawn, replies, strict=True):
-        correct = _is_correct(each, reply)
+    for (trial, subset), reply in zip(drawn, replies, strict=True):
+        correct = _is_correct(trial, reply)
         if correct is not None:
-            each.drawn.append(subset)
-            each.correct.append(correct)
+            trial.drawn.append(subset)
+            trial.correct.append(correct)
     return len(drawn)
 
 
-def _goes_on(trials: _Trials, measuring: ImpactSettings) -> bool:
-    is_over = trials.baseline is not False or trials.why or trials.asked >= measuring.subsets
+def _needs_answers(trials: _Trials, measuring: ImpactSettings) -> bool:
+    is_over = trials.baseline is not False or trials.why or trials.questions >= measuring.subsets
     return not is_over and not trials.has_converged(measuring.error)
 
 
 def _is_correct(trials: _Trials, reply: JsonReply) -> bool | None:
-    """Return whether a reply has an expected answer, None where there is no reply."""
+    """Return whether a reply has an expected answer, None if there is no reply."""
     if isinstance(reply, NoReply):
         if not reply.is_lasting:
             trials.why, trials.unfinished = f"not answered: {reply.reason}", True
@@ -132,9 +132,9 @@ def _documents(query: Query) -> tuple[int, ...]:
 
 
 def _subsets(query: Query, seed: int) -> Iterator[tuple[bool, ...]]:
-    """Yield different subsets in random order, each document in with probability one half; the empty one is not drawn.
+    """Yield different subsets in random order, with each document at a probability of one half, but not the empty one.
 
-    A question that was asked already would be answered from a cache, and say nothing new.
+    Subsets differ because a cache would answer a repeated question, which adds no information.
     """
     n = len(_documents(query))
     rng = np.random.default_rng([seed, int(fingerprint("impact", query.case.id), 16)])
@@ -149,7 +149,7 @@ def _subsets(query: Query, seed: int) -> Iterator[tuple[bool, ...]]:
 def _impact(document: int, place: int, drawn: Sequence[tuple[bool, ...]], correct: Sequence[bool]) -> DocumentImpact:
     """Return the difference of success rates, and its standard error from those of both rates.
 
-    The error of a rate p of n answers is sqrt(p (1 - p) / n), and at least 1 / n, for n equal answers are no certainty.
+    The error of a rate p of n answers is sqrt(p (1 - p) / n), but at least 1 / n: n equal answers are no certainty.
     """
     sides = [[ok for subset, ok in zip(drawn, correct, strict=True) if subset[place] is side] for side in (True, False)]
     if not all(sides):
@@ -161,7 +161,7 @@ def _impact(document: int, place: int, drawn: Sequence[tuple[bool, ...]], correc
     return DocumentImpact(document, rates[0] - rates[1], math.hypot(*errors), len(sides[0]), len(sides[1]))
 
 
-def _measured(trials: _Trials, measuring: ImpactSettings) -> Query:
+def _conclude(trials: _Trials, measuring: ImpactSettings) -> Query:
     converged = trials.baseline is False and trials.has_converged(measuring.error)
     why = "" if converged else trials.why
     if trials.baseline:

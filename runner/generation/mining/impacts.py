@@ -1,4 +1,4 @@
-"""The impact of documents as rows of a file, in the metadata of a query, and in the summary. It measures nothing."""
+"""The impact of documents as rows of a file, in the metadata of a query, and in the summary."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runner.generation.mining.targets import Targets
 GOLD, HARD, RANDOM = "gold", "hard negative", "random negative"
 
 SURE = 2
-"""From how many standard errors on an impact is told from none."""
+"""The number of standard errors beyond which an impact differs from zero."""
 
 
-def impact_of(query: Query) -> dict[str, Any]:
-    """Return what is known of a query's documents together, as its metadata has it."""
+def describe_impact(query: Query) -> dict[str, Any]:
+    """Return the metadata of a query about the impact of its documents."""
     impact = query.impact
     if impact is None:
         return {}
@@ -28,43 +28,43 @@ def impact_of(query: Query) -> dict[str, Any]:
     }
 
 
-def impact_rows(queries: Sequence[Query], targets: Targets) -> Iterator[dict[str, Any]]:
-    """Yield a row for each document of each query that was measured, with its impact on that query."""
+def iter_impact_rows(queries: Sequence[Query], targets: Targets) -> Iterator[dict[str, Any]]:
+    """Yield a row for each document of each measured query, with its impact on that query."""
     for query in queries:
-        for each in query.impact.documents if query.impact else ():
+        for impact in query.impact.documents if query.impact else ():
             yield {
                 "query_id": query.case.id,
-                "fqn": targets.all[each.document].id,
-                "role": _role(query, each.document),
-                "impact": each.impact,
-                "standard_error": each.error,
-                "answers_with": each.with_it,
-                "answers_without": each.without_it,
+                "fqn": targets.all[impact.document].id,
+                "role": _role(query, impact.document),
+                "impact": impact.impact,
+                "standard_error": impact.error,
+                "answers_with": impact.with_it,
+                "answers_without": impact.without_it,
             }
 
 
-def impact_counts(queries: Sequence[Query]) -> dict[str, Any]:
-    """Return how many queries were measured and converged, and of each role the mean impact, helpful and harmful ones.
+def count_impacts(queries: Sequence[Query]) -> dict[str, Any]:
+    """Return how many queries were measured and converged, and the mean and significant impacts of each role.
 
-    A document is helpful where its impact is more than two standard errors above 0, harmful where it is as far below.
+    A document is helpful if its impact is more than two standard errors above 0, harmful if it is as far below.
     """
     measured = [query.impact for query in queries if query.impact]
     by_role: defaultdict[str, list[DocumentImpact]] = defaultdict(list)
     for query in queries:
-        for each in query.impact.documents if query.impact else ():
-            if each.impact is not None:
-                by_role[_role(query, each.document)].append(each)
+        for impact in query.impact.documents if query.impact else ():
+            if impact.impact is not None:
+                by_role[_role(query, impact.document)].append(impact)
     return {
         "queries": len(measured),
-        "answered_without_documents": sum(each.baseline is True for each in measured),
-        "converged": sum(each.converged for each in measured),
-        "subsets": sum(each.subsets for each in measured),
+        "answered_without_documents": sum(impact.baseline is True for impact in measured),
+        "converged": sum(impact.converged for impact in measured),
+        "subsets": sum(impact.subsets for impact in measured),
         "roles": {role: _role_counts(by_role[role]) for role in (GOLD, HARD, RANDOM) if role in by_role},
     }
 
 
 def _role_counts(documents: Sequence[DocumentImpact]) -> Mapping[str, float]:
-    impacts = [(each.impact or 0.0, each.error or 0.0) for each in documents]
+    impacts = [(document.impact or 0.0, document.error or 0.0) for document in documents]
     return {
         "documents": len(impacts),
         "mean_impact": sum(impact for impact, _ in impacts) / len(impacts),

@@ -1,4 +1,4 @@
-"""Names of classes, functions and modules as prose writes them. What a name stands for is not known here."""
+"""Names of classes, functions and modules in prose."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ _QUOTED = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
-def names_in(text: str) -> list[str]:
-    """Return what is spelt as names are and words are not, each once: dotted, in CamelCase or with an underscore."""
+def find_names(text: str) -> list[str]:
+    """Return the words spelt like names, each once: dotted, in CamelCase or with an underscore."""
     return list(dict.fromkeys(_SPELT.findall(text)))
 
 
-def quoted_names(text: str) -> list[str]:
-    """Return the names between backticks that may be classes, each once, with those of which they are a part.
+def find_quoted_names(text: str) -> list[str]:
+    """Return the names in backticks that may be classes, each once, with the names of what they are part of.
 
-    `LoopAgent.run` also names `LoopAgent`; a bare word in lower case names no class.
+    `LoopAgent.run` also names `LoopAgent`; a single word in lower case names no class.
     """
     names = [name for quoted in _QUOTED.findall(text) for name in _NAME.findall(quoted)]
-    return [name for name in with_parts(names) if name[:1].isupper() or "." in name]
+    return [name for name in add_parents(names) if name[:1].isupper() or "." in name]
 
 
-def with_parts(names: list[str]) -> list[str]:
-    """Return names, each followed by the longer to the shorter of those that it is within: `a.b.C`, `a.b`, `a`."""
+def add_parents(names: list[str]) -> list[str]:
+    """Return names, each followed by the names of what it is part of, the innermost first: `a.b.C`, `a.b`, `a`."""
     split = (name.split(".") for name in names)
     return list(dict.fromkeys(".".join(parts[:end]) for parts in split for end in range(len(parts), 0, -1)))

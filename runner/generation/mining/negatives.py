@@ -1,6 +1,6 @@
-"""Negatives: documents that look like an answer and are none, from a retriever; others by chance, on request.
+"""Negatives: hard ones, which a retriever ranks high although they are no answer, and random ones.
 
-Never a gold, nor an alias of one, nor what says nearly the same, nor anything that the case itself might mean.
+A negative is never a gold, an alias of one, a near-duplicate of one, or any target that the case may refer to.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.duplicates import Shingled, most_alike
-from runner.generation.mining.base import Held, Mining, Query
+from runner.generation.mining.base import Mining, Objection, Query
 from runner.generation.mining.checks import RETRIEVABLE
-from runner.generation.mining.names import quoted_names
+from runner.generation.mining.names import find_quoted_names
 from runner.generation.mining.targets import Targets
 
 
-def with_negatives(queries: Sequence[Query], rankings: Rankings, targets: Targets, mining: Mining) -> list[Query]:
-    """Return queries with the rank of their first gold and with negatives, as far as there are any.
+def add_negatives(queries: Sequence[Query], rankings: Rankings, targets: Targets, mining: Mining) -> list[Query]:
+    """Return queries with the rank of their first gold and with their negatives.
 
-    `rankings` are those of these queries. What is drawn by chance depends on the seed and on the query alone.
+    `rankings` are those of these queries. Random draws depend on the seed and the query only.
     """
     shingled = Shingled.of(target.about or target.text for target in targets.all)
     most = max(mining.random_negatives, mining.contexts)
-    found = []
+    after = []
     for row, query in enumerate(queries):
         hits = [int(document) for document in rankings.documents[row] if document != NOTHING]
         rank = next((place for place, document in enumerate(hits, start=1) if document in query.golds), None)
@@ -45,8 +45,8 @@ def with_negatives(queries: Sequence[Query], rankings: Rankings, targets: Target
         order = rng.permutation(len(targets)).tolist() if most and query.golds else []
         drawn = _first((document for document in order if document not in chosen), most, fits)
         error = (rankings.errors or {}).get(row)
-        held = (*query.held, Held(RETRIEVABLE, "doubtful", f"the retriever failed: {error}")) if error else query.held
-        found.append(
+        failure = (Objection(RETRIEVABLE, "doubtful", f"the retriever failed: {error}"),) if error else ()
+        after.append(
             replace(
                 query,
                 rank=rank,
@@ -54,24 +54,24 @@ def with_negatives(queries: Sequence[Query], rankings: Rankings, targets: Target
                 random_negatives=drawn[: mining.random_negatives],
                 near_golds=tuple(i for i in ranked if i not in query.golds and is_near(i)),
                 contexts=drawn[: mining.contexts],
-                held=held,
+                objections=(*query.objections, *failure),
             )
         )
-    return found
+    return after
 
 
 def _never(query: Query, targets: Targets) -> frozenset[int]:
-    """Return what is no negative: gold, what shares a name with gold, and all that a name of the case may stand for.
+    """Return the targets that are no negatives: gold, targets that share a name with gold or that the case may name.
 
-    Where gold came by a last name alone, a class that the question itself quotes may be the one that was meant.
+    If gold was resolved by a last name only, a class that the question quotes may be the correct one.
     """
     names = [name for gold in query.golds for name in (targets.all[gold].id, *targets.all[gold].aliases)]
     by_last_name = any(resolution.way == "name" for resolution in query.resolutions)
-    quoted = quoted_names(query.case.query) if by_last_name else ()
+    quoted = find_quoted_names(query.case.query) if by_last_name else ()
     known = [*query.resolutions, *map(targets.resolve, (*names, *query.case.candidates, *quoted))]
     return frozenset(query.golds).union(*(resolution.targets for resolution in known))
 
 
 def _first(documents: Iterable[int], count: int, fits: Callable[[int], bool]) -> tuple[int, ...]:
-    """Return the first documents that fit, as many as are wanted."""
+    """Return the first `count` documents that fit."""
     return tuple(islice(filter(fits, documents), count))

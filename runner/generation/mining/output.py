@@ -1,4 +1,4 @@
-"""What mining leaves: the dataset, the documents it is about, what was doubtful or rejected, and a summary."""
+"""The files of mining: the dataset, its documents, the doubtful and the rejected queries, and a summary."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, get_args
 
 from runner.datasets.base import EXPECTED_ANSWER
 from runner.generation.mining.base import Query, Verdict
-from runner.generation.mining.impacts import impact_counts, impact_of, impact_rows
+from runner.generation.mining.impacts import count_impacts, describe_impact, iter_impact_rows
 from runner.generation.mining.targets import Targets, Way
 from runner.generation.saving import save
 
 SOURCE = "benchmark_mining"
 
 DOUBTFUL, REJECTED, IMPACT = ".doubtful.jsonl", ".rejected.jsonl", ".impact.jsonl"
-"""How the names of the files end of what is held against queries, and of what their documents contribute."""
+"""The endings of the files of doubtful queries, of rejected queries, and of the impact of documents."""
 
 
 def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
-    """Write everything beside each other, and return the summary."""
+    """Write all files next to each other, and return the summary."""
     corpus = targets.corpus
     columns = zip(corpus.ids, corpus.titles, corpus.texts, corpus.metadata, strict=True)
     documents = ({"_id": i, "title": title, "text": text, "metadata": about} for i, title, text, about in columns)
 
     def rows(chosen: Iterable[Query]) -> Iterable[Mapping[str, Any]]:
-        return (row_of(query, targets) for query in chosen)
+        return (format_row(query, targets) for query in chosen)
 
     files = {
         ".corpus.jsonl": documents,
@@ -35,13 +35,13 @@ def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: 
         "": rows(kept),
     }
     if any(query.impact for query in queries):
-        files = {IMPACT: impact_rows(queries, targets), **files}
-    told = summary(queries, kept, targets)
-    save(path, files, told)
-    return told
+        files = {IMPACT: iter_impact_rows(queries, targets), **files}
+    content = summarize(queries, kept, targets)
+    save(path, files, content)
+    return content
 
 
-def row_of(query: Query, targets: Targets) -> dict[str, Any]:
+def format_row(query: Query, targets: Targets) -> dict[str, Any]:
     """Return a query as a row of the dataset."""
     case, all_ = query.case, targets.all
     metadata = {
@@ -49,14 +49,14 @@ def row_of(query: Query, targets: Targets) -> dict[str, Any]:
         "required_concepts": list(query.concepts),
         "suite": case.suite,
         "verdict": query.verdict,
-        "reasons": [f"{held.check}: {held.evidence}" for held in query.held],
+        "reasons": [f"{objection.check}: {objection.evidence}" for objection in query.objections],
         "gold_rank": query.rank,
         "resolution": {resolution.name: resolution.way for resolution in query.resolutions},
         "golds_without_docstring": [all_[gold].id for gold in query.golds if not all_[gold].docstring],
         "near_duplicates_of_gold": [all_[i].id for i in query.near_golds],
         **({EXPECTED_ANSWER: "; ".join(dict.fromkeys(case.answers))} if case.answers else {}),
-        **({"forward_check": dict(query.heard)} if query.heard else {}),
-        **({"impact": impact_of(query)} if query.impact else {}),
+        **({"forward_check": dict(query.model_replies)} if query.model_replies else {}),
+        **({"impact": describe_impact(query)} if query.impact else {}),
         **case.metadata,
     }
     negatives = [(i, True) for i in query.hard_negatives] + [(i, False) for i in query.random_negatives]
@@ -73,8 +73,8 @@ def row_of(query: Query, targets: Targets) -> dict[str, Any]:
     }
 
 
-def summary(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
-    """Return what came of the cases, by suite and in total, and what is to be known of the targets."""
+def summarize(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
+    """Return the counts of cases and queries, by suite and in total, and facts about the targets."""
     suites = dict.fromkeys(query.case.suite for query in queries)
     return {
         "suites": {
@@ -82,7 +82,7 @@ def summary(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -
             for suite in suites
         },
         "total": _counts(queries, kept),
-        **({"impact": impact_counts(queries)} if any(query.impact for query in queries) else {}),
+        **({"impact": count_impacts(queries)} if any(query.impact for query in queries) else {}),
         "targets": {
             "documents": len(targets),
             "without_docstring": sum(not target.docstring for target in targets.all),
@@ -91,8 +91,8 @@ def summary(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -
     }
 
 
-def figures(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a summary by name, as runs are compared by them: in total, and kept by suite."""
+def compute_figures(summary: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of a summary for a tracker: those in total, and the kept queries by suite."""
     total = summary["total"]
     return {
         **{name: total[name] for name in ("cases", "queries_kept", "gold_documents")},
@@ -118,12 +118,12 @@ def _counts(queries: Sequence[Query], kept: Sequence[Query]) -> dict[str, Any]:
             "random": sum(len(query.random_negatives) for query in kept),
         },
         "verdicts": {verdict: verdicts[verdict] for verdict in get_args(Verdict)},
-        "held_by": _sorted(Counter(held.check for query in queries for held in query.held)),
-        "difficulty": _sorted(Counter(query.difficulty for query in kept)),
-        "unresolved_names": _sorted(Counter(r.name for r in resolutions if r.way == "unresolved")),
-        "ambiguous_names": _sorted(Counter(r.name for r in resolutions if r.way == "ambiguous")),
+        "held_by": _count(objection.check for query in queries for objection in query.objections),
+        "difficulty": _count(query.difficulty for query in kept),
+        "unresolved_names": _count(r.name for r in resolutions if r.way == "unresolved"),
+        "ambiguous_names": _count(r.name for r in resolutions if r.way == "ambiguous"),
     }
 
 
-def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: counts[name] for name in sorted(counts)}
+def _count(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))

@@ -1,7 +1,7 @@
-"""A section of a file: the code that a question is about, where its suite keeps it in a file of its own.
+"""Sections of files: the code of a question, if its suite keeps it in a file of its own.
 
 A section is marked by a pair of comments (`# --8<-- [start:NAME]` as in mkdocs, `# [START NAME]`, `# region NAME`), or
-it is the function or class of this name. Code is read, never run.
+it is the function or class of this name. Code is parsed, never run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MARKERS = (
 _ANY_MARKER = re.compile(r"--8<--\s*\[|\[\s*(?:START|END)\s+\S+\s*\]|[#/]\s*(?:end)?region\b")
 
 
-def section_of(text: str, name: str) -> str | None:
-    """Return the lines of a section without the marks of any, None where there is no section of this name."""
+def find_section(text: str, name: str) -> str | None:
+    """Return the lines of a section without marker lines, None if there is no section of this name."""
     for opening, closing in _MARKERS:
         lines = _between(text.splitlines(), opening.format(re.escape(name)), closing.format(re.escape(name)))
         if lines is not None:

@@ -1,6 +1,6 @@
-"""Targets: what the right answers name. Classes, functions and modules of a program, each a document.
+"""Targets: the classes, functions and modules of a program that correct answers name, each a document.
 
-A name becomes a target by what it says and nothing else: it is never guessed. Knows nothing of questions.
+Names are resolved exactly, never guessed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError
 
 Way = Literal["exact", "alias", "name", "ambiguous", "unresolved"]
-"""How a name was resolved: by a target's id, by an alias, by a last name that one target alone has; or it was not."""
+"""The way a name was resolved: by a target's id, an alias, or a last name that only one target has; or not at all."""
 
 
 _CLASS, _MODULE = "CLASS", "MODULE"
@@ -27,9 +27,9 @@ _CLASS, _MODULE = "CLASS", "MODULE"
 
 @dataclass(frozen=True)
 class Target:
-    """A document: `id` is its full name, `name` the last part of it, `kind` what it is, `text` all that is known.
+    """A document: `id` is its full name, `name` the last part of it, `kind` its type, `text` its content.
 
-    Without a docstring it is `text` all the same, name and signature, but no description is made up for it.
+    Without a docstring, the text is name and signature only; no description is invented.
     """
 
     id: str
@@ -46,18 +46,18 @@ class Target:
 
     @property
     def text(self) -> str:
-        """Return the full name, the signature, the docstring, and what is said of its own members."""
+        """Return the full name, the signature, the docstring, and the descriptions of its members."""
         return "\n\n".join(filter(None, ("\n".join(filter(None, (self.id, self.signature))), self.about)))
 
     @property
     def about(self) -> str:
-        """Return what is said of it beyond its name and signature."""
+        """Return the docstring and the descriptions of its members."""
         return "\n\n".join(filter(None, (self.docstring, self.members)))
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """What a name turned out to be: targets by position, one, or several where it is ambiguous, or none."""
+    """The result of resolving a name: the positions of one target, of several if it is ambiguous, or of none."""
 
     name: str
     way: Way
@@ -66,7 +66,7 @@ class Resolution:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """All targets, no id twice, and what is to be told of where they are from."""
+    """All targets, with unique ids, and notes about their source for the user."""
 
     all: Sequence[Target]
     notes: Sequence[str] = field(default=())
@@ -89,17 +89,16 @@ class Targets:
 
     @cached_property
     def root(self) -> str:
-        """Return the package that all targets are in, with a dot, or "" if there is none."""
+        """Return the package of all targets with a final dot, "" if they have none in common."""
         names = [target.id.split(".")[:-1] for target in self.all]
         same = takewhile(lambda parts: len(set(parts)) == 1, zip(*names, strict=False))
         return "".join(f"{parts[0]}." for parts in same)
 
     def resolve(self, name: str) -> Resolution:
-        """Return what a name is: an id, else an alias, else a last name that just one target has.
+        """Resolve a name: as an id, else as an alias, else as a last name that only one target has.
 
-        A bare word in lower case may be a parameter, so that it is never the last name of a module.
-        The last name of a full name counts only inside the package that all targets are in: what another package calls
-        the same is another thing.
+        A single word in lower case may be a parameter, so it is never the last name of a module. The last name of a
+        full name counts only within the package of all targets: the same name in another package is another object.
         """
         if name in self._ids:
             return Resolution(name, "exact", (self._ids[name],))
@@ -113,7 +112,7 @@ class Targets:
         return _one_of("name", name, named)
 
     def is_class(self, position: int) -> bool:
-        """Return whether a target is a class, as its kind says or, without one, as its name is spelt."""
+        """Return whether a target is a class, by its kind or, without one, by the spelling of its name."""
         target = self.all[position]
         return target.kind.upper() == _CLASS if target.kind else target.name[:1].isupper()
 
@@ -123,7 +122,7 @@ class Targets:
 
     @cached_property
     def _parents(self) -> frozenset[str]:
-        """Return the names that some target lies within."""
+        """Return the names of everything that has a target inside."""
         return frozenset(target.id.rpartition(".")[0] for target in self.all)
 
     @cached_property
@@ -141,10 +140,10 @@ class Targets:
 
 
 def _positions(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    found: defaultdict[str, dict[int, None]] = defaultdict(dict)
+    positions: defaultdict[str, dict[int, None]] = defaultdict(dict)
     for name, position in pairs:
-        found[name][position] = None
-    return {name: list(positions) for name, positions in found.items()}
+        positions[name][position] = None
+    return {name: list(own) for name, own in positions.items()}
 
 
 def _one_of(way: Way, name: str, positions: Sequence[int]) -> Resolution:
@@ -156,29 +155,29 @@ def _one_of(way: Way, name: str, positions: Sequence[int]) -> Resolution:
 def read_targets(path: Path) -> Targets:
     """Read targets from a YAML or JSON file: a list, or one under `targets`; raises `DatasetError`.
 
-    Of those with the same id the first is kept, with what the others know besides; aliases are of all.
+    Targets with the same id or alias are merged: the first one wins, and the others fill its empty fields.
     """
-    content = yaml_content(path)
+    content = read_yaml(path)
     listed = content.get("targets") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not listed:
         raise DatasetError(f"{path}: there is no list of targets, nor one under 'targets'")
-    found: dict[str, Target] = {}
+    by_id: dict[str, Target] = {}
     for record in files.json_objects(path, "target", listed):
         target = _target(record)
-        known = found.get(target.id)
-        found[target.id] = _merged(known, target) if known else target
-    for target in list(found.values()):
-        for twin in (found.pop(alias) for alias in target.aliases if alias != target.id and alias in found):
-            found[target.id] = _merged(found.get(target.id, target), twin)
-    repeats = len(listed) - len(found)
+        known = by_id.get(target.id)
+        by_id[target.id] = _merge(known, target) if known else target
+    for target in list(by_id.values()):
+        for twin in (by_id.pop(alias) for alias in target.aliases if alias != target.id and alias in by_id):
+            by_id[target.id] = _merge(by_id.get(target.id, target), twin)
+    repeats = len(listed) - len(by_id)
     notes = (
         [f"{path}: {repeats:,} of {len(listed):,} targets are another by their id or alias: merged"] if repeats else []
     )
-    return Targets(list(found.values()), notes)
+    return Targets(list(by_id.values()), notes)
 
 
-def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
-    """Return what a YAML file holds; raises `DatasetError` with the line and column that cannot be read."""
+def read_yaml(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
+    """Return the content of a YAML file; raises `DatasetError` with the line and column of a fault."""
     with files.open_file(path) as file:
         content = file.read()
     try:
@@ -190,18 +189,18 @@ def yaml_content(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
 def _target(record: files.SourceRecord) -> Target:
     fields = record.fields
     signatures = (_text(fields, name) for name in ("signature", "constructor_signature"))
-    members = (member for name in ("properties", "methods") for member in _listed(record, name))
+    members = (member for name in ("properties", "methods") for member in _list_in(record, name))
     return Target(
         id=record.identifier("id", "fqn"),
         kind=_text(fields, "type"),
         signature="\n".join(filter(None, signatures)),
         docstring=_text(fields, "docstring"),
         members="\n".join(map(_member, members)),
-        aliases=tuple(map(str, _listed(record, "aliases"))),
+        aliases=tuple(map(str, _list_in(record, "aliases"))),
     )
 
 
-def _listed(record: files.SourceRecord, name: str) -> list[Any]:
+def _list_in(record: files.SourceRecord, name: str) -> list[Any]:
     listed = record.fields.get(name) or []
     if not isinstance(listed, list):
         raise record.fault(f"{name!r} is {listed!r:.60}, not a list")
@@ -213,14 +212,14 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _member(member: Any) -> str:  # noqa: ANN401 (whatever the file holds)
-    """Return the signature of a member and the first line of what it says."""
+    """Return the signature of a member and the first line of its docstring."""
     if not isinstance(member, dict):
         return str(member)
-    said = _text(member, "docstring").partition("\n")[0]
-    return " ".join(filter(None, (_text(member, "signature"), said)))
+    summary = _text(member, "docstring").partition("\n")[0]
+    return " ".join(filter(None, (_text(member, "signature"), summary)))
 
 
-def _merged(known: Target, other: Target) -> Target:
+def _merge(known: Target, other: Target) -> Target:
     return replace(
         known,
         signature=known.signature or other.signature,

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 import pytest
 from mlflow.tracking import MlflowClient
+from runner.datasets.mined import Mined
 
 from runner.__main__ import main
-from runner.datasets.mined import Mined
 from tests.conftest import DATA
 from tests.fake_llm import FakeLLM
 from tests.generation.mining.worlds import rows, written
@@ -75,7 +75,7 @@ def test_where_no_query_is_left_that_is_a_failure(here: Path, capsys: pytest.Cap
     (here / "targets.yaml").write_text("- {id: kit.Other, type: CLASS, docstring: Does something else altogether.}")
     assert main([*WORLD, "output=mined.jsonl"]) == 1
     out, err = capsys.readouterr()
-    assert "error: no query was kept: mined.jsonl.rejected.jsonl" in err
+    assert "error: no query was kept; see the reasons in mined.jsonl.rejected.jsonl" in err
     assert "evaluate it" not in out
 
 
@@ -107,7 +107,7 @@ def test_a_budget_that_ends_leaves_doubt_and_the_same_command_goes_on(
     with FakeLLM(answered) as server:
         model = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "output=mined.jsonl"]
         assert main([*WORLD, *model, "llm.budget=first", "llm.max_calls=5"]) == 0
-        assert "were not answered in full: the same command goes on with them" in capsys.readouterr().err
+        assert "queries have missing answers. Run the same command to resume." in capsys.readouterr().err
         assert (here / "mined.jsonl.doubtful.jsonl").read_text().count("not checked") > 0
         assert main([*WORLD, *model, "llm.budget=second"]) == 0
         assert "language model: 9 calls" in capsys.readouterr().err
@@ -144,7 +144,7 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
         (["output=targets.yaml/mined.jsonl"], "output=targets.yaml/mined.jsonl: cannot be written"),
         (["output=/proc/none/mined.jsonl"], "output=/proc/none/mined.jsonl: cannot be written"),
         (["output=o", "source.definitions=gone"], "source.definitions=gone: there is no such folder"),
-        (["output=o", "source.definitions=suites/api"], "there is no */benchmark.yaml in it"),
+        (["output=o", "source.definitions=suites/api"], "the folder has no */benchmark.yaml"),
         (["output=o", "source.targets=gone.yaml"], "source.targets=gone.yaml: there is no such file"),
         (["output=o", "source.targets=package:gone"], "source.targets=package:gone: cannot be imported"),
         (["output=o", "source.suites=[gone]"], "source.suites=gone: no such suite; there are api, fix"),

@@ -13,7 +13,7 @@ from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.files import json_objects
 from runner.generation.mining.base import Case
-from runner.generation.mining.code import code_of
+from runner.generation.mining.code import parse_code
 from runner.generation.mining.extraction import CaseFiles, Imports, Options, Suite
 from runner.generation.mining.targets import Target, Targets
 from tests.generation.mining.worlds import FIXED, PARALLEL, TESTED, source, written
@@ -46,16 +46,16 @@ def test_code_that_is_not_there_may_have_been_read_before(tmp_path: Path) -> Non
 
 
 def test_code_is_read_and_never_run() -> None:
-    code = code_of(FIXED, "fixed.py")
+    code = parse_code(FIXED, "fixed.py")
     assert set(code.imports) == {"typing.Any", "kit.agents.Agent", "kit.agents.SequentialAgent", "nowhere"}
     assert code.uses("kit.agents.SequentialAgent")
     assert not code.uses("nowhere")
-    assert code_of(TESTED, "test.py").uses("kit.agents.LoopAgent")  # under another name, as a base class
+    assert parse_code(TESTED, "test.py").uses("kit.agents.LoopAgent")  # under another name, as a base class
 
 
 def test_code_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"^fixed.py:2: not valid Python"):
-        code_of("import this\ndef (", "fixed.py")
+        parse_code("import this\ndef (", "fixed.py")
 
 
 def test_names_that_are_rare_weigh_more_than_those_of_every_case() -> None:
@@ -196,7 +196,11 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
             "api/benchmark.yaml, entry 1: 'correct_answer' is 'Z', which is none of the options A, 0",
         ),
         ("fix_imports.json", "[1]", "fix_imports.json: not files by case"),
-        ("fix_imports.json", '{"a": {"b": {"path": "cases/three/fixed.py"}}}', "cases/three/fixed.py: not what a file"),
+        (
+            "fix_imports.json",
+            '{"a": {"b": {"path": "cases/three/fixed.py"}}}',
+            "cases/three/fixed.py: not the imports of a file",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_place(tmp_path: Path, file: str, content: str, message: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from retrievers.chat import ChatError
 from runner.generation.mining.base import Case, Impact, ImpactSettings, Query
-from runner.generation.mining.impact import with_impact
-from runner.generation.mining.impacts import impact_counts, impact_rows
+from runner.generation.mining.impact import measure_impact
+from runner.generation.mining.impacts import count_impacts, iter_impact_rows
 from runner.generation.mining.targets import Target, Targets
 from runner.llm.journal import Journal
 from tests.analysis.chats import Answer, Scripted
@@ -39,7 +39,7 @@ def needing(*names: str, misled_by: str = "nothing") -> Callable[[str, int], Ans
 def measured(
     llm: Scripted, journal: Path, settings: ImpactSettings = EVERYTHING, queries: Sequence[Query] = (query(),)
 ) -> list[Impact]:
-    after = with_impact(queries, TARGETS, llm, Journal(journal), settings, seed=0)
+    after = measure_impact(queries, TARGETS, llm, Journal(journal), settings, seed=0)
     return [each.impact for each in after if each.impact]
 
 
@@ -95,7 +95,7 @@ def test_work_that_was_cut_short_goes_on_and_asks_nothing_twice(tmp_path: Path) 
     whole = Scripted(needing("A"))
     expected = measured(whole, tmp_path / "whole", settings)
     parts = [Scripted(needing("A"), budget=budget) for budget in (1, 6, 1000)]
-    after = [with_impact([query()], TARGETS, part, Journal(tmp_path / "parts"), settings, 0)[0] for part in parts]
+    after = [measure_impact([query()], TARGETS, part, Journal(tmp_path / "parts"), settings, 0)[0] for part in parts]
     assert [each.unfinished for each in after] == [True, True, False]
     assert [after[-1].impact] == expected
     assert sorted(question for part in parts for question in part.asked) == sorted(whole.asked)
@@ -111,10 +111,10 @@ def test_answers_that_the_model_refuses_do_not_count(tmp_path: Path) -> None:
 
 def test_rows_and_counts_say_what_each_role_contributes(tmp_path: Path) -> None:
     llm = Scripted(needing("A", misled_by="C"))
-    after = with_impact([query()], TARGETS, llm, Journal(tmp_path / "journal"), EVERYTHING, 0)
-    roles = [(row["fqn"], row["role"]) for row in impact_rows(after, TARGETS)]
+    after = measure_impact([query()], TARGETS, llm, Journal(tmp_path / "journal"), EVERYTHING, 0)
+    roles = [(row["fqn"], row["role"]) for row in iter_impact_rows(after, TARGETS)]
     assert roles[:2] == [("kit.A", "gold"), ("kit.B", "gold")]
     assert roles[2:] == [("kit.C", "hard negative"), ("kit.D", "hard negative"), ("kit.E", "random negative")]
-    counts = impact_counts(after)
+    counts = count_impacts(after)
     assert (counts["queries"], counts["subsets"]) == (1, 31)
     assert (counts["roles"]["gold"]["helpful"], counts["roles"]["hard negative"]["harmful"]) == (1, 1)

@@ -15,9 +15,9 @@ from retrievers.bm25 import BM25
 from retrievers.chat import Chat, ChatError
 from retrievers.store import MemoryStore
 from runner.datasets.duplicates import similarity
-from runner.generation.mining.base import Case, Held, ImpactSettings, Material, Mining, Query
+from runner.generation.mining.base import Case, ImpactSettings, Mining, MiningInput, Objection, Query
 from runner.generation.mining.forward import count_unfinished
-from runner.generation.mining.mine import kept, mined
+from runner.generation.mining.mine import mine_cases, select_kept
 from runner.generation.mining.output import write
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
@@ -27,7 +27,7 @@ from tests.generation.mining.worlds import LOOP, PARALLEL, SEQUENTIAL, rows, wri
 
 
 @pytest.fixture
-def material(tmp_path: Path) -> Material:
+def material(tmp_path: Path) -> MiningInput:
     return written(tmp_path).load()
 
 
@@ -36,20 +36,20 @@ def mining(llm: Chat | None = None, **settings: object) -> Mining:
 
 
 @pytest.fixture
-def mine(material: Material, tmp_path: Path) -> Callable[..., dict[str, Query]]:
+def mine(material: MiningInput, tmp_path: Path) -> Callable[..., dict[str, Query]]:
     """Return a function that mines the world and returns queries by id, with a journal of its own each time."""
     numbers = count()
 
     def run(settings: Mining | None = None, cases: list[Case] | None = None) -> dict[str, Query]:
         given = material if cases is None else replace(material, cases=cases)
         journal = Journal(tmp_path / f"journal {next(numbers)}.jsonl")
-        return {q.case.id: q for q in mined(settings or mining(), given, MemoryStore(), journal)}
+        return {q.case.id: q for q in mine_cases(settings or mining(), given, MemoryStore(), journal)}
 
     return run
 
 
 def test_gold_is_each_target_once_the_primary_one_first(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     query = mine()["api:parallel"]
     assert [material.targets.all[gold].id for gold in query.golds] == [PARALLEL]
@@ -65,14 +65,14 @@ def test_gold_is_each_target_once_the_primary_one_first(
 def test_a_case_without_gold_is_rejected_with_the_reason(mine: Callable[..., dict[str, Query]]) -> None:
     found = mine()
     assert found["api:gone"].verdict == found["fix:three"].verdict == "rejected"
-    assert found["api:gone"].held[0].evidence == (
+    assert found["api:gone"].objections[0].evidence == (
         "no name of its answers is that of one target: kit.Gone (unresolved), other.LoopAgent (unresolved)"
     )
-    assert found["fix:three"].held[0].evidence == "neither its fixed_file nor its test_file is there"
+    assert found["fix:three"].objections[0].evidence == "neither its fixed_file nor its test_file is there"
 
 
 def test_negatives_are_no_gold_nor_its_near_duplicate_nor_what_the_case_may_mean(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     settings = mining(hard_negatives=50, random_negatives=50)
     for query in mine(settings).values():
@@ -92,7 +92,7 @@ def test_negatives_are_no_gold_nor_its_near_duplicate_nor_what_the_case_may_mean
 
 
 def test_a_class_that_the_question_quotes_is_no_negative_where_gold_came_by_its_last_name(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     def negatives(name: str) -> set[str]:
         case = Case("q", "s", "What runs agents in order, as `SequentialAgent.run` does, or at a time?", (name,))
@@ -104,14 +104,14 @@ def test_a_class_that_the_question_quotes_is_no_negative_where_gold_came_by_its_
 
 
 def test_a_near_duplicate_is_a_negative_under_a_higher_ceiling_only_if_it_differs(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     copies = [i for i, target in enumerate(material.targets.all) if target.name == "ParallelAgent2"]
     assert not set(copies) & set(mine(mining(ceiling=1.0))["api:parallel"].hard_negatives)
 
 
 def test_random_negatives_depend_on_the_seed_and_the_query_alone(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     settings = mining(hard_negatives=0, random_negatives=2)
     everything = mine(settings)
@@ -132,7 +132,8 @@ def test_what_speaks_against_a_query_is_said(mine: Callable[..., dict[str, Query
         Case("unnamed", "s", "What?"),
     ]
     found = {
-        i: (q.verdict, [f"{held.check}: {held.evidence}" for held in q.held]) for i, q in mine(cases=cases).items()
+        i: (q.verdict, [f"{objection.check}: {objection.evidence}" for objection in q.objections])
+        for i, q in mine(cases=cases).items()
     }
     assert found["contained"] == ("rejected", [f"contained: the query stands in its gold, {SEQUENTIAL}"])
     assert found["foreign"] == (
@@ -155,7 +156,7 @@ def test_gold_without_a_docstring_is_kept_or_dropped(mine: Callable[..., dict[st
     cases = [Case("bare", "s", "How is bare called?", ("kit.bare",))]
     assert mine(cases=cases)["bare"].verdict == "verified"
     dropped = mine(mining(bare_golds="drop"), cases)["bare"]
-    assert (dropped.verdict, dropped.held[0].evidence) == ("rejected", "no gold has a docstring")
+    assert (dropped.verdict, dropped.objections[0].evidence) == ("rejected", "no gold has a docstring")
 
 
 def test_difficulty_is_how_far_down_the_retriever_has_the_first_gold(mine: Callable[..., dict[str, Query]]) -> None:
@@ -190,8 +191,8 @@ def model(
 def test_a_model_answers_from_gold_from_others_and_from_nothing(mine: Callable[..., dict[str, Query]]) -> None:
     query = mine(mining(Scripted(model())))["api:loop"]
     assert query.verdict == "verified"
-    assert list(query.heard) == ["sufficiency", "necessity, by chance", "necessity, from nothing"]
-    assert json.loads(query.heard["sufficiency"])["evidence"] == "x"
+    assert list(query.model_replies) == ["sufficiency", "necessity, by chance", "necessity, from nothing"]
+    assert json.loads(query.model_replies["sufficiency"])["evidence"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_what_a_model_says_decides(
 ) -> None:
     query = mine(mining(Scripted(reply)))["api:loop"]
     assert query.verdict == verdict
-    assert query.held[0].evidence == evidence
+    assert query.objections[0].evidence == evidence
 
 
 def test_a_wrong_answer_without_gold_does_not_make_gold_needless(mine: Callable[..., dict[str, Query]]) -> None:
@@ -232,7 +233,7 @@ def test_what_is_rejected_already_is_not_paid_for(mine: Callable[..., dict[str, 
 
 
 def test_a_model_picks_the_primary_of_names_that_were_inferred(
-    mine: Callable[..., dict[str, Query]], material: Material
+    mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
     query = mine(mining(Scripted(model())))["fix:one"]
     assert [material.targets.all[gold].id for gold in query.golds] == ["kit.agents.Agent", SEQUENTIAL]
@@ -243,7 +244,7 @@ def test_a_model_picks_the_primary_of_names_that_were_inferred(
 
 
 def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_its_gold_not_judged_before(
-    material: Material, tmp_path: Path
+    material: MiningInput, tmp_path: Path
 ) -> None:
     """Judged now, with another gold, it would have to be judged and paid for again."""
 
@@ -251,17 +252,19 @@ def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_it
         return ChatError("no answer in time", "timeout") if "mainly about" in question else model()(question, before)
 
     journal, first, second = tmp_path / "journal.jsonl", Scripted(out_of_reach), Scripted(model())
-    asked = mined(mining(first), material, MemoryStore(), Journal(journal))
+    asked = mine_cases(mining(first), material, MemoryStore(), Journal(journal))
     left = [query for query in asked if query.unfinished]
     assert count_unfinished(asked) == len(left) == sum("mainly about" in question for question in first.asked) > 0
-    assert {query.held[-1] for query in left} == {Held("primary", "doubtful", "not checked: no answer in time")}
+    assert {query.objections[-1] for query in left} == {
+        Objection("primary", "doubtful", "not checked: no answer in time")
+    }
     judged = [question for question in first.asked if "mainly about" not in question]
     assert judged
     assert not any(query.case.query in question for query in left for question in judged)
 
-    again = mined(mining(second), material, MemoryStore(), Journal(journal))
+    again = mine_cases(mining(second), material, MemoryStore(), Journal(journal))
     whole = Scripted(model())
-    assert again == mined(mining(whole), material, MemoryStore(), Journal(tmp_path / "other.jsonl"))
+    assert again == mine_cases(mining(whole), material, MemoryStore(), Journal(tmp_path / "other.jsonl"))
     assert count_unfinished(again) == 0
     assert sorted(judged + second.asked) == sorted(whole.asked)
 
@@ -270,17 +273,17 @@ def test_a_primary_that_could_not_be_asked_for_is_asked_for_the_next_time_and_it
     "silence", ["Who knows?", ChatError("it will not say", "refusal"), ChatError("too long", "request")]
 )
 def test_what_a_model_would_not_say_another_time_either_is_finished(
-    material: Material, tmp_path: Path, silence: Answer
+    material: MiningInput, tmp_path: Path, silence: Answer
 ) -> None:
-    queries = mined(mining(always(silence)), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    queries = mine_cases(mining(always(silence)), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
     assert count_unfinished(queries) == 0
     assert all(query.verdict != "verified" for query in queries)
 
 
-def test_the_impact_of_documents_is_written_where_it_was_measured(material: Material, tmp_path: Path) -> None:
+def test_the_impact_of_documents_is_written_where_it_was_measured(material: MiningInput, tmp_path: Path) -> None:
     settings = mining(Scripted(model()), impact=ImpactSettings(subsets=3))
-    queries = mined(settings, material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
-    summary = write(tmp_path / "mined.jsonl", queries, kept(settings, queries), material.targets)
+    queries = mine_cases(settings, material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    summary = write(tmp_path / "mined.jsonl", queries, select_kept(settings, queries), material.targets)
     measured = {row["id"] for row in rows(tmp_path / "mined.jsonl") if "impact" in row["metadata"]}  # type: ignore[operator]  # rows of JSON
     assert measured == {row["query_id"] for row in rows(tmp_path / "mined.jsonl.impact.jsonl")} != set()
     assert summary["impact"]["queries"] == len(measured)
@@ -293,11 +296,11 @@ def test_unreadable_replies_are_asked_for_again(mine: Callable[..., dict[str, Qu
     assert mine(mining(llm))["api:loop"].verdict == "verified"
 
 
-def test_work_that_was_cut_short_goes_on_and_pays_for_nothing_twice(material: Material, tmp_path: Path) -> None:
+def test_work_that_was_cut_short_goes_on_and_pays_for_nothing_twice(material: MiningInput, tmp_path: Path) -> None:
     def run(llm: Scripted, name: str) -> bytes:
         settings = mining(llm)
-        queries = mined(settings, material, MemoryStore(), Journal(tmp_path / f"{name}.journal.jsonl"))
-        write(tmp_path / name, queries, kept(settings, queries), material.targets)
+        queries = mine_cases(settings, material, MemoryStore(), Journal(tmp_path / f"{name}.journal.jsonl"))
+        write(tmp_path / name, queries, select_kept(settings, queries), material.targets)
         return b"".join((tmp_path / f"{name}{end}").read_bytes() for end in ("", ".rejected.jsonl", ".summary.json"))
 
     whole = Scripted(model())
@@ -308,11 +311,11 @@ def test_work_that_was_cut_short_goes_on_and_pays_for_nothing_twice(material: Ma
     assert sorted(question for part in parts for question in part.asked) == sorted(whole.asked)
 
 
-def test_what_is_written_is_whole_and_nothing_is_lost(material: Material, tmp_path: Path) -> None:
+def test_what_is_written_is_whole_and_nothing_is_lost(material: MiningInput, tmp_path: Path) -> None:
     settings = mining(random_negatives=1)
-    queries = mined(settings, material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    queries = mine_cases(settings, material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
     path = tmp_path / "mined.jsonl"
-    summary = write(path, queries, kept(settings, queries), material.targets)
+    summary = write(path, queries, select_kept(settings, queries), material.targets)
     verified, rejected = rows(path), rows(path.with_name("mined.jsonl.rejected.jsonl"))
     assert rows(path.with_name("mined.jsonl.doubtful.jsonl")) == []
     assert {row["id"] for row in [*verified, *rejected]} == {case.id for case in material.cases}
@@ -338,5 +341,5 @@ def test_what_is_written_is_whole_and_nothing_is_lost(material: Material, tmp_pa
 
 def test_only_what_is_verified_is_kept_if_one_says_so(mine: Callable[..., dict[str, Query]]) -> None:
     found = list(mine(cases=[Case("foreign", "s", "concurrency", (PARALLEL,))]).values())
-    assert kept(mining(), found) == found
-    assert kept(mining(keep="verified"), found) == []
+    assert select_kept(mining(), found) == found
+    assert select_kept(mining(keep="verified"), found) == []

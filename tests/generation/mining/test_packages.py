@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.config.objects import ConfigError
-from runner.generation.mining.packages import MASK, Package, first_sentence, masked, targets_of
+from runner.generation.mining.packages import MASK, Package, find_targets, mask_name, split_first_sentence
 
 FILES = {
     "__init__.py": '''
@@ -64,7 +64,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def test_one_object_is_one_target_with_all_its_names(capfd: pytest.CaptureFixture[str]) -> None:
-    targets = targets_of("pretendkit", ["tests"], methods=True)
+    targets = find_targets("pretendkit", ["tests"], methods=True)
     assert {target.id: (target.kind, target.aliases) for target in targets.all} == {
         "pretendkit": ("MODULE", ()),
         "pretendkit.area": ("METHOD", ()),
@@ -77,7 +77,7 @@ def test_one_object_is_one_target_with_all_its_names(capfd: pytest.CaptureFixtur
 
 
 def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
-    notes = targets_of("pretendkit", ["tests"], methods=True).notes
+    notes = find_targets("pretendkit", ["tests"], methods=True).notes
     assert list(notes) == [
         "pretendkit.broken is left out: it cannot be imported (RuntimeError: a library is missing)",
         "pretendkit.script is left out: it cannot be imported (SystemExit: 3)",
@@ -97,7 +97,7 @@ def test_what_fails_in_its_own_way_when_it_is_looked_at_is_passed_over(tmp_path:
         "card = Lazy()\n"
         "__all__ = ['Card', 'card']\n"
     )
-    targets = targets_of("pretendkit", ["tests"], methods=True)
+    targets = find_targets("pretendkit", ["tests"], methods=True)
     assert {"pretendkit.lazy.Card", "pretendkit.lazy.Card.play"} <= {target.id for target in targets.all}
     assert "pretendkit.lazy.Card.driver" not in {target.id for target in targets.all}
 
@@ -113,7 +113,7 @@ def test_what_does_not_say_what_it_is_is_passed_over(tmp_path: Path) -> None:
         "settings = _Later()\n"
         "__all__ = ['Reader', 'settings']\n"
     )
-    found = [target.id for target in targets_of("pretendkit", ["tests"], methods=True).all]
+    found = [target.id for target in find_targets("pretendkit", ["tests"], methods=True).all]
     assert [name for name in found if name.startswith("pretendkit.conf.")] == [
         "pretendkit.conf.Reader",
         "pretendkit.conf.Reader.read",
@@ -121,7 +121,7 @@ def test_what_does_not_say_what_it_is_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_signatures_are_the_same_in_every_process() -> None:
-    texts = {target.id: target.signature for target in targets_of("pretendkit", ["tests"], methods=True).all}
+    texts = {target.id: target.signature for target in find_targets("pretendkit", ["tests"], methods=True).all}
     assert texts["pretendkit.area"] == "def area(side: int = 1) -> int"
     assert texts["pretendkit.shapes.Square.grow"] == "def grow(self, by: object = <object object>) -> None"
 
@@ -130,14 +130,14 @@ def test_sets_of_a_signature_are_written_in_order(tmp_path: Path) -> None:
     (tmp_path / "pretendkit/sets.py").write_text(
         "def one(some: set = {'f', 'e', 'd', 'c', 'b', 'a'}, rest=frozenset('321'), no=set(), last: int = 1): ...\n"
     )
-    texts = {target.id: target.signature for target in targets_of("pretendkit", ["tests"], methods=True).all}
+    texts = {target.id: target.signature for target in find_targets("pretendkit", ["tests"], methods=True).all}
     assert texts["pretendkit.sets.one"] == (
         "def one(some: set = {'a', 'b', 'c', 'd', 'e', 'f'}, rest=frozenset({'1', '2', '3'}), no=set(), last: int = 1)"
     )
 
 
 def test_methods_are_targets_only_if_wanted() -> None:
-    ids = [target.id for target in targets_of("pretendkit", ["tests"], methods=False).all]
+    ids = [target.id for target in find_targets("pretendkit", ["tests"], methods=False).all]
     assert "pretendkit.shapes.Square" in ids
     assert "pretendkit.shapes.Square.grow" not in ids
 
@@ -190,7 +190,7 @@ def test_a_package_without_questions_is_refused() -> None:
     ],
 )
 def test_first_sentences(docstring: str, sentence: str, rest: str) -> None:
-    assert first_sentence(docstring) == (sentence, rest)
+    assert split_first_sentence(docstring) == (sentence, rest)
 
 
 @pytest.mark.parametrize(
@@ -202,4 +202,4 @@ def test_first_sentences(docstring: str, sentence: str, rest: str) -> None:
     ],
 )
 def test_a_name_is_masked_wherever_it_stands(sentence: str, name: str, expected: str) -> None:
-    assert masked(sentence, name) == expected
+    assert mask_name(sentence, name) == expected

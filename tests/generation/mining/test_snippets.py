@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.generation.mining.snippets import section_of
+from runner.generation.mining.snippets import find_section
 
 FILE = """\
 # --8<-- [start:one]
@@ -36,9 +36,9 @@ def four():
     ],
 )
 def test_a_section_is_between_its_marks_or_is_a_definition(name: str, expected: str | None) -> None:
-    assert section_of(FILE, name) == expected
+    assert find_section(FILE, name) == expected
 
 
 def test_text_that_is_no_python_has_the_sections_that_are_marked() -> None:
-    assert section_of("def (\n// [START a]\nlet x\n// [END a]", "a") == "let x"
-    assert section_of("def (", "a") is None
+    assert find_section("def (\n// [START a]\nlet x\n// [END a]", "a") == "let x"
+    assert find_section("def (", "a") is None

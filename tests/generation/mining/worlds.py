@@ -8,7 +8,7 @@ import orjson
 import yaml
 
 from runner.generation.mining.definitions import Definitions
-from runner.generation.mining.extraction import Answers, Imports, Options
+from runner.generation.mining.extraction import Imports, NamedAnswers, Options
 
 PARALLEL, SEQUENTIAL, LOOP = "kit.agents.parallel.ParallelAgent", "kit.agents.SequentialAgent", "kit.agents.LoopAgent"
 
@@ -113,7 +113,7 @@ def source(folder: Path) -> Definitions:
     return Definitions(
         definitions=str(folder / "suites"),
         targets=str(folder / "targets.yaml"),
-        kinds={"api": Answers(), "fix": Imports(), "choice": Options()},
+        kinds={"api": NamedAnswers(), "fix": Imports(), "choice": Options()},
     )
 
 
