@@ -89,7 +89,7 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
         ),
         (
             ["generator.types=[comparison]"],
-            "generator.types: comparison needs two goldens a bundle: set",
+            "generator.types: comparison needs bundles of two goldens: set",
         ),
         (["output=null"], "error: output: is required"),
         (["output="], "error: output: is required"),
@@ -129,7 +129,7 @@ def test_where_no_query_is_accepted_that_is_a_failure_with_a_way_out(
     ]
     assert main([*command, QUIET]) == 1
     out, err = capsys.readouterr()
-    assert "error: no query was accepted: out.jsonl.rejected.jsonl says why of each" in err
+    assert "error: no query was accepted; see the reasons in out.jsonl.rejected.jsonl" in err
     assert "evaluate them" not in out
 
 
@@ -175,7 +175,7 @@ def test_a_language_model_that_stops_leaves_a_journal_and_the_same_command_goes_
             "generator.retries=0", QUIET,
         ]  # fmt: skip
         assert main([*command, "llm.max_calls=5", "llm.budget=a"]) == 1
-        assert "the same command goes on with the rest" in " ".join(capsys.readouterr().err.split())
+        assert "Run the same command to resume" in " ".join(capsys.readouterr().err.split())
         assert (here / "out.jsonl.journal.jsonl").exists()
         assert not (here / "out.jsonl").exists()
         paid = len(server.asked)

@@ -31,7 +31,6 @@ PENDING: set[str] = {
     "runner/analysis",
     "runner/commands",
     "runner/config",
-    "runner/generation",
     "runner/reports",
     "runner/sweep",
     "runner/tracking",
@@ -40,18 +39,11 @@ PENDING: set[str] = {
 
 SHARED_NAMES: set[str] = {
     "Agreement",
-    "Answers",
     "Comparison",
     "Correlation",
     "Failure",
-    "Judged",
-    "Limits",
-    "Material",
     "Outcome",
-    "Selection",
     "Trial",
-    "Usage",
-    "Verdict",
 }
 """Class names that still occur in several modules; a name leaves this set for good."""
 

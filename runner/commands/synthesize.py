@@ -1,4 +1,4 @@
-"""Make a dataset of chunks: queries with the chunks and documents that answer them, checked, in files."""
+"""Generate a dataset from chunks: validated queries with the chunks and documents that answer them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 if TYPE_CHECKING:
-    from runner.generation.synthesis.pipeline import Outcome, Synthesis
+    from runner.generation.synthesis.pipeline import Synthesis, SynthesisResult
 
 UNFINISHED = 1
-"""The exit code where a language model answers no more, and where no query was accepted."""
+"""The exit code if a language model failed or no query was accepted."""
 
 DECIDING = ("count", "seed", "source", "checks", "selection", "sampling", "generator", "validation")
-"""The parts of the config that decide which queries are made."""
+"""The parts of the config that decide which queries are generated."""
 
 
 def main(cfg: DictConfig) -> int:
-    """Make queries, and write and show what came of it; return 1 where that is nothing, or not all of it."""
+    """Generate queries, write them and show the result; return 1 if it is empty or incomplete."""
     from retrievers.chat import ChatError
     from runner.config.arguments import arguments
     from runner.config.objects import ConfigError, build
@@ -27,10 +27,10 @@ def main(cfg: DictConfig) -> int:
     from runner.config.values import public, resolved, store_path, without_environment
     from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
     from runner.generation.synthesis.generators import Deterministic
-    from runner.generation.synthesis.loading import check_source, skipped_files
+    from runner.generation.synthesis.loading import check_source, count_skipped_files
     from runner.generation.synthesis.output import REJECTED, write
     from runner.generation.synthesis.pipeline import synthesize
-    from runner.generation.synthesis.summary import by_type, figures, summary
+    from runner.generation.synthesis.summary import figures, summarize_types, summary
     from runner.llm.journal import Journal
     from runner.llm.spending import describe_spending
     from runner.reports import console
@@ -48,7 +48,7 @@ def main(cfg: DictConfig) -> int:
 
     started, config = now(), resolved(cfg)
     if config["output"] in (None, ""):
-        raise ConfigError("output: is required: the file that queries go into")
+        raise ConfigError("output: is required; name the file for the queries")
     output = Path(str(config["output"])).expanduser()  # a name may be a number
     synthesis, tracking = _synthesis(config), build(config["tracking"], "tracking")
     check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
@@ -59,20 +59,19 @@ def main(cfg: DictConfig) -> int:
         try:
             with console.Working("synthesize") as working:
                 outcome = synthesize(synthesis, store, journal, working.note)
-                types = by_type(outcome, store)
+                types = summarize_types(outcome, store)
         except ChatError as error:
-            console.error(f"{error}; what was answered is kept: the same command goes on with the rest")
+            console.error(f"{error}. Run the same command to resume; replies so far are kept.")
             return UNFINISHED
         finally:
             if spent := describe_spending([synthesis]):
                 console.note(spent)
         recorded = without_environment(cfg, config)
         decided = public(deciding({name: recorded[name] for name in DECIDING}, synthesis))
-        told = summary(outcome, types, decided)
-        write(output, outcome, told)
+        write(output, outcome, summary(outcome, types, decided))
         journal.forget()
         console.line(chunks_line(len(outcome.source), outcome.rejected, len(set(outcome.source.doc_ids))))
-        if skipped := skipped_files(synthesis.source):
+        if skipped := count_skipped_files(synthesis.source):
             console.note(describe_skipped(skipped))
         console.show_table(types_table(types), "By query type")
         console.show_table(reasons_table(types), "Rejected")
@@ -93,14 +92,14 @@ def main(cfg: DictConfig) -> int:
         console.note(samples_note(isinstance(synthesis.generator, Deterministic)))
     if not outcome.accepted:
         console.error(
-            f"no query was accepted: {beside(output, REJECTED)} says why of each; more chunks, more types or a laxer "
-            "validation would give some"
+            f"no query was accepted; see the reasons in {beside(output, REJECTED)}. Try more chunks, more types or "
+            "less strict validation."
         )
     return 0 if outcome.accepted else UNFINISHED
 
 
 def _synthesis(config: Mapping[str, Any]) -> Synthesis:
-    """Return what a config asks for."""
+    """Return the settings of a config."""
     from runner.config.objects import ConfigError, build
     from runner.llm.none import NoLLM
 
@@ -115,9 +114,9 @@ def _synthesis(config: Mapping[str, Any]) -> Synthesis:
     return made
 
 
-def _exhausted(outcome: Outcome, count: int | None) -> str:
-    """Say that there are fewer queries than were asked for, and what could be done about that."""
+def _exhausted(outcome: SynthesisResult, count: int | None) -> str:
+    """Return a note that there are fewer queries than requested, and how to get more."""
     return (
-        f"only {len(outcome.accepted):,} of {count:,} queries: every type was asked of all {len(outcome.bundles):,} "
-        "bundles; more chunks, more types or a laxer validation would give more"
+        f"only {len(outcome.accepted):,} of {count:,} queries were accepted: every type was requested from all "
+        f"{len(outcome.bundles):,} bundles. Try more chunks, more types or less strict validation."
     )

@@ -1,7 +1,4 @@
-"""The files that are left of a dataset that was made: each whole or not at all, all named after the first.
-
-It knows nothing of what is in them.
-"""
+"""The files of a generated dataset: each is written atomically, and all are named after the first."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 
 SUMMARY, JOURNAL, INSPECTION = ".summary.json", ".journal.jsonl", ".inspection"
-"""How names end: of the summary, of what was paid for until the others are there, of the folder to inspect it into."""
+"""The endings of the summary, of the journal of unfinished work, and of the folder for the output of `inspect`."""
 
 
 def beside(output: Path, ending: str) -> Path:
@@ -25,15 +22,15 @@ def beside(output: Path, ending: str) -> Path:
 
 
 def check_output(output: Path, *read: Path) -> None:
-    """Raise `ConfigError` where nothing can be written, before any work; nothing is left of having looked.
+    """Raise `ConfigError` if the output cannot be written, before any work and without leaving a file.
 
-    Nothing is written over a file that is `read`, nor into a folder that is, whose files are read the next time.
+    The output may not overwrite a file that is `read`, nor be in such a folder, which the next run would read.
     """
     whole = output.resolve()
     for path in (path.resolve() for path in read):
         is_beside = path.parent == whole.parent and path.name.startswith(f"{whole.name}.")
         if whole == path or is_beside or (path.is_dir() and path in whole.parents):
-            raise ConfigError(f"output={output}: would go into what is read, {path}; name a file elsewhere")
+            raise ConfigError(f"output={output}: would change the input {path}; name a file elsewhere")
     try:
         if output.is_dir():
             raise ConfigError(f"output={output}: is a folder; name a file in it, such as {output / 'dataset.jsonl'}")
@@ -45,9 +42,9 @@ def check_output(output: Path, *read: Path) -> None:
 
 
 def save(output: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], summary: Mapping[str, Any]) -> None:
-    """Write rows of JSON into the file of each ending, and the summary, the last: where it is, all files are.
+    """Write rows of JSON into the file of each ending, then the summary, whose existence means that all are complete.
 
-    Raises `ConfigError` for what cannot be written.
+    Raises `ConfigError` if a file cannot be written.
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

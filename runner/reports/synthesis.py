@@ -9,8 +9,8 @@ from typing import Any
 
 from runner.datasets.folder import DOCUMENTS
 from runner.generation.synthesis.checks import Rejection
-from runner.generation.synthesis.pipeline import Made
-from runner.generation.synthesis.summary import OfType
+from runner.generation.synthesis.pipeline import Candidate
+from runner.generation.synthesis.summary import TypeFigures
 from runner.reports.rendering.numbers import number, percent
 from runner.reports.rendering.tables import Column, Table
 
@@ -21,7 +21,7 @@ MOST_ENDINGS = 8
 """How many endings of skipped files are named."""
 
 
-def types_table(types: Mapping[str, OfType]) -> Table:
+def types_table(types: Mapping[str, TypeFigures]) -> Table:
     """Return what became of each type, and how hard its queries are, with all types together last."""
     columns = [
         Column("type"),
@@ -40,7 +40,7 @@ def types_table(types: Mapping[str, OfType]) -> Table:
     return Table(columns, rows)
 
 
-def reasons_table(types: Mapping[str, OfType]) -> Table:
+def reasons_table(types: Mapping[str, TypeFigures]) -> Table:
     """Return why queries were rejected, the most frequent reason first, with the types that it met."""
     reasons = Counter[str]()
     for of in types.values():
@@ -53,10 +53,10 @@ def reasons_table(types: Mapping[str, OfType]) -> Table:
     return Table(columns, rows)
 
 
-def samples_table(accepted: Sequence[Made], seed: int) -> Table:
+def samples_table(accepted: Sequence[Candidate], seed: int) -> Table:
     """Return some of the accepted queries, drawn by the seed of the synthesis, in their order."""
     places = sorted(random.Random(seed).sample(range(len(accepted)), min(SAMPLES, len(accepted))))  # noqa: S311 (no secret)
-    rows: list[list[Any]] = [[accepted[at].wanted.query_type, accepted[at].draft.query] for at in places]
+    rows: list[list[Any]] = [[accepted[at].request.query_type, accepted[at].draft.query] for at in places]
     return Table([Column("type"), Column("query", least=30)], rows)
 
 
@@ -85,6 +85,6 @@ def chunks_line(read: int, rejected: Sequence[Rejection], documents: int) -> str
     return f"{read:,} chunks of {documents:,} documents; left out: {out or 'none'}"
 
 
-def _counts(of: Sequence[OfType]) -> tuple[int, int, float | None]:
+def _counts(of: Sequence[TypeFigures]) -> tuple[int, int, float | None]:
     generated, accepted = sum(part.generated for part in of), sum(part.accepted for part in of)
     return generated, accepted, accepted / generated if generated else None

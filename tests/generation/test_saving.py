@@ -53,6 +53,6 @@ def test_a_place_that_cannot_be_written_is_refused_before_and_after(tmp_path: Pa
 def test_nothing_is_written_over_what_is_read_or_among_it(tmp_path: Path, output: str) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "source.jsonl").touch()
-    with pytest.raises(ConfigError, match=r"output=.*would go into what is read"):
+    with pytest.raises(ConfigError, match=r"output=.*would change the input"):
         check_output(tmp_path / output, tmp_path / "source.jsonl", tmp_path / "docs")
     check_output(tmp_path / "sources.jsonl", tmp_path / "source.jsonl", tmp_path / "docs")

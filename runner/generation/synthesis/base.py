@@ -1,4 +1,4 @@
-"""The words of synthesis: chunks, bundles of them, what is wanted of a bundle, and the query that came of it."""
+"""The types of synthesis: chunks, bundles of chunks, requests for queries, and drafts of queries."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ QUERY_TYPES = (
 )  # fmt: skip
 
 NO_SECOND = "needs two goldens"
-"""Why there is no comparison."""
+"""The reason for a missing comparison."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """Chunks in columns; a chunk's key is its document's id and its own. `vectors` (n x d, float32) have length 1."""
+    """Chunks in columns; a chunk is identified by its document's id and its own. `vectors` (n x d) have length 1."""
 
     doc_ids: Sequence[str]
     chunk_ids: Sequence[str]
@@ -39,15 +39,15 @@ class Chunks:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Positions of the chunks that answer a query, each enough by itself, and of those that only look like them."""
+    """Positions of the chunks that answer a query, each on its own, and of chunks that only resemble them."""
 
     goldens: tuple[int, ...]
     distractors: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A query to be made of a bundle. `seed` decides all that chance does; so its place in the work decides nothing."""
+class Request:
+    """A query to generate from a bundle. `seed` decides all random draws, so the order of work does not matter."""
 
     bundle: Bundle
     query_type: str
@@ -56,7 +56,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Draft:
-    """A query that was made, or "" with why there is none in `reason`, a word or two that rejections are counted by."""
+    """A generated query, or "" with a short `reason`, by which rejections are counted."""
 
     query: str
     reason: str = ""
@@ -64,30 +64,37 @@ class Draft:
 
 @runtime_checkable
 class Generator(Protocol):
-    """What makes queries: a language model, or arithmetic on text."""
+    """Generates queries, with a language model or with rules."""
 
     @property
     def types(self) -> tuple[str, ...] | None:
-        """Return the types that are asked for, None for all that are possible."""
+        """Return the requested types, None for all possible ones."""
         ...
 
     @property
     def possible_types(self) -> frozenset[str]:
-        """Return the types that it can make."""
+        """Return the types that it can generate."""
         ...
 
-    def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
-        """Yield each wanted query's position with its draft, in any order; the journal keeps what is paid for."""
+    def drafts(self, chunks: Chunks, requests: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
+        """Yield the position of each request with its draft, in any order; the journal keeps paid replies."""
         ...
 
 
 def check_types(generator: Generator, types: Iterable[str]) -> None:
-    """Raise `ConfigError` for the first type that is unknown, or that the generator cannot make."""
+    """Raise `ConfigError` for the first type that is unknown or that the generator cannot generate."""
     for name in types:
         if name not in QUERY_TYPES:
             raise ConfigError(f"generator.types: there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
         if name not in generator.possible_types:
-            able = ", ".join(each for each in QUERY_TYPES if each in generator.possible_types)
+            able = ", ".join(possible for possible in QUERY_TYPES if possible in generator.possible_types)
             raise ConfigError(
-                f"generator.types: {type(generator).__name__} cannot make {name} queries; it can make {able}"
+                f"generator.types: {type(generator).__name__} cannot generate {name} queries; it can generate {able}"
             )
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `ValueError` for the first name that is not a query type."""
+    for name in names:
+        if name not in QUERY_TYPES:
+            raise ValueError(f"there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")

@@ -20,9 +20,9 @@ from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat, Reply
 from retrievers.store import fingerprint
 from runner.generation.synthesis.asking import ask_about_queries
-from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Wanted, check_types
-from runner.generation.synthesis.limits import Limits
-from runner.generation.synthesis.terms import content, shares
+from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Request, check_types
+from runner.generation.synthesis.limits import QueryLimits
+from runner.generation.synthesis.terms import compute_share, content
 from runner.llm.journal import Journal
 from runner.llm.prompts import Prompt, format_passages, load_prompt
 from runner.llm.rounds import Rounds
@@ -83,7 +83,7 @@ class ByModel:
     most_overlap: float = Field(default=0.35, ge=0, le=1)
     prompts: str | None = None
     retries: int = Field(default=2, ge=0)
-    limits: Limits = Limits()
+    limits: QueryLimits = QueryLimits()
     types: tuple[str, ...] | None = Field(default=None, repr=False)  # a query does not depend on the others
 
     @model_validator(mode="after")
@@ -115,56 +115,60 @@ class ByModel:
         """Return a hash of everything that decides queries: these settings, those of the model, and the prompts."""
         return fingerprint(repr(self), *(f"{name}\0{self.templates[name].text}" for name in sorted(self.templates)))
 
-    def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
-        """Yield each wanted query's position with its draft, as replies come.
+    def drafts(self, chunks: Chunks, requests: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
+        """Yield the position of each request with its draft, as replies come.
 
         Raises `ConfigError`, or the `ChatError` that left some without an answer.
         """
-        wants = list(wanted)
-        check_types(self, [want.query_type for want in wants])
+        requests = list(requests)
+        check_types(self, [request.query_type for request in requests])
         questions: dict[int, str] = {}
-        for position, want in enumerate(wants):
-            if want.query_type == COMPARISON and len(want.bundle.goldens) < 2:
+        for position, request in enumerate(requests):
+            if request.query_type == COMPARISON and len(request.bundle.goldens) < 2:
                 yield position, Draft("", NO_SECOND)
             else:
-                questions[position] = self._question(chunks, want)
+                questions[position] = self._question(chunks, request)
         rounds = Rounds(partial(ask_about_queries, self.llm, journal, "synthesis"), questions, self.retries)
         for position, reply in rounds.outcomes():
-            draft, query = self._read(reply, chunks, wants[position])
+            draft, query = self._read(reply, chunks, requests[position])
             fault = _EXPLANATIONS.get(draft.reason, draft.reason)
             feedback = Template(FEEDBACK).substitute(query=query, fault=fault)
             if draft.query or reply is None or not rounds.ask_again(position, feedback):
                 yield position, draft
 
-    def _question(self, chunks: Chunks, want: Wanted) -> str:
-        least, most = self.limits.bounds(want.query_type)
-        return self.templates[want.query_type].fill(
-            goldens=format_passages([chunks.texts[at] for at in want.bundle.goldens]),
-            distractors=format_passages([chunks.texts[at] for at in want.bundle.distractors]) or "(none)",
+    def _question(self, chunks: Chunks, request: Request) -> str:
+        least, most = self.limits.bounds(request.query_type)
+        return self.templates[request.query_type].fill(
+            goldens=format_passages([chunks.texts[at] for at in request.bundle.goldens]),
+            distractors=format_passages([chunks.texts[at] for at in request.bundle.distractors]) or "(none)",
             least=str(least),
             most=str(most),
         )
 
-    def _read(self, reply: Reply | None, chunks: Chunks, want: Wanted) -> tuple[Draft, str]:
+    def _read(self, reply: Reply | None, chunks: Chunks, request: Request) -> tuple[Draft, str]:
         """Return the draft in a reply, and the query as written, even if it breaks a limit."""
         if reply is None:
             return Draft("", "refused"), ""
-        query = query_in(reply.text)
-        fault = self.limits.fault(query, chunks, want)
-        if not fault and want.query_type != "exact_snippet" and _OF_PASSAGES.search(query):
+        query = find_query(reply.text)
+        fault = self.limits.fault(query, chunks, request)
+        if not fault and request.query_type != "exact_snippet" and _OF_PASSAGES.search(query):
             fault = OF_PASSAGES
-        if not fault and want.query_type == "low_overlap" and self._overlap(query, chunks, want) > self.most_overlap:
+        if (
+            not fault
+            and request.query_type == "low_overlap"
+            and self._overlap(query, chunks, request) > self.most_overlap
+        ):
             fault = OVERLAPS
         return (Draft("", fault) if fault else Draft(query)), query
 
-    def _overlap(self, query: str, chunks: Chunks, want: Wanted) -> float:
+    def _overlap(self, query: str, chunks: Chunks, request: Request) -> float:
         """Return the largest share of the query's terms that one of its goldens has."""
         terms = self.analyzer.tokens
         query_terms = terms(query)
-        return max(shares(query_terms, terms(content(chunks, golden))) for golden in want.bundle.goldens)
+        return max(compute_share(query_terms, terms(content(chunks, golden))) for golden in request.bundle.goldens)
 
 
-def query_in(reply: str) -> str:
+def find_query(reply: str) -> str:
     """Return the query in a reply without its label, quotation marks, list markers and code fences; "" for none.
 
     Small models write more than the query: their thoughts, "Sure! Here is a query:", and comments. So the last line

@@ -1,7 +1,4 @@
-"""Which chunks queries may be made of: not too short, not too long, and none that says what another said before.
-
-It knows nothing of queries.
-"""
+"""Checks of chunks: queries are generated only from chunks of a suitable length that are not near-duplicates."""
 
 from __future__ import annotations
 
@@ -17,19 +14,19 @@ from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.limits import tokens
 
 BLOCK = 2048
-"""How many chunks are compared at a time, with as many that are kept: of similarities, never more are in memory."""
+"""The number of chunks per block; only similarities between two blocks are in memory at a time."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Checks:
-    """What a chunk must be: of so many tokens, and of a cosine below `duplicate_similarity` with those kept before."""
+    """Bounds of a chunk's tokens, and the cosine with an earlier chunk from which on it is a near-duplicate."""
 
     min_tokens: int = Field(default=5, ge=1)
     max_tokens: int = Field(default=5000, ge=1)
     duplicate_similarity: float = Field(default=0.98, gt=0, le=1)
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens={self.min_tokens} is above max_tokens={self.max_tokens}")
         return self
@@ -37,15 +34,15 @@ class Checks:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A chunk that no query is made of, by its position, why not, and in words what was found."""
+    """A rejected chunk, by its position, with the reason and the evidence as text."""
 
     position: int
     reason: str
-    found: str = ""
+    evidence: str = ""
 
 
-def checked(checks: Checks, chunks: Chunks) -> tuple[NDArray[np.int64], list[Rejection]]:
-    """Return the positions of the chunks that pass, in order, and why the others do not, in order."""
+def filter_chunks(checks: Checks, chunks: Chunks) -> tuple[NDArray[np.int64], list[Rejection]]:
+    """Return the positions of the chunks that pass, and the rejections of the others, both in order."""
     rejected: dict[int, Rejection] = {}
     directed = np.linalg.norm(chunks.vectors, axis=1) > 0
     for position, text in enumerate(chunks.texts):
@@ -63,15 +60,15 @@ def checked(checks: Checks, chunks: Chunks) -> tuple[NDArray[np.int64], list[Rej
     originals = _originals(chunks.vectors[left], checks.duplicate_similarity)
     for place in np.flatnonzero(originals >= 0).tolist():
         position, original = int(left[place]), int(left[originals[place]])
-        found = f"as {chunks.chunk_ids[original]!r} of {chunks.doc_ids[original]!r}"
-        rejected[position] = Rejection(position, "near-duplicate", found)
+        evidence = f"as {chunks.chunk_ids[original]!r} of {chunks.doc_ids[original]!r}"
+        rejected[position] = Rejection(position, "near-duplicate", evidence)
     return left[originals < 0], [rejected[position] for position in sorted(rejected)]
 
 
 def _originals(vectors: NDArray[np.float32], similarity: float) -> NDArray[np.int64]:
-    """Return for each vector the first one kept that it is as good as equal to, -1 where it is kept itself.
+    """Return the first kept near-duplicate of each vector, -1 for a vector that is kept itself.
 
-    Vectors (n x d) have length 1. Chunks are compared in blocks, so that memory grows with n, not with its square.
+    Vectors (n x d) have length 1. They are compared in blocks, so that memory grows with n, not with its square.
     """
     originals = np.full(len(vectors), -1, dtype=np.int64)
     kept: list[NDArray[np.int64]] = []  # positions, in blocks
@@ -85,7 +82,7 @@ def _originals(vectors: NDArray[np.float32], similarity: float) -> NDArray[np.in
         open_ = block[originals[block] < 0]
         alike = np.triu(vectors[open_] @ vectors[open_].T >= similarity, 1)
         for i in np.flatnonzero(alike.any(axis=1)).tolist():
-            if originals[open_[i]] < 0:  # what is left out itself is nobody's original
+            if originals[open_[i]] < 0:  # a rejected chunk is no original
                 later = open_[alike[i]]
                 originals[later[originals[later] < 0]] = open_[i]
         if (new := block[originals[block] < 0]).size:

@@ -1,7 +1,4 @@
-"""The frames that phrases are put into, so that they ask something; they are English.
-
-Phrases of a text in another language stand by themselves. It knows nothing of the types of queries.
-"""
+"""English frames that turn phrases into questions; phrases in other languages stay as they are."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ from collections.abc import Sequence
 
 import regex
 
-from runner.generation.synthesis.rewording import Task, early, framed, has_other_word
+from runner.generation.synthesis.rewording import Task, draw_early, fill_frame, has_synonym
 from runner.generation.synthesis.usage import BEFORE_NOUN
 
 AT_ONCE = 3
-"""How many phrases a question brings together."""
+"""The number of phrases in a question."""
 
 RELATIONS: tuple[str, ...] = (
     "what is the connection between {} and {} in {}",
@@ -68,10 +65,10 @@ _DOINGS: tuple[str, ...] = (
     "what is the right way of {}",
 )
 _ADDED = regex.compile(rf"(?<=\S)(?: (?:{'|'.join(sorted(BEFORE_NOUN))})\b|,).*")
-"""What stands behind a noun and tells more of it."""
+"""The words after a noun that describe it further."""
 
 _INFLECTED = regex.compile(r"[^su]s$|[^be]ed$")
-"""What is done is put without an ending, as in "how to embed"."""
+"""An inflected verb, which does not fit into "how to ..."."""
 
 LONGEST_SUBJECT = 6
 """A longer heading is a sentence rather than a name for something."""
@@ -79,34 +76,34 @@ LONGEST_SUBJECT = 6
 ASKS = regex.compile(r"^(?:how|what|why|when|where|which|who|is|are|does|do|can|should)\b", regex.IGNORECASE)
 
 
-def related(task: Task, statement: str, frames: Sequence[str], most: float, anew: bool = False) -> str:
-    """Return a question for what phrases of a statement have to do with each other, in their order.
+def ask_relation(task: Task, statement: str, frames: Sequence[str], most: float, anew: bool = False) -> str:
+    """Return a question about the relation between phrases of a statement, in their order.
 
-    Where the statement has too few, the others are such as say much; "" where there are none. With `anew`, the first
-    that is chosen has a word for which there is another.
+    If the statement has too few phrases, the best phrases of the chunk are added; the question is "" if there are none.
+    With `anew`, the first phrase drawn has a word with a synonym.
     """
     material = task.material
     there = list(dict.fromkeys(" ".join(phrase) for phrase in material.phrasing.phrases(statement)))
     ranked = sorted(there, key=lambda phrase: -material.score(phrase.split()))
     drawn = [material.topic] if material.is_headed and material.topic else []
     if anew:
-        others = apart(ranked, " ".join(drawn), len(ranked))
-        drawn += early([each for each in others if has_other_word(each, task)], 1, task.chance)
-        if not any(has_other_word(each, task) for each in drawn):
+        others = exclude_words(ranked, " ".join(drawn), len(ranked))
+        drawn += draw_early([phrase for phrase in others if has_synonym(phrase, task)], 1, task.chance)
+        if not any(has_synonym(phrase, task) for phrase in drawn):
             return ""
     for phrases in (ranked, ranked, ranked, material.phrases, material.phrases):
         if len(drawn) < AT_ONCE:
-            drawn += early(apart(phrases, " ".join(drawn)), 1, task.chance)
+            drawn += draw_early(exclude_words(phrases, " ".join(drawn)), 1, task.chance)
     if len(drawn) < AT_ONCE:
         return ""
     drawn.sort(key=lambda phrase: there.index(phrase) if phrase in there else len(there))
     if not task.is_english:
-        return material.phrasing.spelt(" ".join(drawn))
-    return framed(task, task.chance.choice(frames), drawn, most, fewest=1 if anew else 2)
+        return material.phrasing.restore_case(" ".join(drawn))
+    return fill_frame(task, task.chance.choice(frames), drawn, most, fewest=1 if anew else 2)
 
 
 def about(task: Task, subject: str) -> str:
-    """Return a question about a subject, "" where its frame has a gap for a phrase and there is none beside it."""
+    """Return a question about a subject, "" if its frame needs another phrase and there is none."""
     first, head = subject.split(" ", 1)[0].lower(), _ADDED.sub("", subject).rsplit(" ", 1)[-1]
     usage = task.material.usage
     if " " in subject and usage.is_verb(first) and not _INFLECTED.search(first):
@@ -114,12 +111,12 @@ def about(task: Task, subject: str) -> str:
     if " " in subject and first.endswith("ing") and not usage.is_noun(first):
         return task.chance.choice(_DOINGS).format(subject)
     frame = task.chance.choice(_CONCEPTS)
-    phrase = next(iter(early(apart(task.material.phrases, subject.lower()), 1, task.chance)), "")
+    phrase = next(iter(draw_early(exclude_words(task.material.phrases, subject.lower()), 1, task.chance)), "")
     if "{a}" in frame and not phrase:
         return ""
     return frame.format(
         subject,
-        a=task.material.phrasing.spelt(phrase),
+        a=task.material.phrasing.restore_case(phrase),
         is_="are" if _is_plural(head) else "is",
         has="have" if _is_plural(phrase) else "has",
     )
@@ -129,7 +126,7 @@ def _is_plural(name: str) -> bool:
     return bool(regex.search(r"\p{Ll}{2}[^sui]s$", name))
 
 
-def apart(phrases: Sequence[str], said: str, n: int = 8) -> list[str]:
-    """Return the first phrases that have no word of what is said."""
-    words = set(said.lower().split())
+def exclude_words(phrases: Sequence[str], text: str, n: int = 8) -> list[str]:
+    """Return the first `n` phrases that share no word with a text."""
+    words = set(text.lower().split())
     return [phrase for phrase in phrases if not set(phrase.lower().split()) & words][:n]

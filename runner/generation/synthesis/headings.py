@@ -1,6 +1,6 @@
-"""What a heading names, and what it tells to do: topics and actions, as somebody types them.
+"""The topics and actions in headings, as people type them into a search box.
 
-The parts of speech are those that the chunks show. The module knows nothing of the types of queries.
+Parts of speech are derived from the use of words in the chunks.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from itertools import islice
 
 import regex
 
-from runner.generation.synthesis.language import ENGLISH
+from runner.generation.synthesis.language import ENGLISH, word_set
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.phrases import LONGEST_PHRASE, is_identifier
-from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, Usage
+from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, WordUsage
 
 LONGEST_HEADING = 9
-"""A heading of more words is a sentence: nobody types all of it."""
+"""A longer heading is a sentence that nobody types in full."""
 
 QUESTION = regex.compile(
     r"^(?:how|what|why|when|where|which|who|is|are|does|do|can|should)\b(?! to know\b)", regex.IGNORECASE
 )
 
-_ACTIONS_WORDS = """
+_ACTIONS = word_set("""
 access add adjust allow apply assign attach authenticate authorize avoid backup bind bootstrap build change check
 choose clean collect compare compile compute configure connect control convert copy create customize debug declare
 define delete deploy determine diagnose disable distribute download drain enable encrypt ensure estimate evaluate
@@ -33,28 +33,25 @@ prepare prevent protect provide provision publish pull push query reduce remove 
 resolve restart restore restrict retrieve rotate run scale schedule secure select send separate set share specify
 start stop store submit switch test track troubleshoot turn uninstall update upgrade use validate verify view watch
 write
-"""
-_ACTIONS = frozenset(_ACTIONS_WORDS.split())
-_ALSO_NOUNS_WORDS = """
+""")
+_ALSO_NOUNS = word_set("""
 access backup change check control copy debug filter import limit list load mount move query request reset restart
 schedule share start stop store switch test track turn update upgrade use view watch
-"""
-_ALSO_NOUNS = frozenset(_ALSO_NOUNS_WORDS.split())
-_MAKES_ACTION_WORDS = """
-a all an another between existing from into multiple new one the to up with your
-"""
-_MAKES_ACTION = frozenset(_MAKES_ACTION_WORDS.split())
+""")
+_MAKES_ACTION = word_set("a all an another between existing from into multiple new one the to up with your")
 _PARTICLES = frozenset({"in", "out", "off", "down"})
-"""What follows a verb that might as well be a noun: "update the index" is told to do, "update strategy" is not."""
+"""The words after a verb that may be a noun too: "update the index" is an action, "update strategy" is not."""
 
 _TELLING = 0.5
-"""The share of the largest IDF that the words of a topic have together."""
+"""The words of a specific topic have at least this share of the largest IDF together."""
 
 _PAIR_TELLING = 0.65
-"""The same of two ordinary words, such as "raw data"."""
+"""The same for two ordinary words, such as "raw data"."""
 
 _JOINS = frozenset({"of", "for", "in", "on", "with", "by", "to", "from", "and"})
-_GENERIC_WORDS = """
+JOINED = regex.compile(r" (?:of|for|in|on|with|by|to|from|and) ")
+"""Matches a topic of several joined phrases, to which no term can be added."""
+_GENERIC = word_set("""
 about additional advanced advice algorithm appendix approach background basics behavior behaviour best caveats
 changes checklist comparison concepts conclusion conclusions considerations content contents context conventions
 current data definition definitions description design details discussion error errors example examples experiments
@@ -67,9 +64,8 @@ recommendations reference references related remarks requirement requirements re
 risks rules scope section settings setup sources specific standard started state status step steps strategy
 structure summary support syntax system table task tasks template terminology terms test tips tool tools topics
 troubleshooting tutorial type types updates usage use values version versions walkthrough workflow
-"""
-_GENERIC = frozenset(_GENERIC_WORDS.split())
-"""Words that headings of any text have, which name nothing without the topic of their page."""
+""")
+"""Words of headings in any text, which name nothing without the topic of their page."""
 
 _OPENINGS = frozenset(
     {"overview", "introduction", "guide", "reference", "collection", "list", "summary", "examples", "example", "use"}
@@ -81,13 +77,13 @@ _EDGES = " \t,;:.!?()[]{}\"'“”‘’«»…*`"
 _CUT = regex.compile(r"[,;:!?()\"“”«»…|–—]|\s-\s|\.(?=\s|$)")
 
 
-def action_in(heading: str, usage: Usage) -> str:
-    """Return what an English heading tells to do, as in "configure a probe", "" for one that names a thing.
+def find_action(heading: str, usage: WordUsage) -> str:
+    """Return the action in an English heading, as in "configure a probe", "" for a heading that names a thing.
 
-    A gerund becomes the verb that it is of: "Configuring a probe" is the same.
+    A gerund becomes its verb: "Configuring a probe" gives the same action.
     """
     if usage.language == ENGLISH:
-        heading = without_label(heading)
+        heading = drop_label(heading)
     first, _, rest = heading.partition(" ")
     if usage.language != ENGLISH or not rest or len(heading.split()) > LONGEST_HEADING or _CUT.search(heading):
         return ""
@@ -95,7 +91,7 @@ def action_in(heading: str, usage: Usage) -> str:
     if _POINTS_ELSEWHERE.search(rest) or _is_action(rest.split()[0].lower()):
         return ""
     if small.endswith("ing"):
-        verb = base_of(small, usage)
+        verb = find_base(small, usage)
         return f"{verb} {rest}" if verb in _ACTIONS or usage.is_verb(verb) else ""
     is_verb = usage.is_verb(small) and not regex.search(r"(?:ed|s|ing)$", small)
     if (small in _ALSO_NOUNS or (is_verb and small not in _ACTIONS)) and rest.split()[
@@ -109,10 +105,10 @@ def _is_action(word: str) -> bool:
     return word in _ACTIONS and word not in _ALSO_NOUNS
 
 
-def without_label(heading: str) -> str:
-    """Return an English heading without the name of an operation at its start, where a description follows.
+def drop_label(heading: str) -> str:
+    """Return an English heading without an operation's name before its description.
 
-    "deletecollection delete collection of Pods" and "get read the specified Pod" are labels with descriptions.
+    Examples of such labels are "deletecollection delete collection of Pods" and "get read the specified Pod".
     """
     pieces = heading.split()
     small = [piece.lower() for piece in pieces]
@@ -130,14 +126,14 @@ def without_label(heading: str) -> str:
 
 
 _OPERATIONS = frozenset({"read", "replace", "update", "watch", "list"})
-"""Verbs that describe the operations of an interface."""
+"""Verbs that describe operations of an interface."""
 
 _POINTS_ELSEWHERE = regex.compile(r"\b(?:this|these|the (?:specified|given|following|same|above))\b", regex.IGNORECASE)
-"""What one says to somebody who sees the rest of the page."""
+"""Words that refer to the rest of the page."""
 
 
-def base_of(form: str, usage: Usage) -> str:
-    """Return the base of an English verb in -ing, -ed or -s: of the possible ones, that which chunks say most often."""
+def find_base(form: str, usage: WordUsage) -> str:
+    """Return the base of an English verb in -ing, -ed or -s: the most frequent of the possible ones in the chunks."""
     ending = regex.search(r"(?:ing|ied|ies|ed|es|s)$", form)
     if not ending:
         return form
@@ -148,18 +144,18 @@ def base_of(form: str, usage: Usage) -> str:
         bases = [stem]
     else:
         bases = [stem, f"{stem}e", *([stem[:-1]] if len(stem) > 2 and stem[-1] == stem[-2] else [])]
-    said = [base for base in bases if usage.frequencies[base]] or [base for base in bases if base in _ACTIONS]
-    return max(said, key=lambda base: (usage.frequencies[base], base), default="")
+    known = [base for base in bases if usage.frequencies[base]] or [base for base in bases if base in _ACTIONS]
+    return max(known, key=lambda base: (usage.frequencies[base], base), default="")
 
 
-def topics_of(heading: str, material: Material) -> Iterator[str]:
-    """Yield the things that a heading names, the longest first, with the words that join them but for articles.
+def iter_topics(heading: str, material: Material) -> Iterator[str]:
+    """Yield the topics of a heading, the longest first, with the words that join them but without articles.
 
-    "Assign Memory Resources to Containers and Pods" names "memory resources to containers", then "memory resources".
+    "Assign Memory Resources to Containers and Pods" gives "memory resources to containers", then "memory resources".
     """
     phrasing = material.phrasing
     if phrasing.language == ENGLISH:
-        heading = without_label(heading)
+        heading = drop_label(heading)
     if "," in heading:
         listed = phrasing.content_words(heading)
         yield from [" ".join(listed)] if len(listed) <= LONGEST_PHRASE + 1 else []
@@ -167,38 +163,35 @@ def topics_of(heading: str, material: Material) -> Iterator[str]:
     for part in _CUT.split(heading):
         pieces = [piece.strip(_EDGES) for piece in _PIECE.findall(part)]
         pieces = [piece for piece in pieces if piece and piece.lower() not in _ARTICLES and not _VERSION.match(piece)]
-        action = action_in(" ".join(pieces), material.usage)
+        action = find_action(" ".join(pieces), material.usage)
         if action:
             pieces = _object_of(action.split()[1:])
         known = set(" ".join(" ".join(phrase) for phrase in phrasing.phrases(" ".join(pieces))).lower().split())
-        kinds = ["n" if p.lower() in known else "j" if p.lower() in _JOINS else "-" for p in pieces]
+        kinds = "".join("n" if p.lower() in known else "j" if p.lower() in _JOINS else "-" for p in pieces)
         if phrasing.language == ENGLISH:
-            pieces, kinds = _without_remnants(pieces, kinds, phrasing.idle)
-        topics = _joined(pieces, kinds, phrasing.idle)
-        if action:  # what comes after its object says where or what for
+            kinds = _unmark_remnants(pieces, kinds, phrasing.idle)
+        topics = _join_phrases(pieces, kinds, phrasing.idle)
+        if action:  # the words after its object say where or what for
             topics = islice(topics, 1)
         yield from (topic for topic in topics if not is_cut(topic, material))
 
 
-def _without_remnants(pieces: Sequence[str], kinds: Sequence[str], idle: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Mark what a word belongs to that no phrase has: "party tools" of "third party tools" names something else."""
-    marked = list(kinds)
-    for at, piece in enumerate(pieces):
+def _unmark_remnants(pieces: Sequence[str], kinds: str, idle: frozenset[str]) -> str:
+    """Return the kinds of words without nouns next to a word that belongs to them but is in no phrase.
+
+    "party tools" of "third party tools" names something else. Kinds are "n" for a noun phrase and "j" for a joining
+    word; here "a" marks a word that belongs to the nouns after it, "b" one that belongs to those before it.
+    """
+    marks = ""
+    for at, (piece, kind) in enumerate(zip(pieces, kinds, strict=True)):
         word = piece.lower()
-        if kinds[at] != "-":
-            continue
-        if word in idle and word not in BEFORE_NOUN | BEFORE_VERB and word not in _CONNECTS:
-            after = at + 1
-            while after < len(pieces) and kinds[after] == "n":
-                marked[after], after = "-", after + 1
+        if kind != "-":
+            marks += kind
         elif word not in idle:
-            after = at + 1
-            while not at and after < len(pieces) and kinds[after] == "n":
-                marked[after], after = "-", after + 1
-            before = at - 1
-            while before >= 0 and kinds[before] == "n":
-                marked[before], before = "-", before - 1
-    return list(pieces), marked
+            marks += "b" if at else "a"
+        else:
+            marks += "-" if word in BEFORE_NOUN | BEFORE_VERB | _CONNECTS else "a"
+    return str(regex.sub(r"(?<=a)n+|n+(?=b)", lambda match: "-" * len(match[0]), marks))
 
 
 _CONNECTS = frozenset({
@@ -208,7 +201,7 @@ _CONNECTS = frozenset({
 
 
 def _object_of(pieces: list[str]) -> list[str]:
-    """Return what an action is done to: "components from compromise", which are protected, are just components."""
+    """Return the object of an action without what follows: "components from compromise" are just components."""
     end = next((at for at, piece in enumerate(pieces) if at and piece.lower() in _AFTER_OBJECT), len(pieces))
     return pieces[:end]
 
@@ -217,9 +210,9 @@ _AFTER_OBJECT = frozenset({"from", "to", "with", "by", "into", "using", "without
 
 
 def is_cut(topic: str, material: Material) -> bool:
-    """Tell an English topic that was cut at a verb: it begins with an action, or ends with no noun.
+    """Return whether an English topic was cut at a verb: it begins with an action or does not end with a noun.
 
-    "assigning memory" and "polling to the interface" lack who does it, "node agent impersonating" lacks whom.
+    "assigning memory" and "polling to the interface" lack a subject, "node agent impersonating" lacks an object.
     """
     if material.phrasing.language != ENGLISH:
         return False
@@ -233,41 +226,24 @@ def is_cut(topic: str, material: Material) -> bool:
         return False
     if not regex.search(r"\p{Ll}ing$", first) or usage.nouns[first.lower()] >= _SEEN_AS_NOUN:
         return False
-    return pieces[1].lower() in _JOINS or base_of(first.lower(), usage) in _ACTIONS
+    return pieces[1].lower() in _JOINS or find_base(first.lower(), usage) in _ACTIONS
 
 
 _SEEN_AS_NOUN = 3
-"""How often a form of a verb stands where only a noun can stand, if it is one."""
+"""The number of times that a verb form occurs where only a noun can be, from which on it is a noun."""
 
 _VERB_FORM = regex.compile(r"\p{Ll}(?:ed|ing)$")
 _HYPHENATED = regex.compile(
     r"(?:in|on|out|per|pre|post|non|self|multi|un|end-to|up-to)-|.+-(?:ed|ing|\p{Ll}+(?:ed|ing)|only|level|wide|based)$"
 )
-"""What only stands before a noun."""
+"""A word that only occurs before a noun."""
 
 
-def _joined(pieces: Sequence[str], kinds: Sequence[str], idle: frozenset[str]) -> Iterator[str]:
-    """Yield rows of pieces that begin and end with a noun phrase, of at most so many telling words."""
-    at = 0
-    rows: list[list[list[str]]] = []  # of noun phrases and the words that join them
-    while at < len(pieces):
-        if kinds[at] != "n":
-            at += 1
-            continue
-        row: list[list[str]] = []
-        while True:
-            phrase = []
-            while at < len(pieces) and kinds[at] == "n":
-                phrase.append(pieces[at])
-                at += 1
-            row.append(phrase)
-            if at + 1 < len(pieces) and kinds[at] == "j" and kinds[at + 1] == "n":
-                row.append([pieces[at]])
-                at += 1
-            else:
-                break
-        rows.append(row)
-    for row in rows:
+def _join_phrases(pieces: Sequence[str], kinds: str, idle: frozenset[str]) -> Iterator[str]:
+    """Yield sequences of pieces that begin and end with a noun phrase, of at most `LONGEST_PHRASE` content words."""
+    for match in regex.finditer("n+(?:jn+)*", kinds):
+        parts = regex.finditer("n+|j", kinds, pos=match.start(), endpos=match.end())
+        row = [list(pieces[part.start() : part.end()]) for part in parts]  # noun phrases and the words that join them
         if len(row) > 1 and len(row[0]) == 1 and row[0][0].lower() in _OPENINGS:
             row = row[2:]
         for end in range(len(row), 0, -2):
@@ -279,19 +255,19 @@ def _joined(pieces: Sequence[str], kinds: Sequence[str], idle: frozenset[str]) -
 
 
 def is_telling(topic: str, material: Material) -> bool:
-    """Tell a topic that says what it is about: several words, or a name or an identifier, that few chunks have."""
-    said = list(dict.fromkeys(material.phrasing.content_words(topic)))
+    """Return whether a topic is specific: several words, or a name or an identifier, that few chunks have."""
+    words = list(dict.fromkeys(material.phrasing.content_words(topic)))
     most = math.log1p(len(material.chunks))
-    if len(said) == 1:
-        is_name = is_identifier(said[0]) or material.usage.is_name(said[0])
-        return is_name and material.terms.weight(said[0]) >= _TELLING * most
-    own = [word for word in said if word.lower() not in _GENERIC]
-    least = _TELLING if len(said) > 2 or any(map(is_identifier, said)) else _PAIR_TELLING
+    if len(words) == 1:
+        is_name = is_identifier(words[0]) or material.usage.is_name(words[0])
+        return is_name and material.terms.weight(words[0]) >= _TELLING * most
+    own = [word for word in words if word.lower() not in _GENERIC]
+    least = _TELLING if len(words) > 2 or any(map(is_identifier, words)) else _PAIR_TELLING
     return bool(own) and sum(map(material.terms.weight, own)) >= least * most
 
 
 def is_defined(topic: str) -> bool:
-    """Tell a topic whose last word names a kind of thing, not a part of a text or of a program's setup."""
+    """Return whether the last word of a topic names a kind of thing, not a part of a text or of a program's setup."""
     last = topic.rsplit(" ", 1)[-1].lower()
     return last not in _GENERIC and last not in _NOT_DEFINED and not last.isdigit()
 
@@ -302,11 +278,11 @@ _NOT_DEFINED = frozenset(
 
 
 def has_own_words(topic: str) -> bool:
-    """Tell a topic with a word that is neither generic nor an action."""
+    """Return whether a topic has a word that is neither generic nor an action."""
     return any(word not in _GENERIC and word not in _ACTIONS for word in topic.lower().split())
 
 
 def needs_its_page(topic: str, material: Material) -> bool:
-    """Tell a topic of generic words, as "algorithm details", which only the topic of its page makes clear."""
-    said = material.phrasing.content_words(topic)
-    return len(said) < 2 or sum(word.lower() not in _GENERIC for word in said) < 2
+    """Return whether a topic, such as "algorithm details", is too generic without the topic of its page."""
+    words = material.phrasing.content_words(topic)
+    return len(words) < 2 or sum(word.lower() not in _GENERIC for word in words) < 2

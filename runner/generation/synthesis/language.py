@@ -1,7 +1,4 @@
-"""Which language a text is in, by the words that say nothing by themselves, and which words these are.
-
-Beside the lists of `stop_words` it knows how scripts without spaces are told apart, and no grammar.
-"""
+"""The language of a text, by its function words or its script, and the function words of a language."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ from runner.datasets.words import SPACELESS
 ENGLISH = "english"
 
 SURER = 2.0
-"""So many times the share of function words it takes to be in another language than the one that is expected."""
+"""A language must have this many times the function words of the expected language to be chosen over it."""
 
 _READ = 4000
-"""How many characters of a text are looked at."""
+"""The number of characters read from a text."""
 
 _WORDS = regex.compile(r"\p{L}+")
 _KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
@@ -32,11 +29,11 @@ _UNSPACED_LETTERS = regex.compile(f"[{SPACELESS}]")
 
 
 @lru_cache(maxsize=4096)
-def language_of(text: str, expected: str = ENGLISH) -> str:
-    """Return the language of a text, "" for one that it has no words of; `expected`, unless another is much likelier.
+def detect_language(text: str, expected: str = ENGLISH) -> str:
+    """Return the language of a text, `expected` unless another is much likelier, "" for one without a word list.
 
-    The likeliest is the language that most of its words are function words of: Cavnar and Trenkle (1994), N-gram-based
-    text categorization, compare with this.
+    The likeliest language is the one with the most function words in the text, a baseline of Cavnar and Trenkle (1994),
+    N-gram-based text categorization.
     """
     text = text[:_READ]
     letters, unspaced = len(_LETTERS.findall(text)), _UNSPACED_LETTERS.findall(text)
@@ -52,12 +49,14 @@ def language_of(text: str, expected: str = ENGLISH) -> str:
     return best if hits[best] > SURER * hits.get(expected, 0) and hits[best] > 2 else expected
 
 
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(words.split())
+
+
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the words of a language that say nothing by themselves, none of one without a list.
-
-    They are more than an index leaves out.
-    """
+    """Return the function words of a language, none without a list; they are more than the stop words of an index."""
     if language not in AVAILABLE_LANGUAGES:
         return frozenset()
     return frozenset(get_stop_words(language)) | (ENGLISH_STOP_WORDS if language == ENGLISH else frozenset())
@@ -65,9 +64,9 @@ def function_words(language: str) -> frozenset[str]:
 
 @cache
 def _languages() -> Mapping[str, tuple[str, ...]]:
-    """Return each function word with the languages that have it; of English, whose list has French words, a few."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return each function word with its languages; for English only a few, because its list has French words."""
+    languages: dict[str, tuple[str, ...]] = {}
     for language in sorted(AVAILABLE_LANGUAGES):
         for word in ENGLISH_STOP_WORDS if language == ENGLISH else function_words(language):
-            found[word] = (*found.get(word, ()), language)
-    return MappingProxyType(found)
+            languages[word] = (*languages.get(word, ()), language)
+    return MappingProxyType(languages)

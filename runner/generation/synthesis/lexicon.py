@@ -1,7 +1,4 @@
-"""Other words for a word: from a list, from WordNet's files, or from which words stand in the same company.
-
-It knows nothing of queries.
-"""
+"""Synonyms of a word: from a list, from WordNet's files, or from the co-occurrence of words in the chunks."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from retrievers.store import fingerprint_texts
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.language import ENGLISH
-from runner.generation.synthesis.terms import Terms, terms_of
-from runner.generation.synthesis.usage import Usage, usage_of
+from runner.generation.synthesis.terms import Terms, count_terms
+from runner.generation.synthesis.usage import WordUsage, count_usage
 
 Synonyms = Callable[[str], Sequence[str]]
-"""Returns other words for a word, the best first."""
+"""Returns the synonyms of a word, the best first."""
 
 BUNDLED = "bundled:"
 COMPANY = "cooccurrence"
@@ -30,7 +27,7 @@ COMPANY = "cooccurrence"
 _NEAREST = 8
 _DIMENSIONS = 64
 _LEAST_CHUNKS = 3
-"""Of a term in fewer chunks, the company says too little."""
+"""A term in fewer chunks has too little co-occurrence data."""
 
 
 def check_lexicon(path: str) -> None:
@@ -40,24 +37,23 @@ def check_lexicon(path: str) -> None:
     place = _place(path)
     if not place.exists():
         raise ValueError(
-            f"there is nothing at {path}: name a file with words of one meaning on each line, a folder of WordNet's "
-            "files (Debian's wordnet-base has it at /usr/share/wordnet), bundled:english.txt or cooccurrence"
+            f"{path} does not exist: name a file with words of one meaning per line, a folder of WordNet's files "
+            "(/usr/share/wordnet with Debian's wordnet-base), bundled:english.txt or cooccurrence"
         )
     if place.is_dir() and not (place / "data.noun").is_file():
-        raise ValueError(f"the folder {path} has no data.noun: it is not WordNet's")
+        raise ValueError(f"the folder {path} has no data.noun, so it is not WordNet's")
 
 
-def synonyms_in(path: str, chunks: Chunks, analyzer: Analyzer) -> Synonyms:
-    """Return the synonyms that a lexicon has; those of a word in the plural, as one, are such too.
+def load_synonyms(path: str, chunks: Chunks, analyzer: Analyzer) -> Synonyms:
+    """Load the synonyms of a lexicon; an inflected word has the inflected synonyms of its base.
 
-    A lexicon that comes with this program, and WordNet, know English: where the chunks are in another language there
-    are no synonyms.
+    Bundled lexicons and WordNet are English: chunks in another language have no synonyms there.
     """
     if path == COMPANY:
-        return _Company(terms_of(chunks, analyzer), usage_of(chunks, analyzer)).of
+        return _Company(count_terms(chunks, analyzer), count_usage(chunks, analyzer)).of
     place = _place(path)
     is_english = path.startswith(BUNDLED) or place.is_dir()
-    if is_english and usage_of(chunks, analyzer).language != ENGLISH:
+    if is_english and count_usage(chunks, analyzer).language != ENGLISH:
         return lambda word: ()
     groups, base = _groups(str(place), analyzer)
 
@@ -92,11 +88,11 @@ def _with_ing(word: str) -> Sequence[str]:
 
 
 FORMS = (_with_s, _with_ed, _with_ing)
-"""The regular forms of English words; one that there is not is a word that no chunk has."""
+"""The regular forms of English words; a wrong form is a word that no chunk has."""
 
 
 def lexicon_identity(path: str) -> str:
-    """Return a name for what a lexicon says: that of its files' content."""
+    """Return a hash of the content of a lexicon."""
     if path == COMPANY:
         return path
     place = _place(path)
@@ -116,33 +112,33 @@ def _stem(word: str, analyzer: Analyzer) -> str:
 
 @lru_cache(maxsize=2)
 def _groups(path: str, analyzer: Analyzer) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return the synonyms of each word in small letters, and the first word of each stem."""
+    """Return the synonyms of each word in lower case, and the first word of each stem."""
     place = Path(path)
-    found: dict[str, dict[str, None]] = {}
+    groups: dict[str, dict[str, None]] = {}
     base: dict[str, str] = {}
     try:
-        for word, others in _wordnet(place) if place.is_dir() else _listed(place):
+        for word, others in _read_wordnet(place) if place.is_dir() else _read_list(place):
             stem = _stem(word, analyzer)
             anew = [other for other in others if _stem(other, analyzer) != stem]
             if anew:
                 base.setdefault(stem, word.lower())
-                found.setdefault(word.lower(), {}).update(dict.fromkeys(anew))
+                groups.setdefault(word.lower(), {}).update(dict.fromkeys(anew))
     except (OSError, ValueError, LookupError) as error:
         raise ConfigError(f"lexicon={path}: cannot be read as a lexicon ({error})") from error
-    return {word: tuple(others) for word, others in found.items()}, base
+    return {word: tuple(others) for word, others in groups.items()}, base
 
 
-def _listed(file: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each word with the others on its line; commas keep words apart, and a line with # says nothing."""
+def _read_list(file: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each word with the others on its line; words are separated by commas, and lines with # are comments."""
     for line in file.read_text(encoding="utf-8").splitlines():
         group = [] if line.startswith("#") else [word.strip() for word in line.split(",") if word.strip()]
         yield from ((word, [other for other in group if other != word]) for word in group)
 
 
-def _wordnet(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each word of WordNet with those of its most frequent sense, as the part of speech that it mostly is.
+def _read_wordnet(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each word of WordNet with the words of its most frequent sense in any part of speech.
 
-    The files are described in wndb(5) of WordNet 3.0.
+    The file format is described in wndb(5) of WordNet 3.0.
     """
     senses = []
     for part in ("noun", "verb", "adj", "adv"):
@@ -167,9 +163,9 @@ def _lines(file: Path) -> list[str]:
 
 
 class _Company:
-    """Words that stand in the same company, by latent semantic analysis of the chunks: related, at times opposite."""
+    """Words with similar co-occurrence, by latent semantic analysis of the chunks: related, sometimes opposite."""
 
-    def __init__(self, terms: Terms, usage: Usage) -> None:
+    def __init__(self, terms: Terms, usage: WordUsage) -> None:
         from scipy.sparse import csc_matrix, diags_array
         from sklearn.preprocessing import normalize
         from sklearn.utils.extmath import randomized_svd

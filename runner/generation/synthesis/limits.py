@@ -1,7 +1,4 @@
-"""What a query must keep to, whoever wrote it: its length, how much it copies, and that it names no document.
-
-It knows nothing of how queries are written.
-"""
+"""The limits of a query, whoever wrote it: its length, how much it copies, and that it names no document."""
 
 from __future__ import annotations
 
@@ -17,28 +14,27 @@ import regex
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.config.objects import suggestion
 from runner.datasets.folder import is_document
 from runner.datasets.words import SPACELESS
-from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Wanted
+from runner.generation.synthesis.base import Chunks, Request, check_names
 
 CAPS: Mapping[str, int] = MappingProxyType({
     "concept_seeking": 48, "exact_snippet": 96, "web_search_like": 16, "low_overlap": 48, "fact_seeking": 24,
     "keyword": 8, "misspellings": 24, "long": 64, "medium": 32, "short": 8, "comparison": 32,
 })  # fmt: skip
-"""The most tokens that a query of each type has."""
+"""The maximum number of tokens of a query of each type."""
 
 LENGTHS: Mapping[str, tuple[int, int]] = MappingProxyType({"long": (21, 128), "medium": (5, 20), "short": (1, 4)})
-"""The least and the most tokens of the types that are about length; the cap holds as well."""
+"""The minimum and maximum number of tokens of the types defined by length; the cap applies as well."""
 
 A_TERM = 4
-"""So many words in a row are a term that has no other words, and no copy."""
+"""Up to this many consecutive words count as a term, not as a copy."""
 
 SHORTEST_ID = 3
-"""An identifier of fewer characters is an ordinary number too often to be held against a query."""
+"""A shorter identifier is not looked for in queries, because it is too often an ordinary number."""
 
 ORDINARY = 2
-"""A plain word that chunks of so many other documents have is an ordinary one, though a document is called by it."""
+"""A plain word in chunks of this many other documents is ordinary, even if it is a document's identifier."""
 
 _PLAIN = regex.compile(r"\p{L}[\p{Ll}\p{Lo}]*")
 _TOKENS = regex.compile(rf"[{SPACELESS}]|[^\s{SPACELESS}]+")
@@ -48,11 +44,11 @@ Count = Annotated[int, Field(ge=1)]
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class Limits:
-    """The limits of queries. What is not given of `caps` and `lengths` stays as it is.
+class QueryLimits:
+    """Limits of queries. Types missing from `caps` and `lengths` keep their defaults.
 
-    `caps` are the most tokens by type, `lengths` the least and the most of types that are about length. At most
-    `copied` of a query's words may stand in one run in one of its goldens, but for exact snippets, which are copies.
+    `caps` are the maximum numbers of tokens by type, `lengths` the minimum and maximum of the types defined by length.
+    At most a share of `copied` of a query's words may occur consecutively in a golden; exact snippets are exempt.
     """
 
     caps: Mapping[str, Count] = field(default_factory=dict)
@@ -61,44 +57,47 @@ class Limits:
 
     @field_validator("caps", "lengths")
     @classmethod
-    def _of_known_types(cls, value: Mapping[str, object]) -> Mapping[str, object]:
-        for name in value.keys() - set(QUERY_TYPES):
-            raise ValueError(f"there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
+    def _check_types(cls, value: Mapping[str, object]) -> Mapping[str, object]:
+        check_names(value)
         return value
 
     @field_validator("lengths")
     @classmethod
-    def _in_order(cls, value: Mapping[str, tuple[int, int]]) -> Mapping[str, tuple[int, int]]:
+    def _check_order(cls, value: Mapping[str, tuple[int, int]]) -> Mapping[str, tuple[int, int]]:
         for name, (least, most) in value.items():
             if least > most:
-                raise ValueError(f"{name} is to have at least {least} and at most {most} tokens: no query has")
+                raise ValueError(f"{name}: the minimum of {least} tokens is above the maximum of {most}")
         return value
 
     def bounds(self, query_type: str) -> tuple[int, int]:
-        """Return the least and the most tokens of a query of a type."""
+        """Return the minimum and maximum number of tokens of a query of a type."""
         least, most = self.lengths.get(query_type, LENGTHS.get(query_type, (1, CAPS[query_type])))
         return least, min(most, self.caps.get(query_type, CAPS[query_type]))
 
-    def fault(self, query: str, chunks: Chunks, wanted: Wanted) -> str:
-        """Return what is wrong with a query in a word or two, "" for nothing."""
-        least, most = self.bounds(wanted.query_type)
+    def fault(self, query: str, chunks: Chunks, request: Request) -> str:
+        """Return the limit that a query breaks in a word or two, "" for none."""
+        least, most = self.bounds(request.query_type)
         n_tokens = len(tokens(query))
         if not n_tokens:
             return "empty"
         if not least <= n_tokens <= most:
             return "too short" if n_tokens < least else "too long"
-        goldens = wanted.bundle.goldens
-        if names_document(query, [chunks.doc_ids[golden] for golden in goldens], ordinary_ids(chunks)):
+        goldens = request.bundle.goldens
+        if names_document(query, [chunks.doc_ids[golden] for golden in goldens], find_ordinary_ids(chunks)):
             return "names its document"
-        if wanted.query_type == "exact_snippet":
-            return "" if any(squeezed(query) in squeezed(chunks.texts[at]) for at in goldens) else "not verbatim"
-        if any(copied(query, chunks.texts[golden]) > self.copied for golden in goldens):
+        if request.query_type == "exact_snippet":
+            return (
+                ""
+                if any(collapse_spaces(query) in collapse_spaces(chunks.texts[at]) for at in goldens)
+                else "not verbatim"
+            )
+        if any(measure_copying(query, chunks.texts[golden]) > self.copied for golden in goldens):
             return "copied"
         return ""
 
 
 def tokens(text: str) -> list[str]:
-    """Cut a text at white space; characters of scripts that are written without it are tokens each."""
+    """Split a text at white space; each character of a script without spaces is a token."""
     return list(map(str, _TOKENS.findall(text)))
 
 
@@ -107,43 +106,43 @@ def words(text: str) -> list[str]:
     return list(map(str, _WORDS.findall(text.lower())))
 
 
-def squeezed(text: str) -> str:
-    """Return a text with each run of white space made one space: a line break within a paragraph reads as one."""
+def collapse_spaces(text: str) -> str:
+    """Return a text with each sequence of white space replaced by one space."""
     return " ".join(text.split())
 
 
-def copied(query: str, text: str) -> float:
-    """Return the share of a query's words that stand in one run in a text, 0 where the run is no more than a term."""
-    asked = words(query)
-    there = f" {' '.join(words(text))} "
+def measure_copying(query: str, text: str) -> float:
+    """Return the share of a query's words in its longest sequence that is in a text, 0 for sequences up to a term."""
+    query_words = words(query)
+    text_words = f" {' '.join(words(text))} "
     longest, start = 0, 0
-    for end in range(1, len(asked) + 1):
-        while start < end and f" {' '.join(asked[start:end])} " not in there:
+    for end in range(1, len(query_words) + 1):
+        while start < end and f" {' '.join(query_words[start:end])} " not in text_words:
             start += 1
         longest = max(longest, end - start)
-    return longest / len(asked) if longest > A_TERM else 0.0
+    return longest / len(query_words) if longest > A_TERM else 0.0
 
 
 def names_document(query: str, doc_ids: Sequence[str], ordinary: Collection[str] = ()) -> bool:
-    """Tell whether a query has a document's identifier, as a word or as words in a row, whatever joins them.
+    """Return whether a query has a document's identifier, as one word or as consecutive words.
 
-    One that is an `ordinary` word is meant only where it is written as the name of a file of Markdown or text.
+    An identifier that is an `ordinary` word counts only as the name of a Markdown or text file.
     """
-    asked = _spelt(query)
+    normalized = _normalize(query)
     names = (token.strip(punctuation).lower() for token in tokens(query))
     files = {Path(name).stem for name in names if is_document(Path(name))}
     return any(
-        doc_id.lower() in files if doc_id in ordinary else _spelt(doc_id) in asked
+        doc_id.lower() in files if doc_id in ordinary else _normalize(doc_id) in normalized
         for doc_id in doc_ids
         if len(doc_id) >= SHORTEST_ID
     )
 
 
 @lru_cache(maxsize=2)
-def ordinary_ids(chunks: Chunks) -> frozenset[str]:
-    """Return the documents' identifiers that are ordinary words: plain ones, which other documents use as well.
+def find_ordinary_ids(chunks: Chunks) -> frozenset[str]:
+    """Return the documents' identifiers that are ordinary words: plain words that other documents use as well.
 
-    What has a digit, a capital after the first letter, or anything that is no letter, is none.
+    A plain word has letters only, and no capital after the first.
     """
     plain = {doc_id: doc_id.lower() for doc_id in chunks.doc_ids if _PLAIN.fullmatch(doc_id)}
     users: dict[str, set[str]] = {word: set() for word in plain.values()}
@@ -153,5 +152,5 @@ def ordinary_ids(chunks: Chunks) -> frozenset[str]:
     return frozenset(doc_id for doc_id, word in plain.items() if len(users[word] - {doc_id}) >= ORDINARY)
 
 
-def _spelt(text: str) -> str:
+def _normalize(text: str) -> str:
     return f" {' '.join(words(text.replace('_', ' ')))} "

@@ -1,6 +1,6 @@
-"""Where chunks come from: files of chunks, folders of documents that are cut here, the bundled golden corpus.
+"""Loads chunks from files of chunks, from folders of documents, or from the bundled golden corpus.
 
-What has no vectors is embedded here. It knows nothing of which chunks are good ones.
+Documents are split into chunks, and chunks without vectors are embedded.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from runner.generation.synthesis.base import Chunks
 COLUMNS = ("doc_ids", "chunk_ids", "titles", "texts")
 
 GOLDEN = f"{BUNDLED}golden"
-"""The path that means the documents of the bundled golden dataset."""
+"""The path of the documents of the bundled golden dataset."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class ChunkSource:
-    """A file of chunks, a folder of such files, or a folder of documents, to which `chunking` is applied; or several.
+    """One or several paths to files of chunks, folders of such files, or folders of documents to split by `chunking`.
 
-    `format` says which of the two a folder that has both is. Chunks without vectors are embedded by `encoder`; those
-    that bring vectors are to have so many `dimensions`, if given. A null path is the bundled golden corpus.
+    `format` decides what to read from a folder with both. Chunks without vectors are embedded by `encoder`; vectors in
+    files must have `dimensions`, if given. A null path is the bundled golden corpus.
     """
 
     encoder: Encoder
@@ -48,13 +48,13 @@ class ChunkSource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return what is read, in order; nothing where that is the bundled golden corpus."""
+        """Return the paths to read, in order; none for the bundled golden corpus."""
         paths = (self.path,) if isinstance(self.path, str) else self.path or ()
         return () if paths == (GOLDEN,) else paths
 
 
 def read(source: ChunkSource) -> ChunkTable:
-    """Read chunks, or cut documents into some; raises `ConfigError` or `DatasetError`, which says what is wrong."""
+    """Read chunks, or split documents into chunks; raises `ConfigError` or `DatasetError`."""
     check_source(source)
     if not source.paths:
         golden = GoldenJson(
@@ -71,14 +71,14 @@ def read(source: ChunkSource) -> ChunkTable:
     return ChunkTable(**columns, vectors=np.concatenate(vectors) if vectors else None)
 
 
-def skipped_files(source: ChunkSource) -> Counter[str]:
-    """Count the text files of folders of documents that are not read, by their ending."""
+def count_skipped_files(source: ChunkSource) -> Counter[str]:
+    """Count the text files that are not read from folders of documents, by file extension."""
     folders = [path for name in source.paths if (path := Path(name).expanduser()).is_dir()]
     return sum((count_skipped_text(path) for path in folders if _kind(source, path) == "documents"), Counter[str]())
 
 
 def check_source(source: ChunkSource) -> None:
-    """Raise `ConfigError` or `DatasetError`, at once, where a path has neither chunks nor documents."""
+    """Raise `ConfigError` or `DatasetError`, without reading all files, if a path has neither chunks nor documents."""
     for name in source.paths:
         path = Path(name).expanduser()
         if not path.exists():
@@ -95,33 +95,33 @@ def _read(source: ChunkSource, name: str) -> ChunkTable:
 
 
 def _check_alike(tables: Mapping[str, ChunkTable]) -> None:
-    """Raise `ConfigError` where a chunk of one path is in another too, or their vectors are not of one length."""
+    """Raise `ConfigError` if a chunk is in two paths, or if the vectors of the paths differ in length."""
     widths = {path: 0 if table.vectors is None else table.vectors.shape[1] for path, table in tables.items()}
     first, of_first = next(iter(widths.items()))
     places: dict[tuple[str, str], str] = {}
     for path, table in tables.items():
         if widths[path] != of_first:
             raise ConfigError(
-                f"source.path={path}: its vectors have {widths[path]} dimensions, and those in {first} {of_first}; "
-                "0 is none: embed all of them with one model, or leave all vectors out"
+                f"source.path={path}: its vectors have {widths[path]} dimensions, those in {first} have {of_first} "
+                "(0: no vectors); embed all chunks with one model, or leave out all vectors"
             )
         for key in zip(table.doc_ids, table.chunk_ids, strict=True):
             if (other := places.setdefault(key, path)) != path:
                 raise ConfigError(
-                    f"source.path={path}: the chunk {key[1]!r} of {key[0]!r} is in {other} too: a pair of ids is one; "
-                    "of two folders of documents, name the one that both are in"
+                    f"source.path={path}: the chunk {key[1]!r} of {key[0]!r} is also in {other}; chunks need unique "
+                    "pairs of ids: for two folders of documents, name their common parent"
                 )
 
 
-def embedded(source: ChunkSource, table: ChunkTable, store: Store) -> Chunks:
-    """Return chunks with a vector of length 1 each, or of length 0 where the encoder finds no direction."""
+def embed_chunks(source: ChunkSource, table: ChunkTable, store: Store) -> Chunks:
+    """Return chunks with vectors of length 1, or of length 0 if the encoder has no vector for a text."""
     vectors = table.vectors
     if vectors is None:
         corpus = Corpus(list(map(corpus_id, table.doc_ids, table.chunk_ids)), table.texts, table.titles)
         vectors = np.concatenate(list(source.encoder.embed(corpus, store).documents))
         if source.dimensions not in (None, vectors.shape[1]):
             raise ConfigError(
-                f"source.dimensions={source.dimensions}: the encoder makes vectors of {vectors.shape[1]} dimensions"
+                f"source.dimensions={source.dimensions}: the vectors of the encoder have {vectors.shape[1]} dimensions"
             )
     return Chunks(table.doc_ids, table.chunk_ids, table.texts, table.titles, _directions(vectors))
 
@@ -136,8 +136,8 @@ def rows(chunks: Chunks, kept: NDArray[np.int64]) -> Chunks:
     return replace(chunks, **columns, vectors=chunks.vectors[kept])
 
 
-def fingerprint_of_chunks(chunks: Chunks) -> str:
-    """Return a hash of all that is known of chunks, in their order."""
+def hash_chunks(chunks: Chunks) -> str:
+    """Return a hash of the ids, titles, texts and vectors of chunks, in order."""
     titles = chunks.titles or [""] * len(chunks)
     columns = zip(chunks.doc_ids, chunks.chunk_ids, titles, chunks.texts, chunks.vectors, strict=True)
     return fingerprint_texts(text for *texts, vector in columns for text in (*texts, vector.tobytes().hex()))
@@ -147,7 +147,7 @@ def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:
     """Return whether a path has chunks or documents."""
     if path.is_file():
         if is_document(path) or source.format == "documents":
-            raise ConfigError(f"source.path={path}: is one file: name the folder that the documents are in")
+            raise ConfigError(f"source.path={path}: is a single file; name the folder of the documents")
         return "chunks"
     files = [file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")]
     there = {"chunks": any(map(is_chunk_file, files)), "documents": any(map(is_document, files))}
@@ -156,17 +156,16 @@ def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:
     if not there["chunks"] and not there["documents"]:
         raise ConfigError(f"source.path={path}: has neither documents (.md, .txt) nor chunks (.jsonl, .parquet, .json)")
     if source.format is not None:
-        raise ConfigError(f"source.path={path}: has no {source.format}, which source.format asks for")
+        raise ConfigError(f"source.path={path}: has no {source.format}, which source.format requires")
     if there["chunks"] and there["documents"]:
         raise ConfigError(
-            f"source.path={path}: has files of chunks and documents: say which is meant, source.format=chunks "
-            "or documents"
+            f"source.path={path}: has both files of chunks and documents; choose source.format=chunks or documents"
         )
     return "chunks" if there["chunks"] else "documents"
 
 
 def _cut(corpus: Corpus, chunking: Chunking) -> ChunkTable:
-    """Return the chunks of documents; a document that is not cut is a chunk, 0."""
+    """Return the chunks of documents; a document that is not split is chunk 0."""
     chunked = chunking.split(corpus)
     titles = list(chunked.titles) or [""] * len(chunked)
     if chunked is corpus:
@@ -179,7 +178,7 @@ def _cut(corpus: Corpus, chunking: Chunking) -> ChunkTable:
 
 
 def _directions(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return vectors at length 1; they are scaled by a power of two before, as not every float has a square."""
+    """Return vectors scaled to length 1; scaling by a power of two first avoids overflow and underflow of squares."""
     _, exponents = np.frexp(np.abs(vectors).max(axis=1, keepdims=True))
     scaled = np.ldexp(vectors, -exponents)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

@@ -1,9 +1,8 @@
-"""Parse Markdown into headings and paragraphs of plain text.
+"""Parses Markdown into headings and paragraphs of plain text.
 
-CommonMark with tables, read by markdown-it-py. Front matter, code, tables, HTML, images, the targets of links and the
-shortcodes of site generators (Hugo, Jekyll, MDX) leave no text. Where something that a reader sees is unknown, a `HOLE`
-stays behind, so that a sentence that lacks a part is not taken for a whole one. Text without markup is paragraphs as it
-stands. The module knows nothing of sentences or queries.
+Markdown is CommonMark with tables, parsed by markdown-it-py. Front matter, code, tables, HTML, images, link targets and
+the shortcodes of site generators (Hugo, Jekyll, MDX) are dropped. A `HOLE` replaces a part that a reader would see but
+the source does not show, so that a sentence with a missing part is not taken for a complete one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from markdown_it.token import Token
 from runner.datasets.sections import front_matter
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""Stands for a part that a reader sees and the source does not show, as the output of a shortcode."""
+"""Replaces a part that a reader sees but the source does not show, such as the output of a shortcode."""
 
 _FENCE_LINE = regex.compile(r"^[ \t>]*(?:```+|~~~+)[ \t]*(.*?)[ \t]*$", regex.MULTILINE)
 _CODE_SHORTCODES = regex.compile(
@@ -33,7 +32,7 @@ _HTML_ELEMENTS = regex.compile(
 _COMMENT = regex.compile(r"<!--.*?(?:-->|\Z)", regex.DOTALL)
 _SHORTCODE_TEXT = regex.compile(r"\{\{[<%][^}]*?\btext=\"([^\"]*)\"[^}]*\}\}")
 _SHORTCODE = r"\{\{[<%](?:(?!\{\{)[\s\S]){0,1000}?[>%]\}\}|\{\{.*?\}\}|\{%.*?%\}"
-"""Those of Hugo may extend over lines."""
+"""Hugo's shortcodes may span several lines."""
 _LINE_OF_SHORTCODES = regex.compile(rf"^[ \t>]*(?:(?:{_SHORTCODE})[ \t]*)+$", regex.MULTILINE)
 _INLINE_SHORTCODE = regex.compile(_SHORTCODE)
 _ATTRIBUTES = regex.compile(r"[ \t]*\{[#.:][^{}\n]*\}")
@@ -53,44 +52,43 @@ _SPACED_MARK = regex.compile(r" ([.,;:!?)])(?=\s|$)")
 
 
 class Block(NamedTuple):
-    """A heading or a paragraph (an item of a list is one) as plain text, on one line."""
+    """A heading or a paragraph (list items are paragraphs) as plain text on one line."""
 
     kind: Literal["heading", "paragraph"]
     text: str
 
 
-def blocks_of(text: str) -> list[Block]:
-    """Return the headings and paragraphs of a Markdown text, or of a piece of one, in their order."""
+def parse_blocks(text: str) -> list[Block]:
+    """Return the headings and paragraphs of a Markdown text, or of a part of one, in order."""
     front = front_matter(text)
-    tokens = _parser().parse(_prepared(text[front.end :] if front else text))
+    tokens = _parser().parse(_prepare(text[front.end :] if front else text))
     blocks: list[Block] = []
     for opening, inline in pairwise(tokens):
         if inline.type != "inline" or opening.type not in ("heading_open", "paragraph_open"):
             continue
-        said = "" if _is_part_of_table(inline) else plain_text_of(inline.children or [])
-        if said.strip(f"{HOLE} "):
-            blocks.append(Block("heading" if opening.type == "heading_open" else "paragraph", said))
+        plain = "" if _is_part_of_table(inline) else plain_text_of(inline.children or [])
+        if plain.strip(f"{HOLE} "):
+            blocks.append(Block("heading" if opening.type == "heading_open" else "paragraph", plain))
     return blocks
 
 
 def plain_text(text: str) -> str:
-    """Return the text of one line of Markdown as a reader sees it."""
+    """Return the plain text of one line of Markdown."""
     (inline,) = _parser().parseInline(_without_shortcodes(text))
     return plain_text_of(inline.children or [])
 
 
 def plain_text_of(children: Sequence[Token]) -> str:
-    """Return the text of inline tokens, white space made one space."""
+    """Return the plain text of inline tokens, with white space collapsed."""
     parts: list[str] = []
     for token in children:
         if token.type in ("text", "code_inline"):
             parts.append(token.content)
         elif token.type in ("softbreak", "hardbreak", "image") or token.content.startswith("<br"):
             parts.append(" ")
-    said = _TASK.sub("", _REFERENCE.sub("", "".join(parts)))
-    said = _ADDRESS.sub(HOLE, _BRACKETED.sub(r"\1", said))
-    plain: str = _SPACED_MARK.sub(r"\1", " ".join(said.split()))
-    return plain
+    text = _TASK.sub("", _REFERENCE.sub("", "".join(parts)))
+    text = _ADDRESS.sub(HOLE, _BRACKETED.sub(r"\1", text))
+    return str(_SPACED_MARK.sub(r"\1", " ".join(text.split())))
 
 
 @cache
@@ -98,10 +96,10 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def _prepared(text: str) -> str:
-    """Return Markdown without what its parser does not know: shortcodes, directives, code and tables cut in two."""
+def _prepare(text: str) -> str:
+    """Return Markdown without parts that its parser cannot read: shortcodes, directives, split code and tables."""
     fences = _FENCE_LINE.findall(text)
-    if len(fences) % 2 and not fences[0]:  # the piece begins within code, and this is where it ends
+    if len(fences) % 2 and not fences[0]:  # the text begins within a code block that ends here
         text = f"```\n{text}"
     text = _BULLET.sub(r"\1- ", text)
     return _without_shortcodes(_COMMENT.sub("", _HTML_ELEMENTS.sub("\n\n", _CODE_SHORTCODES.sub("\n\n", text))))
@@ -109,11 +107,10 @@ def _prepared(text: str) -> str:
 
 def _without_shortcodes(text: str) -> str:
     text = _LINE_OF_SHORTCODES.sub("\n", _SHORTCODE_TEXT.sub(r"\1", text))
-    without: str = _DIRECTIVE.sub("\n", _ATTRIBUTES.sub("", _INLINE_SHORTCODE.sub(HOLE, text)))
-    return without
+    return str(_DIRECTIVE.sub("\n", _ATTRIBUTES.sub("", _INLINE_SHORTCODE.sub(HOLE, text))))
 
 
 def _is_part_of_table(inline: Token) -> bool:
-    """Tell rows of a table whose beginning another chunk has; without it they look like a paragraph."""
+    """Return whether a paragraph is in fact rows of a table that begins in another chunk."""
     rows = inline.content.splitlines()
     return bool(_TABLE_PART.search(inline.content)) or all(map(_TABLE_ROW.match, rows))

@@ -1,7 +1,4 @@
-"""What a query can be made of: the subject of goldens, their phrases, words and sentences, weighed against distractors.
-
-It knows nothing of the types of queries.
-"""
+"""The material for queries: the subject, phrases, words and sentences of goldens, weighted against distractors."""
 
 from __future__ import annotations
 
@@ -14,36 +11,36 @@ from functools import cached_property, lru_cache
 import regex
 
 from runner.generation.synthesis.base import Bundle, Chunks
-from runner.generation.synthesis.language import language_of
+from runner.generation.synthesis.language import detect_language
 from runner.generation.synthesis.limits import words
-from runner.generation.synthesis.phrases import LONGEST_PHRASE, Phrasing, spans
-from runner.generation.synthesis.prose import Prose, prose_of
+from runner.generation.synthesis.phrases import LONGEST_PHRASE, Phrasing, iter_spans
+from runner.generation.synthesis.prose import Prose, parse_prose
 from runner.generation.synthesis.terms import Terms, content
-from runner.generation.synthesis.usage import Usage, usage_of
+from runner.generation.synthesis.usage import WordUsage, count_usage
 
 _STATEMENTS = 4
-"""How many sentences tell the gist of a chunk: who asks for the rest has read it."""
+"""The number of sentences that summarize a chunk; only a reader of the chunk would ask about the others."""
 
 _HEADING = 3
-"""How often a word of a heading counts."""
+"""The weight of a word in a heading, in occurrences."""
 
 _USUAL = 10
-"""Of a word in so many chunks, half of those who ask are taken to know it."""
+"""A word in this many chunks is assumed to be known to half of the people who ask."""
 
 _NUMBERING = regex.compile(r"^(?:\d+[.)]|\d+(?:\.\d+)+\.?|step\s+\d+[:.]?)\s+", regex.IGNORECASE)
 
 _ASIDE = regex.compile(r"\s*\([^()]*\)")
 
 _SPECIFIC = 0.5
-"""A heading is about its section alone if a word of it has at least this share of the largest IDF there is."""
+"""A heading is specific to its section if one of its words has at least this share of the largest possible IDF."""
 
 _IN_DISTRACTOR = 0.6
-"""How much of its weight a word loses that all distractors have."""
+"""The share of its weight that a word loses if all distractors have it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What goldens offer, the first before the others."""
+    """The material of goldens; the first golden comes before the others."""
 
     chunks: Chunks
     bundle: Bundle
@@ -60,81 +57,78 @@ class Material:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """Return the sentences of the first golden, those first that are most about what all of it is about.
-
-        Where it has none, its headings stand for them.
-        """
-        said = self.prose.sentences or self.prose.headings
-        return tuple(sorted(said, key=lambda sentence: -self._gist(sentence)))
+        """Return the sentences of the first golden, or its headings if it has none, the most central first."""
+        sentences = self.prose.sentences or self.prose.headings
+        return tuple(sorted(sentences, key=lambda sentence: -self._centrality(sentence)))
 
     @cached_property
     def whole_sentences(self) -> tuple[str, ...]:
-        """Return the sentences of the first golden that lack nothing, those first that are most about its subject."""
-        return tuple(sorted(self.prose.statements, key=lambda sentence: -self._gist(sentence)))
+        """Return the complete sentences of the first golden, the most central first."""
+        return tuple(sorted(self.prose.statements, key=lambda sentence: -self._centrality(sentence)))
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
-        """Return what the first golden says above all: headings that say as much as a sentence, and such sentences."""
+        """Return the main statements of the first golden: long headings and central sentences."""
         headings = [
             heading for heading in self.prose.headings if len(self.phrasing.content_words(heading)) > LONGEST_PHRASE
         ]
         return tuple(dict.fromkeys([*headings[::-1], *self.sentences]))[:_STATEMENTS]
 
-    def _gist(self, sentence: str) -> float:
+    def _centrality(self, sentence: str) -> float:
         weights = [self.weights[word] for word in set(self.phrasing.content_words(sentence))]
-        total = math.fsum(weights)  # exact, as a set's order is another one in each process
+        total = math.fsum(weights)  # exact, because the order of a set differs between processes
         return total / math.sqrt(len(weights)) if weights else 0.0
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Return how often the prose has each word, headings counted as if said several times."""
+        """Return the count of each word in the prose; words of headings count several times."""
         sentences = Counter(word for text in self.prose.sentences for word in self.phrasing.content_words(text))
         headings = Counter(word for text in self.prose.headings for word in self.phrasing.content_words(text))
         return sentences + Counter({word: _HEADING * count for word, count in headings.items()})
 
     @cached_property
     def tf_idf(self) -> dict[str, float]:
-        """Return the words of the prose with what each tells of it; less where distractors have the word too."""
+        """Return the tf-idf weight of each word of the prose, reduced if distractors have the word too."""
         distractors = self.bundle.distractors
         elsewhere = Counter(word for at in distractors for word in set(words(content(self.chunks, at))))
-        there = [elsewhere[word.lower()] / max(len(distractors), 1) for word in self.counts]
+        shares_elsewhere = [elsewhere[word.lower()] / max(len(distractors), 1) for word in self.counts]
         return {
             word: (1 + math.log(count)) * self.terms.weight(word) * (1 - _IN_DISTRACTOR * share)
-            for (word, count), share in zip(self.counts.items(), there, strict=True)
+            for (word, count), share in zip(self.counts.items(), shares_elsewhere, strict=True)
         }
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """Return the words of the prose with how likely somebody asks by them who has not read it.
+        """Return the weight of each word of the prose as a query word of people who have not read it.
 
-        What a chunk says again and again is asked for, and in words that others use too: a query simulated from the
-        most telling words alone is easier for a search by words than real ones are. See Azzopardi, de Rijke and Balog
-        (2007), Building simulated queries for known-item topics.
+        People ask about what a chunk repeats, in words that other texts use too: a query simulated from the most
+        specific words only is easier for lexical search than real queries. See Azzopardi, de Rijke and Balog (2007),
+        Building simulated queries for known-item topics.
         """
-        return {word: weight * self._known(word) for word, weight in self.tf_idf.items()}
+        return {word: weight * self._familiarity(word) for word, weight in self.tf_idf.items()}
 
-    def _known(self, word: str) -> float:
+    def _familiarity(self, word: str) -> float:
         n_chunks = self.terms.n_chunks_with(word)
         return self.counts[word] * n_chunks / (n_chunks + _USUAL)
 
     @cached_property
-    def usage(self) -> Usage:
-        """Return how all chunks use their words."""
-        return usage_of(self.chunks, self.terms.analyzer)
+    def usage(self) -> WordUsage:
+        """Return the use of words in all chunks."""
+        return count_usage(self.chunks, self.terms.analyzer)
 
     @cached_property
     def phrasing(self) -> Phrasing:
-        """Return how the first golden is cut into phrases, as its language asks."""
-        language = language_of(content(self.chunks, self.bundle.goldens[0]), self.usage.language)
+        """Return how the first golden is split into phrases in its language."""
+        language = detect_language(content(self.chunks, self.bundle.goldens[0]), self.usage.language)
         return Phrasing(language, self.usage, self.terms.analyzer)
 
     @cached_property
     def phrases(self) -> tuple[str, ...]:
-        """Return phrases of the prose, those that say most first; none is part of an earlier one."""
-        found: Counter[tuple[str, ...]] = Counter()
+        """Return phrases of the prose by descending score; no two share a word."""
+        counts: Counter[tuple[str, ...]] = Counter()
         for text in (*self.prose.headings, *self.sentences):
-            found.update(self.phrasing.phrases(text))
-        ranked = sorted(found, key=lambda phrase: (-self.score(phrase, found[phrase]), phrase))
+            counts.update(self.phrasing.phrases(text))
+        ranked = sorted(counts, key=lambda phrase: (-self.score(phrase, counts[phrase]), phrase))
         kept: dict[str, None] = {}
         for phrase in ranked[:60]:
             joined = " ".join(phrase)
@@ -143,7 +137,7 @@ class Material:
         return tuple(kept)
 
     def score(self, phrase: Sequence[str], count: int = 1) -> float:
-        """Return how much a phrase says that the prose has so many times."""
+        """Return the score of a phrase that the prose has `count` times."""
         if all(word.replace(".", "").isdigit() for word in phrase):
             return 0.0
         mean = sum(self.weights.get(word, 0.0) for word in phrase) / len(phrase)
@@ -151,7 +145,7 @@ class Material:
 
     @cached_property
     def keywords(self) -> tuple[str, ...]:
-        """Return the words of highest tf-idf, no numbers among them; only one of those with the same stem."""
+        """Return the words by descending tf-idf, without numbers, and one word per stem."""
         by_stem: dict[tuple[str, ...], str] = {}
         for word in sorted(self.tf_idf, key=lambda word: (-self.tf_idf[word], word)):
             if regex.search(r"\p{L}{2}|\p{Lo}", word):
@@ -160,18 +154,18 @@ class Material:
 
     @cached_property
     def telling_headings(self) -> list[str]:
-        """Return the headings that few documents have."""
+        """Return the headings that few documents have, without numbering and parentheses."""
         headings = [_ASIDE.sub("", _NUMBERING.sub("", heading)).strip(" ?!.:") for heading in self.prose.headings]
-        return [each for each in headings if self.phrasing.content_words(each) and not self.usage.is_common(each)]
+        return [text for text in headings if self.phrasing.content_words(text) and not self.usage.is_common(text)]
 
     @property
     def is_headed(self) -> bool:
-        """Return whether a heading says what the chunk is about."""
+        """Return whether a heading names the subject of the chunk."""
         return bool(self.telling_headings)
 
     @cached_property
     def subject(self) -> str:
-        """Return what the chunk is about: its innermost heading, with the outermost where that says too little."""
+        """Return the subject of the chunk: its innermost heading, together with the outermost if it is not specific."""
         headings = self.telling_headings
         if not headings:
             return next(iter(self.phrases), "")
@@ -181,24 +175,24 @@ class Material:
         return outer if len(self.phrasing.content_words(outer)) > 2 * LONGEST_PHRASE else f"{inner} in {outer}"
 
     def is_specific(self, heading: str) -> bool:
-        """Tell a heading that names its matter from one that many chunks have, as "Overview"."""
+        """Return whether a heading has a word that few chunks have, unlike "Overview"."""
         most = math.log1p(len(self.chunks))
         return max(map(self.terms.weight, self.phrasing.content_words(heading)), default=0.0) >= _SPECIFIC * most
 
     @cached_property
     def topic(self) -> str:
-        """Return the subject in few words."""
-        said = self.phrasing.content_words(self.subject)
-        if len(said) <= LONGEST_PHRASE + 1:
-            return " ".join(dict.fromkeys(said))
-        parts = [part for _, run in self.phrasing.runs(self.subject) for part in spans(run)]
+        """Return the subject in a few words."""
+        words_of_subject = self.phrasing.content_words(self.subject)
+        if len(words_of_subject) <= LONGEST_PHRASE + 1:
+            return " ".join(dict.fromkeys(words_of_subject))
+        parts = [part for _, run in self.phrasing.runs(self.subject) for part in iter_spans(run)]
         best = max(parts, key=lambda part: (sum(self.weights.get(word, 0.0) for word in part), part), default=())
         return " ".join(best)
 
 
 @lru_cache(maxsize=1024)
 def _prose(text: str, title: str) -> Prose:
-    return prose_of(text, title)
+    return parse_prose(text, title)
 
 
 def _overlapping(phrase: str, other: str) -> bool:

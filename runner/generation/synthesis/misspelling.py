@@ -1,6 +1,6 @@
-"""Slips of the hand: a neighbouring key, two letters in each other's place, one left out.
+"""Typing errors: a neighbouring key, two transposed letters, or a missing letter.
 
-The keyboard is the American one; letters that it does not have are transposed or left out. It knows no words.
+The keyboard is the American one; letters that it lacks are transposed or left out.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SHIFT = (0.0, 0.25, 0.75)
-"""How far each row of keys stands to the right of the first, in keys."""
+"""The shift of each row of keys to the right of the first, in keys."""
 
 LEAST_LETTERS = 4
-"""In a shorter word a slip makes another word."""
+"""An error in a shorter word would often make another word."""
 
 
 def _neighbours() -> Mapping[str, str]:
@@ -32,24 +32,24 @@ NEIGHBOURS = _neighbours()
 """The keys around each key."""
 
 
-def misspelt(query: str, slips: int, chance: random.Random) -> str:
-    """Return a query with so many slips, each in a word of its own; unchanged where no word is long enough.
+def misspell(query: str, slips: int, chance: random.Random) -> str:
+    """Return a query with `slips` typing errors, each in another word; unchanged if no word is long enough.
 
-    A word's first letter stays, as it nearly always does: Damerau (1964), A technique for computer detection and
-    correction of spelling errors; Mitton (1996), English Spelling and the Computer. Names out of code, which
-    people copy, have slips only where there is no ordinary word.
+    The first letter of a word stays, because errors there are rare: Damerau (1964), A technique for computer detection
+    and correction of spelling errors; Mitton (1996), English Spelling and the Computer. Names in code, which people
+    copy, get errors only if there is no ordinary word.
     """
     parts = query.split(" ")
     able = [at for at, part in enumerate(parts) if sum(map(str.isalpha, part)) >= LEAST_LETTERS]
     plain = [at for at in able if parts[at].isalpha() and (parts[at][1:].islower() or parts[at].isupper())]
     able = plain or able
     for at in chance.sample(able, min(slips, len(able))):
-        parts[at] = slipped(parts[at], chance)
+        parts[at] = make_error(parts[at], chance)
     return " ".join(parts)
 
 
-def slipped(word: str, chance: random.Random) -> str:
-    """Return a word with one slip, never the word itself unless no slip can change it."""
+def make_error(word: str, chance: random.Random) -> str:
+    """Return a word with one typing error, or the word itself if no error can change it."""
     places = [at for at in range(1, len(word)) if word[at].isalpha()]
     swaps = [at for at in places if at + 1 < len(word) and word[at + 1].isalpha() and word[at + 1] != word[at]]
     kinds = ["neighbour", "transposition", "deletion"]

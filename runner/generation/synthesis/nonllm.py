@@ -1,7 +1,4 @@
-"""How far a query tells its goldens from distractors by its words alone.
-
-It knows nothing of who made the query, nor of what is asked of it.
-"""
+"""The contrast between goldens and distractors by the words of a query, without a language model."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from runner.generation.synthesis.terms import Terms, content
 
 @dataclass(frozen=True)
 class Contrast:
-    """The goldens, as one document, among distractors.
+    """The goldens, taken as one document, compared with distractors.
 
-    `rank` is their place by BM25, behind those of equal score; `margin` their score less the best of the others;
-    `coverage` the share of the query's distinct terms that they have, and `gap` what that is more than the most of any
-    distractor. Without distractors, margin and gap are the score and the coverage.
+    `rank` is the BM25 rank of the goldens, with ties against them; `margin` is their score minus the best score of a
+    distractor; `coverage` is the share of the query's distinct terms in the goldens; `gap` is the coverage minus the
+    best coverage of a distractor. Without distractors, margin and gap are the score and the coverage.
     """
 
     rank: int
@@ -28,23 +25,23 @@ class Contrast:
     gap: float
 
 
-def contrast(terms: Terms, chunks: Chunks, bundle: Bundle, query: str, k1: float, b: float) -> Contrast:
+def measure_contrast(terms: Terms, chunks: Chunks, bundle: Bundle, query: str, k1: float, b: float) -> Contrast:
     """Compare the goldens with the distractors for a query.
 
-    Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond; IDF and mean length are those
-    of all chunks: of a handful, they would say nothing.
+    Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond. IDF and mean length are those
+    of all chunks, because a bundle is too small to estimate them.
     """
-    asked = Counter(terms.analyzer.tokens(query))
+    query_terms = Counter(terms.analyzer.tokens(query))
     goldens = _counts(terms, chunks, bundle.goldens)
     others = [_counts(terms, chunks, (distractor,)) for distractor in bundle.distractors]
-    score = _bm25(terms, asked, goldens, k1, b)
-    scores = [_bm25(terms, asked, other, k1, b) for other in others]
-    coverage = _coverage(asked, goldens)
+    score = _bm25(terms, query_terms, goldens, k1, b)
+    scores = [_bm25(terms, query_terms, other, k1, b) for other in others]
+    coverage = _coverage(query_terms, goldens)
     return Contrast(
         rank=1 + sum(other >= score for other in scores),
         margin=score - max(scores, default=0.0),
         coverage=coverage,
-        gap=coverage - max((_coverage(asked, other) for other in others), default=0.0),
+        gap=coverage - max((_coverage(query_terms, other) for other in others), default=0.0),
     )
 
 
@@ -52,11 +49,11 @@ def _counts(terms: Terms, chunks: Chunks, positions: tuple[int, ...]) -> Counter
     return Counter(term for at in positions for term in terms.analyzer.tokens(content(chunks, at)))
 
 
-def _bm25(terms: Terms, asked: Mapping[str, int], document: Counter[str], k1: float, b: float) -> float:
+def _bm25(terms: Terms, query_terms: Mapping[str, int], document: Counter[str], k1: float, b: float) -> float:
     norm = k1 * (1 - b + b * document.total() / terms.postings.mean_length)
-    found = ((term, n) for term, n in asked.items() if document[term])
-    return float(sum(n * terms.term_weight(t) * document[t] / (document[t] + norm) for t, n in found))
+    matches = ((term, n) for term, n in query_terms.items() if document[term])
+    return float(sum(n * terms.term_weight(t) * document[t] / (document[t] + norm) for t, n in matches))
 
 
-def _coverage(asked: Mapping[str, int], document: Counter[str]) -> float:
-    return sum(document[term] > 0 for term in asked) / len(asked) if asked else 0.0
+def _coverage(query_terms: Mapping[str, int], document: Counter[str]) -> float:
+    return sum(document[term] > 0 for term in query_terms) / len(query_terms) if query_terms else 0.0

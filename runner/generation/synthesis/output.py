@@ -1,7 +1,4 @@
-"""What synthesis leaves: the queries, those that were rejected, the chunks they are about, and a summary.
-
-It knows nothing of how anything was made.
-"""
+"""The files of synthesis: accepted and rejected queries, the corpus of chunks, rejected chunks, and a summary."""
 
 from __future__ import annotations
 
@@ -12,40 +9,40 @@ from typing import Any
 from runner.datasets.synthetic import BESIDE
 from runner.generation.saving import save
 from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.pipeline import Made, Outcome
+from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
 
 REJECTED_CHUNKS, REJECTED = ".rejected_chunks.jsonl", ".rejected.jsonl"
-"""How the names of the files beside the queries' end."""
+"""The endings of the files next to the queries."""
 
-Row = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
-def write(output: Path, outcome: Outcome, told: Row) -> None:
-    """Write everything beside each other; `told` is the summary."""
-    chunks = outcome.chunks
+def write(output: Path, result: SynthesisResult, summary: JsonObject) -> None:
+    """Write all files next to each other."""
+    chunks = result.chunks
     files = {
-        BESIDE: (_chunk(chunks, position) for position in range(len(chunks))),
-        REJECTED_CHUNKS: _rejected_chunks(outcome),
-        REJECTED: (_query(chunks, made) for made in outcome.made if not made.verdict.accepted),
-        "": (_query(chunks, made) for made in outcome.accepted),
+        BESIDE: (_chunk_row(chunks, position) for position in range(len(chunks))),
+        REJECTED_CHUNKS: _iter_rejections(result),
+        REJECTED: (_query_row(chunks, candidate) for candidate in result.candidates if not candidate.verdict.accepted),
+        "": (_query_row(chunks, candidate) for candidate in result.accepted),
     }
-    save(output, files, told)
+    save(output, files, summary)
 
 
-def _query(chunks: Chunks, made: Made) -> Row:
-    """Return a query as `synthetic_ground_truth.jsonl` has it, with why it was rejected, where it was."""
-    goldens, verdict = made.wanted.bundle.goldens, made.verdict
+def _query_row(chunks: Chunks, candidate: Candidate) -> JsonObject:
+    """Return a query as a row of `synthetic_ground_truth.jsonl`, with the reason if it was rejected."""
+    goldens, verdict = candidate.request.bundle.goldens, candidate.verdict
     metrics = dict(verdict.metrics)
     relevance = metrics.pop("ragas_context_relevance", None)
     validation = {
-        "query_type": made.wanted.query_type,
+        "query_type": candidate.request.query_type,
         "evaluation": verdict.evaluation,
         "bm25_margin": metrics.get("bm25_margin"),
         "ragas_context_relevance": relevance,
         "nonllm_metrics": metrics,
     }
     return {
-        "query": made.draft.query,
+        "query": candidate.draft.query,
         "expected_doc_ids": list(dict.fromkeys(chunks.doc_ids[golden] for golden in goldens)),
         "context_chunks": [
             {"doc_id": chunks.doc_ids[golden], "chunk_id": chunks.chunk_ids[golden], "chunk": chunks.texts[golden]}
@@ -55,17 +52,17 @@ def _query(chunks: Chunks, made: Made) -> Row:
     }
 
 
-def _chunk(chunks: Chunks, position: int) -> Row:
+def _chunk_row(chunks: Chunks, position: int) -> JsonObject:
     title = {"title": chunks.titles[position]} if chunks.titles and chunks.titles[position] else {}
     key = {"doc_id": chunks.doc_ids[position], "chunk_id": chunks.chunk_ids[position]}
     return {**key, **title, "chunk": chunks.texts[position]}
 
 
-def _rejected_chunks(outcome: Outcome) -> Iterator[Row]:
-    for each in outcome.rejected:
+def _iter_rejections(result: SynthesisResult) -> Iterator[JsonObject]:
+    for rejection in result.rejected:
         yield {
-            "doc_id": outcome.source.doc_ids[each.position],
-            "chunk_id": outcome.source.chunk_ids[each.position],
-            "reason": each.reason,
-            "found": each.found,
+            "doc_id": result.source.doc_ids[rejection.position],
+            "chunk_id": result.source.chunk_ids[rejection.position],
+            "reason": rejection.reason,
+            "found": rejection.evidence,
         }

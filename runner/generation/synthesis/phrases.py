@@ -1,7 +1,7 @@
-"""What stands together in a text: words that say something, and phrases of them, as its language makes them.
+"""Content words and phrases of a text, by the rules of its language.
 
-In English and German a phrase ends with a noun, in other languages it is a row of words; where no spaces tell words
-apart, function words do. It knows nothing of how much a phrase says.
+In English and German a phrase ends with a noun; in other languages it is a sequence of content words. In scripts
+without spaces, function words separate the words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import regex
 from retrievers.analyzer import Analyzer
 from runner.datasets.words import SPACELESS
 from runner.generation.synthesis.language import ENGLISH, function_words
-from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, Usage
+from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, WordUsage
 
 LONGEST_PHRASE = 4
 
@@ -27,40 +27,40 @@ _GARBAGE = regex.compile(
     r"(?=(?:\D*\d){5})[^\s]{8,}|[^\s]{40,}|[=<>{}$@\\%&#^~]"
     r"|(?<!\S)(?=[\p{L}\d]{10,}(?!\S))(?=\S*\p{Lu})(?:\S*?\p{L}\d+\p{L}){2}"
 )
-"""Numbers, very long words, symbols, and tokens such as keys and hashes, where digits stand between letters twice."""
+"""Numbers, very long words, symbols, and tokens such as keys and hashes, with digits between letters twice."""
 
 _UNSPACED = regex.compile(f"[{SPACELESS}]")
 _UNSPACED_RUN = regex.compile(f"([{SPACELESS}ー]+)")
 
 LEAST_LETTERS = 3
-"""A phrase of fewer letters is a symbol; in scripts without spaces two are a word."""
+"""A phrase with fewer letters is a symbol; in scripts without spaces, two characters are a word."""
 
 LONGEST_UNSPACED = 6
-"""What is longer between function words, in a script without spaces, is several words."""
+"""A longer sequence between function words, in a script without spaces, is several words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phrasing:
-    """How texts of a language are cut, of which `language` is "" for one without a list of function words."""
+    """Splits texts of a language into phrases; `language` is "" for one without a list of function words."""
 
     language: str
-    usage: Usage
+    usage: WordUsage
     analyzer: Analyzer
 
     @cached_property
     def idle(self) -> frozenset[str]:
-        """Return the words that say nothing by themselves."""
+        """Return the words without content of their own."""
         around = BEFORE_NOUN | BEFORE_VERB if self.language == ENGLISH else frozenset()
         return function_words(self.language) | around
 
     def content_words(self, text: str) -> list[str]:
-        """Return the words of a text that say something, as they are written, but for capitals that mean nothing."""
+        """Return the content words of a text, in lower case except for identifiers."""
         return [word for _, run in self.runs(text) for word in run]
 
     def runs(self, text: str) -> Iterator[tuple[str, list[str]]]:
-        """Yield words in a row with no word that says nothing, and no punctuation, between them; and what is before.
+        """Yield each sequence of content words without function words or punctuation, after the word before it.
 
-        Rose et al. (2010), Automatic keyword extraction from individual documents, takes such rows as candidates.
+        These are the candidates of Rose et al. (2010), Automatic keyword extraction from individual documents.
         """
         for part in _CUT.split(text):
             before, run = "", list[str]()
@@ -74,7 +74,7 @@ class Phrasing:
             yield before, run
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """Yield words; where none are told by spaces, what function words leave between them, and "" in between."""
+        """Yield words; in scripts without spaces, the text between function words, and "" for these."""
         for piece in text.split():
             if not _UNSPACED.search(piece):
                 yield piece
@@ -84,15 +84,15 @@ class Phrasing:
                     yield from ("", part if len(part) <= LONGEST_UNSPACED or not at % 2 else "")
 
     def phrases(self, text: str) -> Iterator[tuple[str, ...]]:
-        """Yield the phrases of a text, in its order."""
+        """Yield the phrases of a text, in order."""
         for before, run in self.runs(text):
             has_nouns = self.language in (ENGLISH, GERMAN)
-            for phrase in self._noun_phrases(before, run) if has_nouns else spans(run):
+            for phrase in self._noun_phrases(before, run) if has_nouns else iter_spans(run):
                 if sum(map(str.isalpha, "".join(phrase))) >= (2 if _UNSPACED.search(phrase[0]) else LEAST_LETTERS):
                     yield phrase
 
     def _noun_phrases(self, before: str, run: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Yield what stands between the verbs of a row, as far as its last noun: that and the words before it."""
+        """Yield the phrases between the verbs of a sequence, each up to its last noun."""
         usage, part = self.usage, list[str]()
         for at, word in enumerate([*run, ""]):
             is_verb = usage.is_verb(word) or (not at and before in BEFORE_VERB) or word.endswith("ly")
@@ -107,30 +107,30 @@ class Phrasing:
                 yield tuple(part[-LONGEST_PHRASE:])
             part = []
 
-    def spelt(self, text: str) -> str:
-        """Return a text with capitals for names alone, as the chunks write them."""
-        return " ".join(self._spelt(word) for word in text.split())
+    def restore_case(self, text: str) -> str:
+        """Return a text with capitals only for names, as in the chunks."""
+        return " ".join(self._restore_case(word) for word in text.split())
 
-    def _spelt(self, word: str) -> str:
+    def _restore_case(self, word: str) -> str:
         if is_identifier(word.strip(_EDGES)) or not word[:1].isalpha():
             return word
         return word[:1].upper() + word[1:] if self.usage.is_name(word.strip(_EDGES)) else word[:1].lower() + word[1:]
 
 
 def is_identifier(word: str) -> bool:
-    """Tell a name out of code, or an acronym, from an ordinary word."""
+    """Return whether a word is a name from code or an acronym."""
     return bool(_IDENTIFIER.search(word))
 
 
 @lru_cache(maxsize=8)
 def _cutter(idle: frozenset[str]) -> regex.Pattern[str]:
-    """Return what function words of a script without spaces are matched by, the longest first."""
+    """Return a pattern of the function words of scripts without spaces, the longest first."""
     unspaced = sorted((word for word in idle if _UNSPACED.search(word)), key=lambda word: (-len(word), word))
     return regex.compile("|".join(map(regex.escape, unspaced)) or r"(?!)")
 
 
-def spans(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield rows of at most four different words within a row: the whole of a short one."""
+def iter_spans(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the sequences of at most four different words within a sequence, which include all of a short one."""
     for size in range(1, LONGEST_PHRASE + 1):
         for at in range(len(run) - size + 1):
             span = tuple(run[at : at + size])

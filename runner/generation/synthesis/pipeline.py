@@ -1,7 +1,7 @@
-"""From chunks to queries that were accepted: check, select, generate, validate, and go on until there are enough.
+"""From chunks to accepted queries: check, select, generate, validate, and repeat until there are enough.
 
-Work is done and kept in batches whose content does not depend on what was kept, so that what is cut short goes on where
-it was and comes to the same. It knows nothing of files.
+Work is done and stored in batches whose content does not depend on what is stored, so that interrupted work resumes
+with the same result.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.code import code_of
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from runner.config.objects import ConfigError
-from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Wanted, check_types
-from runner.generation.synthesis.checks import Checks, Rejection, checked
-from runner.generation.synthesis.limits import squeezed
-from runner.generation.synthesis.loading import ChunkSource, embedded, fingerprint_of_chunks, read, rows
+from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Request, check_types
+from runner.generation.synthesis.checks import Checks, Rejection, filter_chunks
+from runner.generation.synthesis.limits import collapse_spaces
+from runner.generation.synthesis.loading import ChunkSource, embed_chunks, hash_chunks, read, rows
 from runner.generation.synthesis.sampling import Sampling
-from runner.generation.synthesis.selection import Selection, bundles_of, check_documents
-from runner.generation.synthesis.validation import Generated, Validation, Verdict, validated
+from runner.generation.synthesis.selection import BundleSelection, check_documents, iter_bundles
+from runner.generation.synthesis.validation import Generated, QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
 
 BATCH = 256
-"""How many queries are made and kept together: what a run that is killed makes again at most."""
+"""The number of queries generated and stored together, which is the most that a killed run loses."""
 
 EXACT_SNIPPET = "exact_snippet"
 
 FEWEST = 16
-"""The fewest queries that are worth a batch."""
+"""The minimum size of a batch."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Caching:
-    """What is taken from the store if it was made before: vectors, bundles, queries, verdicts.
+    """Which results are read from the store: vectors, bundles, queries, verdicts.
 
-    Replies of a language model have a switch of their own, `llm.cache`.
+    Replies of a language model have a setting of their own, `llm.cache`.
     """
 
     loading: bool = True
@@ -54,11 +54,11 @@ class Caching:
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Synthesis:
-    """All that decides which queries are made: `count` of them, or all that a turn over the input gives (None)."""
+    """All settings of the queries: `count` is their number, or None for those of one pass over the input."""
 
     source: ChunkSource
     checks: Checks
-    selection: Selection
+    selection: BundleSelection
     sampling: Sampling
     generator: Generator
     validation: Validation
@@ -68,19 +68,19 @@ class Synthesis:
 
 
 @dataclass(frozen=True)
-class Made:
-    """A query that was wanted, what came of it, and whether it is one of the dataset."""
+class Candidate:
+    """A request, its draft, and the verdict that decides whether the query is in the dataset."""
 
-    wanted: Wanted
+    request: Request
     draft: Draft
-    verdict: Verdict
+    verdict: QueryVerdict
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a synthesis came to: the chunks that passed the checks, those that did not, and all queries, in order.
+class SynthesisResult:
+    """The result of a synthesis: the accepted and rejected chunks, and all queries, in order.
 
-    `exhausted` is true where the input gave all it can before there were enough; `types` are those asked for.
+    `exhausted` is true if the input did not give enough queries; `types` are the requested ones.
     """
 
     chunks: Chunks
@@ -88,70 +88,74 @@ class Outcome:
     rejected: Sequence[Rejection]
     bundles: Sequence[Bundle]
     types: Sequence[str]
-    made: Sequence[Made]
+    candidates: Sequence[Candidate]
     exhausted: bool
 
     @property
-    def accepted(self) -> list[Made]:
+    def accepted(self) -> list[Candidate]:
         """Return the queries of the dataset, in order."""
-        return [made for made in self.made if made.verdict.accepted]
+        return [candidate for candidate in self.candidates if candidate.verdict.accepted]
 
 
 def synthesize(
     synthesis: Synthesis, store: Store, journal: Journal, note: Callable[[str], None] = lambda text: None
-) -> Outcome:
-    """Make queries; `note` is told what is being done, and the journal keeps what is paid for.
+) -> SynthesisResult:
+    """Generate queries; `note` is called with the progress, and the journal keeps paid replies.
 
-    Raises `ConfigError` or `DatasetError` for bad input, `ChatError` where a language model left work undone.
+    Raises `ConfigError` or `DatasetError` for bad input, `ChatError` if a language model failed.
     """
     several = synthesis.selection.mode == "cluster"
     generator = synthesis.generator
     check_types(generator, generator.types or ())  # before any work
-    types = synthesis.sampling.chosen(generator.types, generator.possible_types, several)
+    types = synthesis.sampling.select_types(generator.types, generator.possible_types, several)
     caches = synthesis.cache
     note("loading chunks")
     table = read(synthesis.source)
     check_documents(table.doc_ids)
-    source = embedded(synthesis.source, table, store if caches.loading else MemoryStore())
+    source = embed_chunks(synthesis.source, table, store if caches.loading else MemoryStore())
     note(f"checking {len(source):,} chunks")
-    kept, rejected = checked(synthesis.checks, source)
+    kept, rejected = filter_chunks(synthesis.checks, source)
     chunks = rows(source, kept)
     _check_left(chunks, rejected)
-    digest = fingerprint_of_chunks(chunks)
+    digest = hash_chunks(chunks)
     used: list[Bundle] = []
 
     def bundles() -> Iterator[Bundle]:
         selected = store if caches.selection else NoStore()
-        for bundle in bundles_of(synthesis.selection, chunks, digest, synthesis.seed, selected):
+        for bundle in iter_bundles(synthesis.selection, chunks, digest, synthesis.seed, selected):
             used.append(bundle)
             yield bundle
 
-    queue = synthesis.sampling.wanted(types, chunks, bundles(), synthesis.seed, again=synthesis.count is not None)
-    work = _Work(synthesis, chunks, digest, "\0".join(map(squeezed, source.texts)), store, journal, note)
-    made: list[Made] = []
+    queue = synthesis.sampling.iter_requests(
+        types, chunks, bundles(), synthesis.seed, again=synthesis.count is not None
+    )
+    work = _Work(synthesis, chunks, digest, "\0".join(map(collapse_spaces, source.texts)), store, journal, note)
+    candidates: list[Candidate] = []
     accepted = 0
-    while batch := list(islice(queue, _batch_size(synthesis.count, accepted, len(made)))):
-        made += work.done(batch)
-        accepted = sum(each.verdict.accepted for each in made)
-        work.so_far = f"{accepted:,} of {len(made):,} accepted"
+    while batch := list(islice(queue, _batch_size(synthesis.count, accepted, len(candidates)))):
+        candidates += work.process(batch)
+        accepted = sum(query.verdict.accepted for query in candidates)
+        work.so_far = f"{accepted:,} of {len(candidates):,} accepted"
     exhausted = synthesis.count is not None and accepted < synthesis.count
-    return Outcome(chunks, source, rejected, used, types, _cut(made, synthesis.count), exhausted)
+    return SynthesisResult(
+        chunks, source, rejected, used, types, _limit_accepted(candidates, synthesis.count), exhausted
+    )
 
 
 def _check_left(chunks: Chunks, rejected: Sequence[Rejection]) -> None:
-    """Raise `ConfigError` where the checks left no chunks of two documents, as it takes."""
+    """Raise `ConfigError` unless chunks of at least two documents passed the checks."""
     if len(set(chunks.doc_ids)) > 1:
         return
     reasons = Counter(rejection.reason for rejection in rejected)
     out = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
     raise ConfigError(
-        f"checks: {len(chunks):,} of {len(chunks) + len(rejected):,} chunks pass ({out}), and it takes chunks of two "
-        "documents: add some, or see checks.min_tokens and checks.duplicate_similarity"
+        f"checks: {len(chunks):,} of {len(chunks) + len(rejected):,} chunks pass ({out}), but chunks of two documents "
+        "are needed: add documents, or change checks.min_tokens or checks.duplicate_similarity"
     )
 
 
 def _batch_size(count: int | None, accepted: int, made: int) -> int:
-    """Return how many more queries to make at once, by the share that was accepted so far; 0 for none."""
+    """Return the size of the next batch, by the share accepted so far; 0 for none."""
     if count is None:
         return BATCH
     if accepted >= count:
@@ -160,88 +164,90 @@ def _batch_size(count: int | None, accepted: int, made: int) -> int:
     return min(max(expected, FEWEST), BATCH)
 
 
-def _cut(made: Sequence[Made], count: int | None) -> list[Made]:
-    """Return all queries, of which no more are accepted than were asked for."""
-    found: list[Made] = []
+def _limit_accepted(candidates: Sequence[Candidate], count: int | None) -> list[Candidate]:
+    """Return all queries, with those beyond `count` accepted ones rejected."""
+    limited: list[Candidate] = []
     accepted = 0
-    for each in made:
-        accepted += each.verdict.accepted
-        if count is not None and each.verdict.accepted and accepted > count:
-            each = replace(each, verdict=replace(each.verdict, accepted=False, reason="beyond count"))
-        found.append(each)
-    return found
+    for query in candidates:
+        accepted += query.verdict.accepted
+        if count is not None and query.verdict.accepted and accepted > count:
+            query = replace(query, verdict=replace(query.verdict, accepted=False, reason="beyond count"))
+        limited.append(query)
+    return limited
 
 
 @dataclass(eq=False)
 class _Work:
-    """Makes batches of queries, remembers which there were, and tells how far it is."""
+    """Processes batches of requests, detects repeated queries, and reports progress."""
 
     synthesis: Synthesis
     chunks: Chunks
     digest: str
-    everything: str  # the texts of all chunks, those that did not pass the checks too
+    everything: str  # the texts of all chunks, rejected ones too
     store: Store
     journal: Journal
     note: Callable[[str], None]
     so_far: str = "none yet"
     seen: set[str] = field(default_factory=set)
 
-    def done(self, batch: Sequence[Wanted]) -> list[Made]:
-        """Return the queries of a batch, with the verdict on each."""
+    def process(self, batch: Sequence[Request]) -> list[Candidate]:
+        """Return the queries of a batch with their verdicts."""
         drafts = self._drafts(batch)
-        verdicts = [self._unasked(wanted, draft) for wanted, draft in zip(batch, drafts, strict=True)]
+        verdicts = [self._reject_early(request, draft) for request, draft in zip(batch, drafts, strict=True)]
         open_ = [i for i, verdict in enumerate(verdicts) if verdict is None]
         judged = iter(self._verdicts([Generated(batch[i], drafts[i]) for i in open_]))
         return [
-            Made(wanted, draft, next(judged) if verdict is None else verdict)
-            for wanted, draft, verdict in zip(batch, drafts, verdicts, strict=True)
+            Candidate(request, draft, next(judged) if verdict is None else verdict)
+            for request, draft, verdict in zip(batch, drafts, verdicts, strict=True)
         ]
 
-    def _unasked(self, wanted: Wanted, draft: Draft) -> Verdict | None:
-        """Return the verdict on what is none, was there before, or is a snippet of others; None for what is left."""
+    def _reject_early(self, request: Request, draft: Draft) -> QueryVerdict | None:
+        """Return the verdict on a missing or repeated query, or a snippet of other chunks; None for any other."""
         if not draft.query:
-            return Verdict(False, draft.reason)
+            return QueryVerdict(False, draft.reason)
         words = " ".join(draft.query.casefold().split())
         if words in self.seen:
-            return Verdict(False, "repeated")
+            return QueryVerdict(False, "repeated")
         self.seen.add(words)
-        if wanted.query_type == EXACT_SNIPPET:
-            snippet = squeezed(draft.query)
-            in_goldens = sum(squeezed(self.chunks.texts[golden]).count(snippet) for golden in wanted.bundle.goldens)
-            if self.everything.count(snippet) > in_goldens:  # whoever finds it there is right too
-                return Verdict(False, "also elsewhere")
+        if request.query_type == EXACT_SNIPPET:
+            snippet = collapse_spaces(draft.query)
+            in_goldens = sum(
+                collapse_spaces(self.chunks.texts[golden]).count(snippet) for golden in request.bundle.goldens
+            )
+            if self.everything.count(snippet) > in_goldens:  # those chunks would be correct answers too
+                return QueryVerdict(False, "also elsewhere")
         return None
 
-    def _drafts(self, batch: Sequence[Wanted]) -> list[Draft]:
+    def _drafts(self, batch: Sequence[Request]) -> list[Draft]:
         generator, on = self.synthesis.generator, self.synthesis.cache.generation
-        asked = [repr(wanted) for wanted in batch]
+        inputs = [repr(request) for request in batch]
         drafts = generator.drafts(self.chunks, batch, self.journal)
-        return [Draft(**row) for row in self._kept("drafts", generator, on, asked, drafts)]
+        return [Draft(**row) for row in self._load_or_run("drafts", generator, on, inputs, drafts)]
 
-    def _verdicts(self, items: Sequence[Generated]) -> list[Verdict]:
+    def _verdicts(self, items: Sequence[Generated]) -> list[QueryVerdict]:
         validation, on = self.synthesis.validation, self.synthesis.cache.validation
-        asked = [f"{item.wanted!r}\0{item.draft.query}" for item in items]
-        found = validated(validation, self.chunks, items, self.journal)
-        return [Verdict(**row) for row in self._kept("verdicts", validation, on, asked, found)]
+        inputs = [f"{item.request!r}\0{item.draft.query}" for item in items]
+        verdicts = validate_queries(validation, self.chunks, items, self.journal)
+        return [QueryVerdict(**row) for row in self._load_or_run("verdicts", validation, on, inputs, verdicts)]
 
-    def _kept(
-        self, kind: str, settings: object, on: bool, asked: Sequence[str], work: Iterator[tuple[int, object]]
+    def _load_or_run(
+        self, kind: str, settings: object, on: bool, inputs: Sequence[str], work: Iterator[tuple[int, object]]
     ) -> list[dict[str, Any]]:
-        """Return what work comes to, in order, as JSON has it; work is begun only where the store does not have that.
+        """Return the results of work, in order, as JSON objects; the work runs only if the store lacks its results.
 
-        Settings that read files have an `identity`, of which their content is part.
+        Settings that read files have an `identity`, which includes their content.
         """
         identity, made_by = getattr(settings, "identity", settings), {__name__, *code_of(settings)}
-        key = Key.of(kind, made_by, chunks=self.digest, settings=identity, asked=fingerprint(*asked))
+        key = Key.of(kind, made_by, chunks=self.digest, settings=identity, asked=fingerprint(*inputs))
 
         def build() -> Arrays:
-            came: dict[int, object] = {}
-            for position, each in work:
-                came[position] = each
-                self.note(f"{self.so_far}; {len(came):,} of the next {len(asked):,} {kind}")
-            rows = [came[position] for position in range(len(asked))]
+            results: dict[int, object] = {}
+            for position, result in work:
+                results[position] = result
+                self.note(f"{self.so_far}; {len(results):,} of the next {len(inputs):,} {kind}")
+            rows = [results[position] for position in range(len(inputs))]
             return {"json": np.frombuffer(orjson.dumps(rows), dtype=np.uint8)}
 
         store = self.store if on else NoStore()
-        found: list[dict[str, Any]] = orjson.loads(store.arrays(key, build)["json"].tobytes())
-        return found
+        rows: list[dict[str, Any]] = orjson.loads(store.arrays(key, build)["json"].tobytes())
+        return rows

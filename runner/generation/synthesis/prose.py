@@ -1,7 +1,4 @@
-"""The prose of a chunk: its headings, its sentences as a reader sees them, and sentences that can be quoted.
-
-Text without any markup is prose as it is. The module knows nothing of queries.
-"""
+"""The prose of a chunk: its headings, its sentences without markup, and sentences that can be quoted."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from dataclasses import dataclass
 import regex
 
 from runner.datasets.sections import front_matter
-from runner.generation.synthesis.limits import squeezed, tokens
-from runner.generation.synthesis.markdown import HOLE, Block, blocks_of, plain_text
+from runner.generation.synthesis.limits import collapse_spaces, tokens
+from runner.generation.synthesis.markdown import HOLE, Block, parse_blocks, plain_text
 
 _ABBREVIATED = r"(?<!\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Figs|Dr|Mr|Mrs|No|St|approx|resp|\p{Lu})\.)"
 _END = rf"{_ABBREVIATED}(?<=[.!?][\"'”’)\]]*)\s+(?=[\"'“‘(\[]*[\p{{Lu}}\p{{Lo}}\d])|(?<=[。！？])"
 _SENTENCE_END = regex.compile(_END)
 _SENTENCE_END_IN_SMALL_LETTERS = regex.compile(_END, regex.IGNORECASE)
-"""Ends sentences of a text that has no capitals to begin them with."""
+"""The end of a sentence in a text without capitals."""
 _LETTER = regex.compile(r"\p{L}")
 _CAPITAL = regex.compile(r"\p{Lu}")
 _UNSPACED = regex.compile(r"\p{Lo}")
@@ -28,15 +25,15 @@ _START = regex.compile(r"^[\"'“‘(]?(?:[\p{Lu}\p{Lo}\d]|\p{Ll}+(?:\p{Lu}|[-_.
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"))
 
 FEWEST_WORDS, FEWEST_LETTERS = 5, 10
-"""A passage of fewer words, or of fewer letters in a script written without spaces, is hardly a sentence."""
+"""A passage with fewer words, or fewer letters in a script without spaces, is hardly a sentence."""
 
 
 @dataclass(frozen=True)
 class Prose:
     """The headings of a chunk, the outermost first, and its sentences, both without markup.
 
-    `sentences` may lack their beginning or their end; `statements` are those that are whole. `passages` are the
-    statements that stand in the chunk word for word, white space aside.
+    `sentences` may lack their beginning or their end; `statements` are the complete ones. `passages` are the statements
+    that are in the chunk verbatim except for white space.
     """
 
     headings: tuple[str, ...]
@@ -45,10 +42,10 @@ class Prose:
     passages: tuple[str, ...]
 
 
-def prose_of(text: str, title: str = "") -> Prose:
+def parse_prose(text: str, title: str = "") -> Prose:
     """Return the prose of a chunk; its title may be a path of headings, as in "Guide > Install"."""
     front = front_matter(text)
-    blocks = blocks_of(text)
+    blocks = parse_blocks(text)
     headings = [
         *map(plain_text, title.split(" > ")),
         plain_text(front.title) if front else "",
@@ -57,7 +54,7 @@ def prose_of(text: str, title: str = "") -> Prose:
     sentences = [sentence for sentence in _sentences_of(blocks) if len(tokens(sentence)) > 2]
     has_capitals = bool(_CAPITAL.search(text))
     statements = [sentence for sentence in sentences if is_whole(sentence, has_capitals)]
-    source = squeezed(text)
+    source = collapse_spaces(text)
     return Prose(
         tuple(dict.fromkeys(heading for heading in headings if heading and HOLE not in heading)),
         tuple(sentences),
@@ -67,7 +64,7 @@ def prose_of(text: str, title: str = "") -> Prose:
 
 
 def is_whole(sentence: str, has_capitals: bool = True) -> bool:
-    """Tell a sentence that has its beginning, its end, and both of each pair of brackets and quotation marks."""
+    """Return whether a sentence has its beginning, its end, and complete pairs of brackets and quotation marks."""
     return bool(
         _WHOLE.search(sentence)
         and (not has_capitals or _START.match(sentence))
@@ -77,7 +74,7 @@ def is_whole(sentence: str, has_capitals: bool = True) -> bool:
 
 
 def _sentences_of(blocks: Sequence[Block]) -> list[str]:
-    """Return the sentences of paragraphs, each once; what has a hole is none."""
+    """Return the sentences of paragraphs without holes, each once."""
     sentences = (sentence for block in blocks if block.kind == "paragraph" for sentence in _split(block.text))
     return list(dict.fromkeys(sentence for sentence in sentences if HOLE not in sentence))
 

@@ -1,8 +1,8 @@
-"""Questions that a sentence answers, made of its own words: who says "X is used to Y" answers what X is used for.
+"""Questions that a sentence answers, in its own words: "X is used to Y" answers the question what X is used for.
 
-Only sentences of plain English patterns are turned round: definitions, purposes, instructions, conditions, reasons,
-counts, dates and what something can or does. See Heilman and Smith (2010), Good Question! Statistical Ranking for
-Question Generation, whose over-generation and filtering this follows in small. The module knows nothing of query types.
+Only sentences with plain English patterns become questions: definitions, purposes, instructions, conditions, reasons,
+counts, dates, abilities and effects. The approach is a small version of over-generation and filtering in Heilman
+and Smith (2010), Good Question! Statistical Ranking for Question Generation.
 """
 
 from __future__ import annotations
@@ -12,30 +12,37 @@ from typing import NamedTuple
 
 import regex
 
-from runner.generation.synthesis.headings import action_in, base_of, is_defined, is_telling, needs_its_page, topics_of
+from runner.generation.synthesis.headings import (
+    JOINED,
+    find_action,
+    find_base,
+    is_defined,
+    is_telling,
+    iter_topics,
+    needs_its_page,
+)
+from runner.generation.synthesis.language import word_set
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.phrases import is_identifier
-from runner.generation.synthesis.usage import Usage
+from runner.generation.synthesis.usage import WordUsage
 
 FEWEST_WORDS, MOST_WORDS = 4, 14
-"""The words of a question: fewer ask for nothing, more are nobody's."""
+"""The bounds of the words of a question: shorter ones ask nothing, and nobody types longer ones."""
 
 _LONGEST_SUBJECT, _LONGEST_REST = 6, 8
 
-_NO_SUBJECT_WORDS = """
+_NO_SUBJECT = word_set("""
 additional after all also alternatively although and another any anything as at because before between both but by
 certain different during each either even every everything few first following for from further he here how however
 i if in individual instead into it last less many more most multiple neither new next not nothing of on once one
 only or other others over previous second several she similarly since single some specific such that then there
 therefore these they this those though thus to under unless until various we what when where whether which while who
 why with within without you
-"""
-_NO_SUBJECT = frozenset(_NO_SUBJECT_WORDS.split())
-_NOT_IN_SUBJECT_WORDS = """
+""")
+_NOT_IN_SUBJECT = word_set("""
 are as be because been being can could did do does had has have if is it may might must not shall should so than
 that then there they was we were when where whether which while who whose will would you
-"""
-_NOT_IN_SUBJECT = frozenset(_NOT_IN_SUBJECT_WORDS.split())
+""")
 _NOT_IN_QUESTION = regex.compile(
     r"\b(?:this|these|those|its|it|they|their|them|he|his|she|her|we|our|us|such|same|above|below|following|here|there|"
     r"former|latter|page|section|document|chapter|tutorial|guide|example|paper|article|note|figure|table|study|"
@@ -53,29 +60,27 @@ _HEDGE = regex.compile(
     r"\s+(?:typically|usually|generally|normally|often|always|also|only|then|simply|just|now|still)\b"
 )
 
-_CAN_BE_ASKED_WORDS = """
+_CAN_BE_ASKED = word_set("""
 accelerate accept activate affect allow alter apply avoid block bypass cause change consume contain control count
 decrease delay depend disable enable encrypt enforce ensure expire expose extend fail guarantee handle hide honor ignore
 impact impair improve include increase induce inhibit influence inherit interfere involve keep limit lower mean modify
 need occur override perform persist predict preserve prevent promote protect provide raise reduce regulate reject
 replace require restart restrict retain run scale share speed stimulate store suppress support survive trigger update
 use validate vary work
-"""
-_CAN_BE_ASKED = frozenset(_CAN_BE_ASKED_WORDS.split())
-"""What something does that somebody asks whether it does: effects, abilities and needs."""
+""")
+"""Verbs of yes-no questions: effects, abilities and needs."""
 
-_STATES_WORDS = """
+_STATES = word_set("""
 activated allowed associated caused cached deleted deprecated disabled enabled encrypted enforced exposed ignored
 included induced inhibited limited needed persisted prevented recommended reduced regulated rejected replaced required
 reserved restarted shared supported suppressed
-"""
-_STATES = frozenset(_STATES_WORDS.split())
+""")
 
 _NOT_ASKED_WHETHER = regex.compile(
     r"\b(?:you|your|either|both|already|slightly|one|some|several|various|each|every|another|other|new|own)\b"
     r"|\b(?!(?:only|apply|supply|reply|family|assembly)\b)\p{Ll}{3,}ly\b|/"
 )
-"""What belongs to a statement, and not to the question whether it is so."""
+"""Words of a statement that do not fit into a yes-no question."""
 
 _SUBJECT = r"(?P<subject>[^,;:()!?]{2,70}?)"
 _NUMBER = r"(?:\d[\d,.]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)"
@@ -107,10 +112,7 @@ _PASSIVE = regex.compile(
 _ACTIVE = regex.compile(rf"^{_SUBJECT} (?P<verb>\p{{Ll}}+(?:s|ed)) (?P<rest>.+)")
 _AGENT = regex.compile(r"^(?:by|with|using|through|via)\b")
 _PLACE = regex.compile(r"^(?:in|on|under|at|inside|within)\b")
-_KEPT_SOMEWHERE_WORDS = """
-configured defined found kept located placed recorded saved stored written
-"""
-_KEPT_SOMEWHERE = frozenset(_KEPT_SOMEWHERE_WORDS.split())
+_KEPT_SOMEWHERE = word_set("configured defined found kept located placed recorded saved stored written")
 _AFTER_HEAD = regex.compile(r" (?:of|for|in|on|with|to|from|by|at|between|and) ")
 
 
@@ -119,8 +121,8 @@ class _Subject(NamedTuple):
     is_plural: bool
 
 
-def questions_of(sentence: str, material: Material) -> Iterator[str]:
-    """Yield questions, without a mark, that a whole English sentence answers, those of plainer patterns first."""
+def iter_questions(sentence: str, material: Material) -> Iterator[str]:
+    """Yield questions, without a question mark, that a complete English sentence answers, plainer patterns first."""
     plain = _HEDGE.sub("", sentence.rstrip('.!?"”’ '))
     if regex.search(r"[`*|<>{}\\$=]|\.\.\.", plain):
         return
@@ -129,21 +131,21 @@ def questions_of(sentence: str, material: Material) -> Iterator[str]:
         if match is None:
             continue
         for question in write(match, material):
-            asked = " ".join(question.split())
-            if FEWEST_WORDS <= len(asked.split()) <= MOST_WORDS and not _NOT_IN_QUESTION.search(asked):
-                yield asked
+            text = " ".join(question.split())
+            if FEWEST_WORDS <= len(text.split()) <= MOST_WORDS and not _NOT_IN_QUESTION.search(text):
+                yield text
 
 
-def questions_of_heading(heading: str, material: Material) -> Iterator[str]:
-    """Yield questions, without a mark, that what stands under an English heading answers."""
-    action = action_in(heading, material.usage)
+def iter_heading_questions(heading: str, material: Material) -> Iterator[str]:
+    """Yield questions, without a question mark, that the text under an English heading answers."""
+    action = find_action(heading, material.usage)
     if action and is_telling(action.partition(" ")[2], material):
-        asked = _my(material.phrasing.spelt(action))
-        yield from (f"how do I {asked}", f"how can I {asked}")
-    topic = "" if action else next(iter(topics_of(heading, material)), "")
+        action = _to_first_person(material.phrasing.restore_case(action))
+        yield from (f"how do I {action}", f"how can I {action}")
+    topic = "" if action else next(iter(iter_topics(heading, material)), "")
     if not topic or not is_telling(topic, material):
         return
-    named = material.phrasing.spelt(topic)
+    named = material.phrasing.restore_case(topic)
     if " " not in topic and (
         _PART_OF_TYPE.search(topic)
         or (not is_identifier(topic) and len(material.phrasing.content_words(heading)) > 1)
@@ -156,7 +158,7 @@ def questions_of_heading(heading: str, material: Material) -> Iterator[str]:
             yield f"what is {named} used for"
     elif (
         not needs_its_page(topic, material)
-        and not _JOINED.search(topic)
+        and not JOINED.search(topic)
         and not _GERUND.match(topic)
         and is_defined(topic)
         and material.usage.is_term(topic.split())
@@ -167,13 +169,12 @@ def questions_of_heading(heading: str, material: Material) -> Iterator[str]:
 
 
 _LEAST_NAME = 5
-"""A shorter name that only one chunk has is an abbreviation of its own."""
+"""A shorter name that only one chunk has is an abbreviation local to it."""
 
 _PART_OF_TYPE = regex.compile(r"\p{Ll}(?:List|Spec|Status|Args)$")
-"""Nobody asks what a list, a specification or a state of a type is."""
+"""Types that nobody asks about: lists, specifications and states of other types."""
 
 _GERUND = regex.compile(r"\p{L}+ing\b")
-_JOINED = regex.compile(r" (?:of|for|in|on|with|by|to|from|and) ")
 
 
 def _purpose(match: regex.Match[str], material: Material) -> Iterator[str]:
@@ -199,7 +200,7 @@ def _count(match: regex.Match[str], material: Material) -> Iterator[str]:
     things = next(material.phrasing.phrases(match["things"]), ())
     subject = _subject(match["subject"], material)
     if subject and things and things[-1].endswith("s") and match["things"].lower().startswith(" ".join(things).lower()):
-        verb = "have" if match["verb"] in ("has", "have") else base_of(match["verb"], material.usage)
+        verb = "have" if match["verb"] in ("has", "have") else find_base(match["verb"], material.usage)
         yield f"how many {' '.join(things)} {'do' if subject.is_plural else 'does'} {subject.text} {verb}"
 
 
@@ -209,11 +210,11 @@ def _date(match: regex.Match[str], material: Material) -> Iterator[str]:
 
 
 def _instruction(match: regex.Match[str], material: Material) -> Iterator[str]:
-    rest = _my(_clause(match["rest"]))
+    rest = _to_first_person(_clause(match["rest"]))
     verb, _, object_ = rest.partition(" ")
     if object_ and _is_base(verb, material.usage) and len(rest.split()) > 2:
         yield f"how do I {rest}"
-        yield f"how to {_nobodys(rest)}"
+        yield f"how to {_to_impersonal(rest)}"
 
 
 def _modal(match: regex.Match[str], material: Material) -> Iterator[str]:
@@ -237,23 +238,23 @@ def _passive(match: regex.Match[str], material: Material) -> Iterator[str]:
     subject, rest, done = _subject(match["subject"], material), _clause(match["rest"]), match["done"]
     if not subject:
         return
-    asked = f"{match['be']} {subject.text} {done}"
+    clause = f"{match['be']} {subject.text} {done}"
     if _REASON.search(f" {match['rest']}"):
-        yield f"why {asked} {'' if _REASON.match(' ' + match['rest']) else rest}"
+        yield f"why {clause} {'' if _REASON.match(' ' + match['rest']) else rest}"
     elif _CONDITION.search(f" {match['rest']}"):
-        yield f"when {asked} {'' if _CONDITION.match(' ' + match['rest']) else rest}"
+        yield f"when {clause} {'' if _CONDITION.match(' ' + match['rest']) else rest}"
     elif _AGENT.match(rest):
-        yield f"how {asked}"
+        yield f"how {clause}"
     elif _PLACE.match(rest) and done in _KEPT_SOMEWHERE:
-        yield f"where {asked}"
+        yield f"where {clause}"
     elif done in _STATES and _is_asked_whether(subject, rest, match["rest"], material):
-        yield f"{asked} {rest}"
+        yield f"{clause} {rest}"
 
 
 def _active(match: regex.Match[str], material: Material) -> Iterator[str]:
     subject, rest = _subject(match["subject"], material), _clause(match["rest"])
     usage, verb = material.usage, match["verb"]
-    base = base_of(verb, usage)
+    base = find_base(verb, usage)
     agrees = verb.endswith("ed") or (subject is not None and not subject.is_plural)
     if not subject or not rest or not agrees or not usage.is_verb(base):
         return
@@ -269,7 +270,7 @@ def _active(match: regex.Match[str], material: Material) -> Iterator[str]:
 
 
 def _is_asked_whether(subject: _Subject, rest: str, whole: str, material: Material) -> bool:
-    """Tell what somebody asks whether it is so: about something by its name, in whole, and without particulars."""
+    """Return whether a statement fits a yes-no question: it is complete, general, and about something named."""
     if not rest or not _AFTER_CLAUSE.match(whole.strip()[len(rest) :]) or _NOT_ASKED_WHETHER.search(rest):
         return False
     if _NOT_ASKED_WHETHER.search(subject.text) or not is_telling(_ARTICLE.sub("", subject.text), material):
@@ -303,7 +304,7 @@ _PATTERNS: tuple[tuple[regex.Pattern[str], _Writer], ...] = (
 
 
 def _subject(text: str, material: Material) -> _Subject | None:
-    """Return a subject that can be asked about: a name for something that its sentence does not point back to."""
+    """Return the subject of a question, None if the text refers back or names nothing."""
     pieces = text.split()
     small = [piece.lower() for piece in pieces]
     noun = small[0] in ("a", "an", "the")
@@ -322,7 +323,7 @@ def _subject(text: str, material: Material) -> _Subject | None:
         telling, material
     ):
         return None
-    first = material.phrasing.spelt(pieces[0])
+    first = material.phrasing.restore_case(pieces[0])
     return _Subject(" ".join([first, *pieces[1:]]), " and " in text or _is_plural(head))
 
 
@@ -332,7 +333,7 @@ def _is_plural(name: str) -> bool:
 
 
 def _names_something(telling: list[str], material: Material) -> bool:
-    """Tell a subject with a word that not every chunk has."""
+    """Return whether a subject has a word that not every chunk has."""
     return any(material.terms.weight(word) >= _LEAST_WEIGHT for word in telling)
 
 
@@ -344,12 +345,12 @@ def _be(subject: _Subject) -> str:
     return "are" if subject.is_plural else "is"
 
 
-def _is_base(word: str, usage: Usage) -> bool:
+def _is_base(word: str, usage: WordUsage) -> bool:
     return word.isalpha() and word.islower() and usage.verbs[word] > 0 and not regex.search(r"(?:ing|ed)$|[^s]s$", word)
 
 
 def _clause(text: str) -> str:
-    """Return a text up to the end of its first clause, "" where that is too long to be asked."""
+    """Return the first clause of a text, "" if it is too long for a question."""
     clause = _CLAUSE_END.split(f" {text}", maxsplit=1)[0].strip()
     if regex.match(r"\s*(?:that|whether|how|what|which)\b", text[len(clause) :]):
         return ""
@@ -362,13 +363,12 @@ def _clause(text: str) -> str:
     return clause if len(clause.split()) <= _LONGEST_REST else ""
 
 
-def _my(text: str) -> str:
-    """Return what is said to somebody as they say it themselves."""
-    mine: str = regex.sub(r"\byou\b", "I", regex.sub(r"\byourself\b", "myself", regex.sub(r"\byour\b", "my", text)))
-    return mine
+def _to_first_person(text: str) -> str:
+    """Return a text with the second person changed to the first."""
+    return str(regex.sub(r"\byou\b", "I", regex.sub(r"\byourself\b", "myself", regex.sub(r"\byour\b", "my", text))))
 
 
-def _nobodys(text: str) -> str:
-    """Return what is said to somebody as it is said of nobody: "my cluster" is "a cluster"."""
+def _to_impersonal(text: str) -> str:
+    """Return a text with the first person made impersonal: "my cluster" becomes "a cluster"."""
     impersonal: str = regex.sub(r"\bmy (?=\w+s\b)", "", text)
     return str(regex.sub(r"\bmy\b", "a", impersonal))

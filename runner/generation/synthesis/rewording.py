@@ -1,12 +1,9 @@
-"""Phrases in other words, in frames that ask about them, and sentences with a word asked for.
-
-It knows nothing of the types of queries.
-"""
+"""Rewords phrases in frames, and finds the words of a sentence that a query can ask for."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,19 +11,19 @@ import regex
 
 from runner.generation.synthesis.language import ENGLISH
 from runner.generation.synthesis.lexicon import Synonyms
-from runner.generation.synthesis.limits import Limits
+from runner.generation.synthesis.limits import QueryLimits, tokens
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.phrases import is_identifier
-from runner.generation.synthesis.terms import content, shares
+from runner.generation.synthesis.terms import compute_share, content
 
 FEWEST_CHUNKS = 2
-"""A word that fewer chunks have is no other word for another: nobody says it here."""
+"""A word in fewer chunks is no synonym, because the corpus does not use it."""
 
 ENOUGH_CHUNKS = 500
-"""What is not said in fewer chunks might be said all the same."""
+"""In a smaller corpus, a word may be usual without occurring."""
 
 _RARER = 0.1
-"""Nor is one that is so much rarer than the word itself."""
+"""A word with less than this share of the frequency of another is no synonym of it."""
 
 NUMBER = regex.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*%?(?![\w-])")
 _AROUND = ",;:()\"'“”"
@@ -37,45 +34,45 @@ _LINKING = regex.compile(
 )
 _PLURAL = regex.compile(r"[^su]s$")
 _FORM = regex.compile(r"(?:ed|ing)$")
-"""A form that a rule has made, of which only the chunks can tell whether there is such a word."""
+"""A form made by a rule, which may not be a word unless the chunks have it."""
 GAP = "___"
 
 FEWEST_PIECES = 5
-"""Of fewer words, one that is asked for leaves too little to know it by."""
+"""A shorter sentence says too little once a word is missing."""
 
 _AS_IT_IS = 0.25
-"""How often a noun keeps its number, though it has another."""
+"""The probability that a noun keeps its number."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a writer works with."""
+    """The input of a writer of queries."""
 
     material: Material
     chance: random.Random
-    limits: Limits
+    limits: QueryLimits
     synonyms: Synonyms
     overlap: tuple[float, float]
     most_overlap: float
 
     @cached_property
     def there(self) -> frozenset[str]:
-        """Return the terms that any golden has."""
+        """Return the terms of all goldens."""
         chunks, terms = self.material.chunks, self.material.terms.analyzer.tokens
         return frozenset(term for at in self.material.bundle.goldens for term in terms(content(chunks, at)))
 
     @property
     def is_english(self) -> bool:
-        """Return whether there are frames for the language of the golden."""
+        """Return whether the golden is in English, the language of the frames."""
         return self.material.phrasing.language == ENGLISH
 
     def share(self, query: str) -> float:
-        """Return the share of a query's terms that a golden has."""
-        return shares(self.material.terms.analyzer.tokens(query), self.there)
+        """Return the share of a query's terms that are in a golden."""
+        return compute_share(self.material.terms.analyzer.tokens(query), self.there)
 
 
-def early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
-    """Return n of some things at random, each the likelier the earlier: the weight of place r is 1 / (r + 2).
+def draw_early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
+    """Return `n` random things, drawn with a weight of 1 / (r + 2) for place r, so that early ones are likelier.
 
     Efraimidis and Spirakis (2006), Weighted random sampling with a reservoir.
     """
@@ -83,19 +80,18 @@ def early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
     return sorted(keys, key=lambda thing: -keys[thing])[:n]
 
 
-def framed(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: int = 2) -> str:
-    """Return phrases in other words in the gaps of a frame, with at most a share of terms that a golden has.
+def fill_frame(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: int = 2) -> str:
+    """Return reworded phrases in the gaps of a frame, with at most a share of `most` terms that a golden has.
 
-    Where other words do not do it, the phrases lose the words before their last one, as a phrase does when somebody
-    says it who does not know the particulars, but keep the `fewest`; the share is more where that is not enough. It is
-    "" where a word would be said twice.
+    If rewording is not enough, the longest phrases lose their first words, as in the queries of people who do not know
+    the details, but keep the `fewest`; the share may exceed `most` then. The result is "" if a word would occur twice.
     """
     parts = [
-        [*(_said(word, task, False) for word in words[:-1]), _said(words[-1], task, True)]
+        [*(_reword(word, task, False) for word in words[:-1]), _reword(words[-1], task, True)]
         for words in map(str.split, phrases)
     ]
-    said = [tuple(task.material.terms.analyzer.tokens(word)) for part in parts for word in part]
-    if len(set(said)) < len(said):
+    all_terms = [tuple(task.material.terms.analyzer.tokens(word)) for part in parts for word in part]
+    if len(set(all_terms)) < len(all_terms):
         return ""
     while True:
         query = frame.format(*(" ".join(part) for part in parts))
@@ -105,17 +101,26 @@ def framed(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: 
         del longest[0]
 
 
-def drawn_share(task: Task) -> float:
-    """Return a share that is drawn between the bounds of `overlap`."""
+def fit_parts(parts: Iterable[str], task: Task, query_type: str) -> list[str]:
+    """Return the parts that fit into a query of a type, preferring the first ones."""
+    _, most = task.limits.bounds(query_type)
+    fitting: list[str] = []
+    for part in parts:
+        if len(tokens(" ".join((*fitting, part)))) <= most:
+            fitting.append(part)
+    return fitting
+
+
+def draw_share(task: Task) -> float:
+    """Draw a share between the bounds of `overlap`."""
     return task.chance.uniform(*task.overlap)
 
 
-def other_word(word: str, task: Task) -> str:
-    """Return another word for a word that is in no golden, "" where there is none; rather one that many chunks have.
+def find_synonym(word: str, task: Task) -> str:
+    """Return a synonym of a word that is in no golden, "" if there is none; frequent synonyms are preferred.
 
-    The corpus has to speak for it: it says the word often enough, uses it as the same part of speech, and in the same
-    company. Of a word's senses this finds the one that is meant here, as McCarthy et al. (2004), Finding predominant
-    word senses in untagged text, do with more care.
+    The corpus must use the synonym often enough, as the same part of speech, and together with the word. This selects
+    the predominant sense more simply than McCarthy et al. (2004), Finding predominant word senses in untagged text.
     """
     if is_identifier(word):
         return ""
@@ -130,30 +135,31 @@ def other_word(word: str, task: Task) -> str:
             return terms.lift(word, other) >= 1
         return is_small and not _FORM.search(other)
 
-    others = [each for each in task.synonyms(word) if fits(each) and not task.there & set(terms.analyzer.tokens(each))]
+    synonyms = filter(fits, task.synonyms(word))
+    others = [other for other in synonyms if not task.there & set(terms.analyzer.tokens(other))]
     others.sort(key=lambda other: -usage.frequencies[other])
     return task.chance.choice(others[:2]) if others else ""
 
 
-def has_other_word(phrase: str, task: Task) -> bool:
-    """Tell whether a word of a phrase is said anew where the phrase is framed."""
+def has_synonym(phrase: str, task: Task) -> bool:
+    """Return whether a word of a phrase has a synonym to replace it."""
     *before, last = phrase.split()
-    return bool(_anew(last, task, True)) or any(_anew(word, task, False) for word in before)
+    return bool(_find_replacement(last, task, True)) or any(_find_replacement(word, task, False) for word in before)
 
 
-def _anew(word: str, task: Task, is_last: bool) -> str:
-    """Return another word for a word of a phrase; a noun before a noun is part of a name that has no other words."""
-    return other_word(word, task) if is_last or not task.material.usage.is_noun(word) else ""
+def _find_replacement(word: str, task: Task, is_last: bool) -> str:
+    """Return a synonym of a word of a phrase; a noun before a noun is part of a name and has none."""
+    return find_synonym(word, task) if is_last or not task.material.usage.is_noun(word) else ""
 
 
-def _said(word: str, task: Task, is_last: bool) -> str:
-    """Return a word of a phrase as somebody may say it: another, in another number, or as it is."""
-    anew = _anew(word, task, is_last)
-    return anew or task.material.phrasing.spelt((_other_number(word, task) if is_last else "") or word)
+def _reword(word: str, task: Task, is_last: bool) -> str:
+    """Return a synonym of a word, the word in another number, or the word itself."""
+    anew = _find_replacement(word, task, is_last)
+    return anew or task.material.phrasing.restore_case((_other_number(word, task) if is_last else "") or word)
 
 
 def _other_number(word: str, task: Task) -> str:
-    """Return the singular of a plural noun, or the plural of another, where chunks have it; "" at times."""
+    """Return the singular of a plural noun, or the plural of a singular one, if chunks have it; "" at random."""
     usage = task.material.usage
     if not task.is_english or is_identifier(word) or task.chance.random() < _AS_IT_IS:
         return ""
@@ -161,13 +167,13 @@ def _other_number(word: str, task: Task) -> str:
     return other if usage.frequencies[other] >= FEWEST_CHUNKS and usage.is_noun(other) else ""
 
 
-def pieces_of(sentence: str) -> list[str]:
-    """Return the words of a sentence with their punctuation, but for its end and what links it to others."""
+def split_pieces(sentence: str) -> list[str]:
+    """Return the words of a sentence with their punctuation, without its end and linking words."""
     return str(_LINKING.sub("", sentence)).rstrip(".!? 。！？").split()
 
 
-def asked_for(pieces: Sequence[str], task: Task) -> int | None:
-    """Return which word of a sentence to ask for: a number, else a name or an identifier, else none."""
+def choose_gap(pieces: Sequence[str], task: Task) -> int | None:
+    """Return the place of the word to ask for: a number, else a name or an identifier, else None."""
     if len(pieces) < FEWEST_PIECES:
         return None
     numbers = [at for at, piece in enumerate(pieces) if NUMBER.fullmatch(piece.strip(_AROUND))]
@@ -177,8 +183,8 @@ def asked_for(pieces: Sequence[str], task: Task) -> int | None:
     return max(names, key=lambda at: (task.material.terms.weight(pieces[at].strip(_AROUND)), at), default=None)
 
 
-def clause_around(pieces: Sequence[str], at: int, most: int) -> tuple[int, int]:
-    """Return where a sentence begins and ends, or where it has more than so many words, its clause around a word."""
+def find_clause(pieces: Sequence[str], at: int, most: int) -> tuple[int, int]:
+    """Return the bounds of a sentence or, if it has more than `most` words, of the clause around a word."""
     if len(pieces) <= most:
         return 0, len(pieces)
     marks = [place + 1 for place, piece in enumerate(pieces) if piece[-1] in ",;:"]

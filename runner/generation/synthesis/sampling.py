@@ -1,4 +1,4 @@
-"""Which types of queries are asked of which bundle, in which order. It knows nothing of how queries are made."""
+"""Decides which types of queries are requested from which bundle, and in which order."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.config.objects import ConfigError, suggestion
-from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Chunks, Wanted
+from runner.config.objects import ConfigError
+from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Chunks, Request, check_names
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class Sampling:
-    """How query types are spread over bundles.
+    """The distribution of query types over bundles.
 
-    `all_per_bundle` asks each bundle for every type; `sample_per_bundle` for `min_types` to `max_types` of them, drawn
-    by `weights` (1 where none is given, 0 for never).
+    `all_per_bundle` requests every type from each bundle; `sample_per_bundle` requests `min_types` to `max_types` of
+    them, drawn by `weights` (default 1; 0 for never).
     """
 
     mode: Literal["all_per_bundle", "sample_per_bundle"] = "sample_per_bundle"
@@ -29,58 +29,58 @@ class Sampling:
 
     @field_validator("weights")
     @classmethod
-    def _known(cls, value: Mapping[str, float]) -> Mapping[str, float]:
-        for name in value:
-            if name not in QUERY_TYPES:
-                raise ValueError(f"there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
+    def _check_types(cls, value: Mapping[str, float]) -> Mapping[str, float]:
+        check_names(value)
         return value
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.min_types > self.max_types:
             raise ValueError(f"min_types={self.min_types} is above max_types={self.max_types}")
         return self
 
-    def chosen(
+    def select_types(
         self, types: Collection[str] | None, possible: Collection[str], several_goldens: bool
     ) -> tuple[str, ...]:
-        """Return the types that are asked for, in the usual order.
+        """Return the requested types in the order of `QUERY_TYPES`.
 
-        `types` are those of the settings, None for all that are `possible`; comparisons need bundles that can have
-        several goldens. Raises `ConfigError` where no type is left.
+        `types` are those of the settings, None for all `possible` ones; comparisons need bundles with several goldens.
+        Raises `ConfigError` if no type is left.
         """
-        asked = [name for name in QUERY_TYPES if name in (possible if types is None else types)]
-        if COMPARISON in asked and not several_goldens:
+        names = [name for name in QUERY_TYPES if name in (possible if types is None else types)]
+        if COMPARISON in names and not several_goldens:
             if types is not None:
-                raise ConfigError("generator.types: comparison needs two goldens a bundle: set selection.mode=cluster")
-            asked.remove(COMPARISON)
-        left = tuple(name for name in asked if self.weights.get(name, 1.0) > 0)
+                raise ConfigError(
+                    "generator.types: comparison needs bundles of two goldens: set selection.mode=cluster"
+                )
+            names.remove(COMPARISON)
+        left = tuple(name for name in names if self.weights.get(name, 1.0) > 0)
         if not left:
             raise ConfigError(
-                "generator.types: none has a weight above 0 (sampling.weights); null asks for all that can be made"
+                "generator.types: no type has a weight above 0 (sampling.weights); null requests all possible types"
             )
         return left
 
-    def wanted(
+    def iter_requests(
         self, types: Sequence[str], chunks: Chunks, bundles: Iterable[Bundle], seed: int, again: bool
-    ) -> Iterator[Wanted]:
-        """Yield what is to be made of bundles, each bundle's types together.
+    ) -> Iterator[Request]:
+        """Yield the requests for bundles, with the types of a bundle together.
 
-        With `again`, bundles are asked another time for types that they were not asked for, until all were; each time
-        in their order, and for as many types as the first time.
+        With `again`, further passes over the bundles request their remaining types, until none is left; each pass is in
+        the same order and draws as many types per bundle as the first.
         """
         waiting: list[tuple[Bundle, list[str], np.random.Generator]] = []
         for bundle in bundles:
-            random = np.random.default_rng(seed_of(seed, chunks, bundle, ""))
-            turn = (bundle, self._drawn(types, bundle, random), random)
+            random = np.random.default_rng(derive_seed(seed, chunks, bundle, ""))
+            turn = (bundle, self._draw_types(types, bundle, random), random)
             yield from self._turn(*turn, chunks, seed)
             waiting.append(turn)
         while again and (waiting := [turn for turn in waiting if turn[1]]):
             for turn in waiting:
                 yield from self._turn(*turn, chunks, seed)
 
-    def _drawn(self, types: Sequence[str], bundle: Bundle, random: np.random.Generator) -> list[str]:
-        """Return the types of a bundle, in the order in which they are drawn."""
+    def _draw_types(self, types: Sequence[str], bundle: Bundle, random: np.random.Generator) -> list[str]:
+        """Draw the types of a bundle, in order."""
         fitting = [name for name in types if name != COMPARISON or len(bundle.goldens) > 1]
         if self.mode == "all_per_bundle" or not fitting:
             return fitting
@@ -90,17 +90,17 @@ class Sampling:
 
     def _turn(
         self, bundle: Bundle, left: list[str], random: np.random.Generator, chunks: Chunks, seed: int
-    ) -> Iterator[Wanted]:
-        """Yield what a bundle is asked for next, and take it from what is left."""
+    ) -> Iterator[Request]:
+        """Yield the next requests for a bundle, and remove their types from `left`."""
         few = int(random.integers(self.min_types, self.max_types + 1))
         taken = left[:] if self.mode == "all_per_bundle" else left[:few]
         del left[: len(taken)]
         for name in taken:
-            yield Wanted(bundle, name, seed_of(seed, chunks, bundle, name))
+            yield Request(bundle, name, derive_seed(seed, chunks, bundle, name))
 
 
-def seed_of(seed: int, chunks: Chunks, bundle: Bundle, query_type: str) -> int:
-    """Return the seed of a query, which its first golden and its type decide, not its place in the work."""
+def derive_seed(seed: int, chunks: Chunks, bundle: Bundle, query_type: str) -> int:
+    """Return the seed of a query, which depends on its first golden and its type, not on the order of work."""
     first = bundle.goldens[0]
     name = "\0".join((str(seed), chunks.doc_ids[first], chunks.chunk_ids[first], query_type))
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

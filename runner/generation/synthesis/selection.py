@@ -1,7 +1,4 @@
-"""Which chunks a query is to be answered by, and which only look like them: bundles, from the neighbours of chunks.
-
-It knows nothing of queries, nor of where vectors come from.
-"""
+"""Selects bundles of chunks by their vectors: goldens, which answer a query, and distractors, which resemble them."""
 
 from __future__ import annotations
 
@@ -20,24 +17,24 @@ from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks
 
 BLOCK = 256
-"""How many chunks' neighbours are looked for, and kept, together."""
+"""The number of chunks whose neighbours are searched and stored together."""
 
 POOL = 64
-"""How many neighbours are looked at first; where they are not enough, four times as many, and so on."""
+"""The number of neighbours searched first; if they are not enough, four times as many, and so on."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class Selection:
-    """How bundles are made.
+class BundleSelection:
+    """Settings of bundles.
 
-    `sample_rate` is the share of `chunks` or of `documents` (with all their chunks) that a bundle may begin with;
-    `bundles` is how many there are at most (None: as many as are asked for). With `spread_documents` no document has a
-    second one before all have one. A bundle has `distractors`: the chunks of other documents that are nearest to the
-    first golden, as many documents as there can be.
+    Bundles begin with a share of `sample_rate` of the `chunks`, or of the chunks of a share of `documents`. `bundles`
+    is their maximum number (None: as many as requested). With `spread_documents`, no document has a second bundle
+    before all have one. The `distractors` of a bundle are the chunks of other documents nearest to the first golden,
+    from as many documents as possible.
 
-    Chunks of other documents with a cosine of `golden_similarity` or more say the same. In mode `cluster` they are
-    goldens too, one a document and no more than `max_goldens` in all; with fewer than `min_goldens` the first golden
-    stands alone, as it does in mode `single`. None of them is ever a distractor.
+    Chunks of other documents with a cosine of at least `golden_similarity` have the same content. In mode `cluster`
+    they are goldens too, one per document and `max_goldens` in all; with fewer than `min_goldens`, and in mode
+    `single`, the first golden is the only one. They are never distractors.
     """
 
     by: Literal["chunks", "documents"] = "chunks"
@@ -51,25 +48,27 @@ class Selection:
     min_goldens: int = Field(default=2, ge=1)
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.min_goldens > self.max_goldens:
             raise ValueError(f"min_goldens={self.min_goldens} is above max_goldens={self.max_goldens}")
         return self
 
 
 def check_documents(doc_ids: Sequence[str]) -> None:
-    """Raise `ConfigError` where all chunks are of one document: distractors are of others."""
+    """Raise `ConfigError` if all chunks are from one document, because distractors come from others."""
     if len(set(doc_ids)) < 2:
         raise ConfigError(
-            f"source: all {len(doc_ids):,} chunks are of one document, {doc_ids[0]!r}: distractors come from other "
-            "documents; add some"
+            f"source: all {len(doc_ids):,} chunks are from one document, {doc_ids[0]!r}, but distractors come from "
+            "other documents; add some"
         )
 
 
-def bundles_of(selection: Selection, chunks: Chunks, fingerprint: str, seed: int, store: Store) -> Iterator[Bundle]:
-    """Yield bundles in an order that `seed` decides; `fingerprint` is the chunks'.
+def iter_bundles(
+    selection: BundleSelection, chunks: Chunks, fingerprint: str, seed: int, store: Store
+) -> Iterator[Bundle]:
+    """Yield bundles in an order that `seed` decides; `fingerprint` is the hash of the chunks.
 
-    No chunk that was a golden before begins another. Raises `ConfigError` where no chunk has a distractor.
+    A chunk that was a golden begins no other bundle. Raises `ConfigError` if no chunk has a distractor.
     """
     seeds = _seeds(selection, chunks, seed)
     numbers = {document: number for number, document in enumerate(dict.fromkeys(chunks.doc_ids))}
@@ -77,7 +76,7 @@ def bundles_of(selection: Selection, chunks: Chunks, fingerprint: str, seed: int
     yielded, used = 0, set[int]()
     for start in range(0, len(seeds), BLOCK):
         block = seeds[start : start + BLOCK]
-        for bundle in _kept(selection, chunks, fingerprint, document_of, block, store):
+        for bundle in _load_or_build(selection, chunks, fingerprint, document_of, block, store):
             if not bundle.distractors or bundle.goldens[0] in used:
                 continue
             used.update(bundle.goldens)
@@ -87,13 +86,13 @@ def bundles_of(selection: Selection, chunks: Chunks, fingerprint: str, seed: int
                 return
     if not yielded:
         raise ConfigError(
-            "selection: no distractors can be had: the chunks of other documents all say the same "
-            f"(a cosine of selection.golden_similarity={selection.golden_similarity} or more)"
+            "selection: no chunk has a distractor: all chunks of other documents have a cosine of at least "
+            f"selection.golden_similarity={selection.golden_similarity}"
         )
 
 
-def _seeds(selection: Selection, chunks: Chunks, seed: int) -> NDArray[np.int64]:
-    """Return the chunks that bundles begin with, in order."""
+def _seeds(selection: BundleSelection, chunks: Chunks, seed: int) -> NDArray[np.int64]:
+    """Return the first chunks of bundles, in order."""
     random = np.random.default_rng(seed)
     order = random.permutation(len(chunks))
     if selection.by == "documents":
@@ -112,15 +111,15 @@ def _seeds(selection: Selection, chunks: Chunks, seed: int) -> NDArray[np.int64]
     return order
 
 
-def _kept(
-    selection: Selection,
+def _load_or_build(
+    selection: BundleSelection,
     chunks: Chunks,
     fingerprint: str,
     document_of: NDArray[np.int64],
     seeds: NDArray[np.int64],
     store: Store,
 ) -> list[Bundle]:
-    """Return the bundles that chunks begin, which are in the store if they were made before."""
+    """Return the bundles that begin with the seeds, from the store if they are there."""
     key = Key.of("bundles", (__name__,), chunks=fingerprint, selection=selection, seeds=seeds.tolist())
 
     def build() -> Arrays:
@@ -140,28 +139,28 @@ def _kept(
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhood:
-    """Chunks as vectors of length 1 (n x d), and the number of each one's document (n)."""
+    """Chunks as vectors of length 1 (n x d), and the number of each chunk's document (n)."""
 
-    selection: Selection
+    selection: BundleSelection
     vectors: NDArray[np.float32]
     document_of: NDArray[np.int64]
 
     def bundles(self, seeds: NDArray[np.int64], pool: int = POOL) -> list[Bundle]:
-        """Return the bundle of each seed; neighbours are found exactly, in batches."""
+        """Return the bundle of each seed, by exact search for neighbours."""
         import faiss
 
         pool = min(pool, len(self.vectors))
         cosines, places = faiss.knn(self.vectors[seeds], self.vectors, pool, metric=faiss.METRIC_INNER_PRODUCT)
         made: list[Bundle | None] = []
         for seed, row, near in zip(seeds.tolist(), cosines, places, strict=True):
-            order = np.lexsort((near, -row))  # equals by position, whichever FAISS finds first
+            order = np.lexsort((near, -row))  # ties by position, because the order of FAISS is undefined
             made.append(self._bundle(seed, row[order].tolist(), near[order].tolist()))
         deeper = [i for i, bundle in enumerate(made) if bundle is None]
-        found = iter(self.bundles(seeds[deeper], 4 * pool) if deeper else ())
-        return [next(found) if bundle is None else bundle for bundle in made]
+        deeper_bundles = iter(self.bundles(seeds[deeper], 4 * pool) if deeper else ())
+        return [next(deeper_bundles) if bundle is None else bundle for bundle in made]
 
     def _bundle(self, seed: int, cosines: Sequence[float], neighbours: Sequence[int]) -> Bundle | None:
-        """Return the bundle of a seed from its neighbours, the nearest first; None where more are to be looked at."""
+        """Return the bundle of a seed from its neighbours, the nearest first; None if more neighbours are needed."""
         selection, document_of = self.selection, self.document_of
         goldens, golden_documents = [seed], {int(document_of[seed])}
         others: list[int] = []
@@ -178,12 +177,10 @@ class _Neighbourhood:
         for other in others:
             if (document := int(document_of[other])) not in golden_documents:
                 nearest.setdefault(document, []).append(other)
-        wanted = selection.distractors
-        possible = min(wanted, int(document_of.max()) + 1 - len(golden_documents))
-        if len(neighbours) < len(self.vectors) and (
-            len(nearest) < possible or sum(map(len, nearest.values())) < wanted
-        ):
+        count = selection.distractors
+        possible = min(count, int(document_of.max()) + 1 - len(golden_documents))
+        if len(neighbours) < len(self.vectors) and (len(nearest) < possible or sum(map(len, nearest.values())) < count):
             return None
         firsts = [rows[0] for rows in nearest.values()]
         rest = [other for other in others if int(document_of[other]) in nearest and other not in firsts]
-        return Bundle(tuple(goldens), tuple([*firsts, *rest][:wanted]))
+        return Bundle(tuple(goldens), tuple([*firsts, *rest][:count]))

@@ -1,7 +1,4 @@
-"""Passages of a text that people paste into a search box word for word: error messages, definitions, short statements.
-
-The module does not know which of them becomes a query.
-"""
+"""Passages that people paste into a search box: error messages, definitions and short statements."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ import regex
 
 from runner.generation.synthesis.headings import is_telling
 from runner.generation.synthesis.language import ENGLISH
-from runner.generation.synthesis.limits import squeezed
+from runner.generation.synthesis.limits import collapse_spaces
 from runner.generation.synthesis.material import Material
 
 LONGEST_STATEMENT, LONGEST_DEFINITION, LONGEST_MESSAGE = 10, 14, 18
-"""The most words of each kind: people paste longer messages than statements."""
+"""The maximum number of words of each kind; people paste longer messages than statements."""
 
 _FEWEST_WORDS = 4
 
@@ -28,7 +25,7 @@ _LOG_PREFIX = regex.compile(
     r"^(?:[\d:TZ./+\-]{8,}\s+|\[[^\]]*\]\s*|[IWEF]\d{4}\s+\S+\s+\d+\s+\S+\]\s*|(?:INFO|WARN(?:ING)?|ERROR)\s+)+"
 )
 _NOT_PASTED = regex.compile(r"[{}<>|\\=#]|\.\.\.|[;,:(]\s*$|\s{3}|^\w+:\s*\S*$")
-"""Code, rows of a table, fields of a structure and messages without their end."""
+"""Code, table rows, fields of structures, and messages without their end."""
 
 _QUOTED = regex.compile(r"[\"“]([^\"“”\n]{15,120})[\"”]|`([^`\n]{15,120})`")
 
@@ -47,31 +44,31 @@ _REFERS_BACK = regex.compile(
 _DEFINITION = regex.compile(r"^[^,;:]{2,60}? (?:is|are) (?:an?|the|one of|used|responsible|part of|defined|known)\b")
 
 
-def snippets_of(material: Material) -> Iterator[str]:
-    """Yield passages of the first golden, white space aside as they stand there, the likeliest to be pasted first.
+def iter_snippets(material: Material) -> Iterator[str]:
+    """Yield passages of the first golden, verbatim except for white space, the likeliest to be pasted first.
 
-    Of a text in another language than English, its whole sentences are what there is.
+    For a text in another language than English, these are its complete sentences.
     """
     if material.phrasing.language != ENGLISH:
         yield from material.prose.passages
         return
-    yield from messages_in(material.chunks.texts[material.bundle.goldens[0]])
+    yield from iter_messages(material.chunks.texts[material.bundle.goldens[0]])
     whole = [passage for passage in material.prose.passages if _stands_alone(passage, material)]
     yield from (text for text in whole if _DEFINITION.match(text) and _has_words(text, LONGEST_DEFINITION))
     yield from (text for text in whole if not _DEFINITION.match(text) and _has_words(text, LONGEST_STATEMENT))
 
 
-def messages_in(text: str) -> Iterator[str]:
-    """Yield the error messages of a Markdown text: lines of its code blocks, and what it quotes, on one line each."""
+def iter_messages(text: str) -> Iterator[str]:
+    """Yield the error messages of a Markdown text, from its code blocks and quotations, each on one line."""
     for block in _FENCE.finditer(text):
         for line in block[2].splitlines():
-            yield from _messages(line.rstrip())
+            yield from _iter_valid_messages(line.rstrip())
     for match in _QUOTED.finditer(_FENCE.sub("\n", text)):
-        yield from _messages(match[1] or match[2])
+        yield from _iter_valid_messages(match[1] or match[2])
 
 
-def _messages(line: str) -> Iterator[str]:
-    message = squeezed(_LOG_PREFIX.sub("", line))
+def _iter_valid_messages(line: str) -> Iterator[str]:
+    message = collapse_spaces(_LOG_PREFIX.sub("", line))
     if not _MESSAGE.search(message) or _NOT_PASTED.search(message):
         return
     letters = sum(character.isalpha() or character == " " for character in message)
@@ -87,7 +84,7 @@ def _has_words(text: str, most: int) -> bool:
 
 
 def _stands_alone(passage: str, material: Material) -> bool:
-    """Tell a sentence that points at nothing outside it, and has words that few chunks have."""
+    """Return whether a sentence refers to nothing outside it and is specific."""
     if _SPEAKS_OF_PAGE.search(passage) or _REFERS_BACK.search(passage):
         return False
     first = passage.split(" ", 1)[0].lower()

@@ -1,7 +1,4 @@
-"""What a synthesis came to in figures: by type and reason, how much queries share with their gold, how hard they are.
-
-It knows nothing of files.
-"""
+"""The figures of a synthesis: counts by type and reason, overlap of queries with their gold, and difficulty."""
 
 from __future__ import annotations
 
@@ -20,19 +17,20 @@ from retrievers.store import Store
 from runner.datasets.chunk_files import corpus_id
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks
 from runner.generation.synthesis.limits import words
-from runner.generation.synthesis.pipeline import Made, Outcome
+from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
+from runner.generation.synthesis.terms import compute_share
 
 DEPTH = 10
-"""How deep a gold is looked for."""
+"""The search depth for gold."""
 
 
 @dataclass(frozen=True)
-class OfType:
-    """What became of the queries of a type.
+class TypeFigures:
+    """The figures of the queries of one type.
 
-    Of the accepted: their mean length in words, the mean `overlap` (share of a query's words that its goldens have),
-    and as a measure of how easy they are, the share for which BM25 finds a golden among all chunks first, and among the
-    first ten. None where none was accepted.
+    `length` is the mean number of words of the accepted queries, `overlap` the mean share of their words in goldens.
+    `bm25_first` and `bm25_first_ten`, measures of difficulty, are the shares of accepted queries for which BM25 ranks a
+    golden first, or in the first ten of all chunks. They are None if no query was accepted.
     """
 
     generated: int
@@ -45,7 +43,7 @@ class OfType:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Return the figures as JSON has them."""
+        """Return the figures as a JSON object."""
         difficulty = {"bm25_hit_at_1": self.bm25_first, "bm25_hit_at_10": self.bm25_first_ten}
         return {
             "generated": self.generated, "accepted": self.accepted, "rejected": dict(self.rejected),
@@ -53,38 +51,38 @@ class OfType:
         }  # fmt: skip
 
 
-def by_type(outcome: Outcome, store: Store) -> dict[str, OfType]:
-    """Return the figures of each type that was asked for, in the usual order."""
+def summarize_types(outcome: SynthesisResult, store: Store) -> dict[str, TypeFigures]:
+    """Return the figures of each requested type, in the order of `QUERY_TYPES`."""
     ranks = dict(zip(map(id, outcome.accepted), _ranks(outcome.chunks, outcome.accepted, store), strict=True))
-    found = {}
+    types = {}
     for name in (name for name in QUERY_TYPES if name in outcome.types):
-        made = [each for each in outcome.made if each.wanted.query_type == name]
-        accepted = [each for each in made if each.verdict.accepted]
-        reasons = Counter(each.verdict.reason for each in made if not each.verdict.accepted)
-        of = [ranks[id(each)] for each in accepted]
-        found[name] = OfType(
-            len(made),
+        queries = [query for query in outcome.candidates if query.request.query_type == name]
+        accepted = [query for query in queries if query.verdict.accepted]
+        reasons = Counter(query.verdict.reason for query in queries if not query.verdict.accepted)
+        ranks_of_type = [ranks[id(query)] for query in accepted]
+        types[name] = TypeFigures(
+            len(queries),
             len(accepted),
             dict(sorted(reasons.items())),
-            _mean([len(words(each.draft.query)) for each in accepted]),
-            _mean([_overlap(outcome.chunks, each) for each in accepted]),
-            _mean([rank == 1 for rank in of]),
-            _mean([rank <= DEPTH for rank in of]),
+            _mean([len(words(query.draft.query)) for query in accepted]),
+            _mean([_overlap(outcome.chunks, query) for query in accepted]),
+            _mean([rank == 1 for rank in ranks_of_type]),
+            _mean([rank <= DEPTH for rank in ranks_of_type]),
         )
-    return found
+    return types
 
 
-def summary(outcome: Outcome, types: Mapping[str, OfType], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is told of a synthesis of a config, as JSON has it; the same for the same synthesis."""
+def summary(outcome: SynthesisResult, types: Mapping[str, TypeFigures], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary of a synthesis as a JSON object; it is the same for the same config."""
     reasons = Counter(rejection.reason for rejection in outcome.rejected)
-    goldens = Counter(len(each.wanted.bundle.goldens) for each in outcome.accepted)
-    used = {each.wanted.bundle.goldens[0] for each in outcome.accepted}
+    goldens = Counter(len(query.request.bundle.goldens) for query in outcome.accepted)
+    used = {query.request.bundle.goldens[0] for query in outcome.accepted}
     return {
         "wanted": config["count"],
-        "generated": len(outcome.made),
+        "generated": len(outcome.candidates),
         "accepted": len(outcome.accepted),
         "exhausted": outcome.exhausted,
-        "types": {name: figures.plain for name, figures in types.items()},
+        "types": {name: of_type.plain for name, of_type in types.items()},
         "goldens_per_query": {str(number): n for number, n in sorted(goldens.items())},
         "chunks": {
             "read": len(outcome.source),
@@ -101,31 +99,32 @@ def summary(outcome: Outcome, types: Mapping[str, OfType], config: Mapping[str, 
     }
 
 
-def figures(types: Mapping[str, OfType]) -> dict[str, float]:
-    """Return the figures of types by name, as runs are compared by them."""
-    found: dict[str, float] = {}
+def figures(types: Mapping[str, TypeFigures]) -> dict[str, float]:
+    """Return the figures of types by name, for a tracker."""
+    figures: dict[str, float] = {}
     for name, of in types.items():
-        found |= {f"generated/{name}": of.generated, f"accepted/{name}": of.accepted}
+        figures |= {f"generated/{name}": of.generated, f"accepted/{name}": of.accepted}
         measured = {"lexical_overlap": of.overlap, "bm25_hit_at_1": of.bm25_first, "bm25_hit_at_10": of.bm25_first_ten}
-        found |= {f"{figure}/{name}": value for figure, value in measured.items() if value is not None}
-    return found | {kind: sum(getattr(of, kind) for of in types.values()) for kind in ("generated", "accepted")}
+        figures |= {f"{figure}/{name}": value for figure, value in measured.items() if value is not None}
+    return figures | {kind: sum(getattr(of, kind) for of in types.values()) for kind in ("generated", "accepted")}
 
 
-def _overlap(chunks: Chunks, made: Made) -> float:
-    asked = set(words(made.draft.query))
-    there = {word for golden in made.wanted.bundle.goldens for word in words(chunks.texts[golden])}
-    return len(asked & there) / len(asked) if asked else 0.0
+def _overlap(chunks: Chunks, candidate: Candidate) -> float:
+    goldens = candidate.request.bundle.goldens
+    return compute_share(
+        words(candidate.draft.query), (word for golden in goldens for word in words(chunks.texts[golden]))
+    )
 
 
-def _ranks(chunks: Chunks, accepted: Sequence[Made], store: Store) -> list[float]:
-    """Return the rank that BM25 gives the first golden of each query among all chunks; infinite beyond `DEPTH`."""
+def _ranks(chunks: Chunks, accepted: Sequence[Candidate], store: Store) -> list[float]:
+    """Return the BM25 rank of the first golden of each query among all chunks, infinite beyond `DEPTH`."""
     if not accepted:
         return []
     corpus = Corpus(list(map(corpus_id, chunks.doc_ids, chunks.chunk_ids)), chunks.texts, chunks.titles)
-    found = search_cached(BM25(), corpus, [made.draft.query for made in accepted], DEPTH, store).documents
+    rankings = search_cached(BM25(), corpus, [candidate.draft.query for candidate in accepted], DEPTH, store).documents
     ranks = []
-    for row, made in zip(found, accepted, strict=True):
-        hits = np.flatnonzero(np.isin(row, made.wanted.bundle.goldens))
+    for row, candidate in zip(rankings, accepted, strict=True):
+        hits = np.flatnonzero(np.isin(row, candidate.request.bundle.goldens))
         ranks.append(float(hits[0]) + 1 if len(hits) else float("inf"))
     return ranks
 

@@ -1,7 +1,4 @@
-"""Is a query answered by its goldens and by nothing beside them: without a language model, by one, or by both.
-
-It knows nothing of how queries were made.
-"""
+"""Validates that goldens answer a query better than distractors: by rules, by a language model, or by both."""
 
 from __future__ import annotations
 
@@ -16,11 +13,10 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
-from runner.config.objects import suggestion
-from runner.generation.synthesis.base import QUERY_TYPES, Chunks, Draft, Wanted
+from runner.generation.synthesis.base import Chunks, Draft, Request, check_names
 from runner.generation.synthesis.llm_checks import GoldenRating, prompts_identity, rate_goldens
-from runner.generation.synthesis.nonllm import Contrast, contrast
-from runner.generation.synthesis.terms import content, terms_of
+from runner.generation.synthesis.nonllm import Contrast, measure_contrast
+from runner.generation.synthesis.terms import content, count_terms
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 
@@ -30,19 +26,19 @@ RELEVANCE = "ragas_context_relevance"
 
 @dataclass(frozen=True)
 class Generated:
-    """A query, and what was wanted."""
+    """A draft and its request."""
 
-    wanted: Wanted
+    request: Request
     draft: Draft
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a query is accepted, or why not in a word or two; what was measured; who decided.
+class QueryVerdict:
+    """Whether a query is accepted, the reason if not, the metrics, and the method of the evaluation.
 
-    `metrics` has "bm25_rank", "bm25_margin", "coverage_golden" and "coverage_gap" where text was compared, and
-    "ragas_context_relevance" where a model was asked; None where it gave no score. `evaluation` is "none", "nonllm",
-    "llm", "hybrid_nonllm" or "hybrid_llm".
+    `metrics` has "bm25_rank", "bm25_margin", "coverage_golden" and "coverage_gap" from rules, and
+    "ragas_context_relevance" from a model, None if it gave no score. `evaluation` is "none", "nonllm", "llm",
+    "hybrid_nonllm" or "hybrid_llm".
     """
 
     accepted: bool
@@ -53,31 +49,31 @@ class Verdict:
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class Gates:
-    """How far goldens must be before distractors: in BM25's score, in the share of a query's terms, in its lead."""
+    """The minimum lead of goldens over distractors: in BM25 score, in coverage of the query's terms, and in its gap."""
 
     min_margin: float = Field(default=0.5, ge=0)
     min_coverage: float = Field(default=0.6, ge=0, le=1)
     min_gap: float = Field(default=0.2, ge=0, le=1)
 
-    def fault(self, found: Contrast) -> str:
-        """Return which gate a query does not pass, "" for none."""
-        if found.rank > 1:
+    def fault(self, contrast: Contrast) -> str:
+        """Return the gate that a query does not pass, "" for none."""
+        if contrast.rank > 1:
             return "bm25 rank"
-        if found.margin < self.min_margin:
+        if contrast.margin < self.min_margin:
             return "bm25 margin"
-        if found.coverage < self.min_coverage:
+        if contrast.coverage < self.min_coverage:
             return "coverage"
-        return "coverage gap" if found.gap < self.min_gap else ""
+        return "coverage gap" if contrast.gap < self.min_gap else ""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Validation:
-    """How queries are validated.
+    """Settings of the validation of queries.
 
-    `nonllm` takes goldens as one document among the distractors, by BM25 with `k1` and `b`, and asks for `gates`;
-    `by_type` has other gates for types that these do not suit, as words that are not in the goldens suit none. `llm`
-    has a model answer from the goldens alone, and rate their relevance, of which `min_relevance` is asked. `hybrid` is
-    the first, and asks the model for `sample_rate` of those that fail.
+    Mode `nonllm` ranks the goldens, as one document, among the distractors by BM25 with `k1` and `b`, and requires the
+    `gates`; `by_type` has other gates for some types, such as reworded queries, which do not share their words with the
+    goldens. In mode `llm` a model answers from the goldens only and rates their relevance, which must be at least
+    `min_relevance`. Mode `hybrid` is `nonllm`, with a share of `sample_rate` of the failures validated by the model.
     """
 
     mode: Literal["none", "nonllm", "llm", "hybrid"] = "nonllm"
@@ -92,78 +88,76 @@ class Validation:
 
     @field_validator("by_type")
     @classmethod
-    def _known(cls, value: Mapping[str, Gates]) -> Mapping[str, Gates]:
-        for name in value.keys() - set(QUERY_TYPES):
-            raise ValueError(f"there is no query type {name!r}: {suggestion(name, QUERY_TYPES)}")
+    def _check_types(cls, value: Mapping[str, Gates]) -> Mapping[str, Gates]:
+        check_names(value)
         return value
 
     @model_validator(mode="after")
-    def _somebody_to_ask(self) -> Self:
+    def _check_llm(self) -> Self:
         if self.asks and isinstance(self.llm, NoLLM):
             raise ValueError(
-                f"mode={self.mode} asks a language model: choose one (llm=openai llm.model=MODEL), or nonllm"
+                f"mode={self.mode} needs a language model: choose one (llm=openai llm.model=MODEL), or mode=nonllm"
             )
         return self
 
     @property
     def asks(self) -> bool:
-        """Tell whether a language model is asked."""
+        """Return whether the mode asks a language model."""
         return self.mode == "llm" or (self.mode == "hybrid" and self.sample_rate > 0)
 
     @property
     def identity(self) -> str:
-        """Return a hash of all that decides verdicts: settings, and what a model is asked."""
+        """Return a hash of everything that decides verdicts: the settings and the prompts."""
         return fingerprint(repr(self), prompts_identity())
 
     def escalates(self, query: str) -> bool:
-        """Tell whether the model is asked about a query that failed; the query alone decides."""
+        """Return whether the model is asked about a query that failed, which depends on the query only."""
         digest = hashlib.blake2b(query.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") < self.sample_rate * 2**64
 
 
-def validated(
+def validate_queries(
     settings: Validation, chunks: Chunks, items: Sequence[Generated], journal: Journal
-) -> Iterator[tuple[int, Verdict]]:
-    """Yield the position of each query with the verdict on it, in any order; the journal keeps what is paid for.
+) -> Iterator[tuple[int, QueryVerdict]]:
+    """Yield the position of each query with its verdict, in any order; the journal keeps paid replies.
 
-    Raises `ConfigError` where nobody can be asked, or the `ChatError` that left some without an answer.
+    Raises `ConfigError` if the model cannot be asked, or the `ChatError` that left some queries without a reply.
     """
     if settings.mode == "none":
-        yield from ((position, Verdict(True)) for position in range(len(items)))
+        yield from ((position, QueryVerdict(True)) for position in range(len(items)))
         return
-    asked = dict(enumerate(items))
-    before: dict[int, Verdict] = {}
+    open_items = dict(enumerate(items))
+    before: dict[int, QueryVerdict] = {}
     if settings.mode != "llm":
         name = "nonllm" if settings.mode == "nonllm" else "hybrid_nonllm"
-        before = {position: _by_text(settings, chunks, item, name) for position, item in asked.items()}
+        before = {position: _validate_by_rules(settings, chunks, item, name) for position, item in open_items.items()}
         hybrid = settings.mode == "hybrid"
-        asked = {
+        open_items = {
             position: items[position]
             for position, verdict in before.items()
             if hybrid and not verdict.accepted and settings.escalates(items[position].draft.query)
         }
-        yield from ((position, verdict) for position, verdict in before.items() if position not in asked)
-    pairs = {position: (item.draft.query, _contents(chunks, item)) for position, item in asked.items()}
-    for position, found in rate_goldens(settings.llm, pairs, journal):
-        yield position, _by_model(settings, found, before.get(position))
+        yield from ((position, verdict) for position, verdict in before.items() if position not in open_items)
+    pairs = {position: (item.draft.query, _contents(chunks, item)) for position, item in open_items.items()}
+    for position, rating in rate_goldens(settings.llm, pairs, journal):
+        yield position, _validate_by_rating(settings, rating, before.get(position))
 
 
-def _by_text(settings: Validation, chunks: Chunks, item: Generated, name: str) -> Verdict:
-    terms = terms_of(chunks, settings.analyzer)
-    found = contrast(terms, chunks, item.wanted.bundle, item.draft.query, settings.k1, settings.b)
-    gates = settings.by_type.get(item.wanted.query_type, settings.gates)
-    fault = gates.fault(found)
-    metrics = {BM25_RANK: float(found.rank), BM25_MARGIN: found.margin, COVERAGE: found.coverage, GAP: found.gap}
-    return Verdict(not fault, fault, metrics, name)
+def _validate_by_rules(settings: Validation, chunks: Chunks, item: Generated, name: str) -> QueryVerdict:
+    terms = count_terms(chunks, settings.analyzer)
+    lead = measure_contrast(terms, chunks, item.request.bundle, item.draft.query, settings.k1, settings.b)
+    fault = settings.by_type.get(item.request.query_type, settings.gates).fault(lead)
+    metrics = {BM25_RANK: float(lead.rank), BM25_MARGIN: lead.margin, COVERAGE: lead.coverage, GAP: lead.gap}
+    return QueryVerdict(not fault, fault, metrics, name)
 
 
-def _by_model(settings: Validation, found: GoldenRating, before: Verdict | None) -> Verdict:
-    metrics = {**(before.metrics if before else {}), RELEVANCE: found.relevance}
-    reason = found.reason
-    if not reason and (found.relevance is None or found.relevance < settings.min_relevance):
-        reason = "no score" if found.relevance is None else "context relevance"
-    return Verdict(not reason, reason, metrics, "hybrid_llm" if before else "llm")
+def _validate_by_rating(settings: Validation, rating: GoldenRating, before: QueryVerdict | None) -> QueryVerdict:
+    metrics = {**(before.metrics if before else {}), RELEVANCE: rating.relevance}
+    reason = rating.reason
+    if not reason and (rating.relevance is None or rating.relevance < settings.min_relevance):
+        reason = "no score" if rating.relevance is None else "context relevance"
+    return QueryVerdict(not reason, reason, metrics, "hybrid_llm" if before else "llm")
 
 
 def _contents(chunks: Chunks, item: Generated) -> list[str]:
-    return [content(chunks, golden) for golden in item.wanted.bundle.goldens]
+    return [content(chunks, golden) for golden in item.request.bundle.goldens]

@@ -12,16 +12,16 @@ from typing import Any
 import orjson
 import pytest
 from mlflow.tracking import MlflowClient
-from runner.datasets.mined import Mined
 
 from runner.__main__ import main
+from runner.datasets.mined import Mined
 from tests.conftest import DATA
 from tests.fake_llm import FakeLLM
 from tests.generation.mining.worlds import rows, written
 
 KINDS = [
     f"+source.kinds.{name}._target_=runner.generation.mining.extraction.{kind}"
-    for name, kind in (("api", "Answers"), ("fix", "Imports"))
+    for name, kind in (("api", "NamedAnswers"), ("fix", "Imports"))
 ]
 WORLD = ["mine", "source=definitions", "source.definitions=suites", "source.targets=targets.yaml", *KINDS]
 
@@ -138,8 +138,8 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
     [
         ([], "output"),
         (["output="], "output: is required"),
-        (["output=targets.yaml"], "output=targets.yaml: would go into what is read"),
-        (["output=suites/api/benchmark.yaml"], "output=suites/api/benchmark.yaml: would go into what is read"),
+        (["output=targets.yaml"], "output=targets.yaml: would change the input"),
+        (["output=suites/api/benchmark.yaml"], "output=suites/api/benchmark.yaml: would change the input"),
         (["output=suites"], "output=suites: is a folder"),
         (["output=targets.yaml/mined.jsonl"], "output=targets.yaml/mined.jsonl: cannot be written"),
         (["output=/proc/none/mined.jsonl"], "output=/proc/none/mined.jsonl: cannot be written"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.generation.synthesis.base import Bundle, Chunks, Wanted
+from runner.generation.synthesis.base import Bundle, Chunks, Request
 
 QUAY = """---
 title: "Mooring Scheduler"
@@ -69,5 +69,5 @@ def harbour_chunks() -> Chunks:
     )
 
 
-def wanted(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,)) -> Wanted:
-    return Wanted(Bundle(goldens, tuple(at for at in range(len(TEXTS)) if at not in goldens)[:3]), query_type, seed)
+def wanted(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,)) -> Request:
+    return Request(Bundle(goldens, tuple(at for at in range(len(TEXTS)) if at not in goldens)[:3]), query_type, seed)

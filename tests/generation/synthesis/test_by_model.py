@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from retrievers.chat import ChatError
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Draft, check_types
-from runner.generation.synthesis.by_model import ByModel, query_in
+from runner.generation.synthesis.by_model import ByModel, find_query
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always
 from tests.generation.synthesis.pages import TEXTS, harbour_chunks, wanted
@@ -133,7 +133,7 @@ def test_a_refusal_is_a_reason_and_an_error_that_may_pass_is_none(journal: Journ
     ],
 )  # fmt: skip
 def test_the_query_is_found_in_a_reply(reply: str, query: str) -> None:
-    assert query_in(reply) == query
+    assert find_query(reply) == query
 
 
 def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journal: Journal) -> None:
@@ -142,7 +142,7 @@ def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journ
     made = ByModel(llm=llm, prompts=str(tmp_path))
     assert dict(made.drafts(CHUNKS, [wanted("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
     assert llm.asked[0].endswith("that cost $1")
-    with pytest.raises(ConfigError, match="cannot make short queries; it can make keyword"):
+    with pytest.raises(ConfigError, match="cannot generate short queries; it can generate keyword"):
         check_types(made, ["short"])
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from runner.generation.synthesis import checks
 from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.checks import Checks, checked
+from runner.generation.synthesis.checks import Checks, filter_chunks
 from tests.generation.synthesis.worlds import chunks_of
 
 
 def told(chunks: Chunks, **settings: Any) -> list[tuple[int, str, str]]:
-    return [(each.position, each.reason, each.found) for each in checked(Checks(**settings), chunks)[1]]
+    return [(each.position, each.reason, each.evidence) for each in filter_chunks(Checks(**settings), chunks)[1]]
 
 
 def test_each_rejection_says_why_and_by_how_much() -> None:
@@ -31,7 +31,7 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
         (3, "too long", "5001 tokens, above 5000"),
         (4, "no direction", "the encoder knows no word of it"),
     ]
-    assert checked(Checks(), chunks)[0].tolist() == [2, 5]
+    assert filter_chunks(Checks(), chunks)[0].tolist() == [2, 5]
 
 
 def test_of_near_duplicates_the_first_is_kept_and_named() -> None:
@@ -57,7 +57,7 @@ def test_what_is_kept_does_not_depend_on_the_blocks_it_is_compared_in(angles: li
         if all(float(vector @ chunks.vectors[j]) < 0.98 for j in kept):
             kept.append(i)
     with patch.object(checks, "BLOCK", block):
-        assert checked(Checks(), chunks)[0].tolist() == kept
+        assert filter_chunks(Checks(), chunks)[0].tolist() == kept
 
 
 def test_limits_in_the_wrong_order_are_refused() -> None:

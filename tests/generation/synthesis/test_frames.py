@@ -5,13 +5,13 @@ import random
 import pytest
 
 from retrievers.analyzer import Analyzer
-from runner.generation.synthesis.base import Bundle, Chunks, Wanted
+from runner.generation.synthesis.base import Bundle, Chunks, Request
 from runner.generation.synthesis.frames import about
 from runner.generation.synthesis.generators import Deterministic
-from runner.generation.synthesis.limits import Limits
+from runner.generation.synthesis.limits import QueryLimits
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.rewording import Task
-from runner.generation.synthesis.terms import terms_of
+from runner.generation.synthesis.terms import count_terms
 
 TEXTS = (
     "You can lock the gate. To lock it takes a key, and it changes the tide tables of the harbour.",
@@ -21,8 +21,8 @@ TEXTS = (
 
 def _task(seed: int = 0, heading: str = "Gate") -> Task:
     chunks = Chunks(["a1", "b2"], ["0", "0"], [f"# {heading}\n\n{TEXTS[0]}", TEXTS[1]])
-    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
-    return Task(material, random.Random(seed), Limits(), lambda word: (), (0.3, 0.7), 0.35)
+    material = Material(chunks, Bundle((0,), (1,)), count_terms(chunks, Analyzer()))
+    return Task(material, random.Random(seed), QueryLimits(), lambda word: (), (0.3, 0.7), 0.35)
 
 
 def _asked(subject: str) -> set[str]:
@@ -74,8 +74,8 @@ def test_other_words_are_looked_for_beyond_what_a_chunk_says_above_all() -> None
         ["0", "0", "0"],
         [" ".join((*said, "In frost the mole has a boat.")), "The ship is at the long pier.", "The ship is a red one."],
     )
-    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
+    material = Material(chunks, Bundle((0,), (1,)), count_terms(chunks, Analyzer()))
     assert set(material.statements) == set(said)
-    wants = [Wanted(Bundle((0,), (1,)), "low_overlap", seed) for seed in range(4)]
+    wants = [Request(Bundle((0,), (1,)), "low_overlap", seed) for seed in range(4)]
     drafts = [draft for _, draft in Deterministic(most_overlap=0.7).drafts(chunks, wants)]
     assert all({"vessel", "ship"} & set(draft.query.split()) for draft in drafts)

@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
 from runner.config.objects import ConfigError
-from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Chunks, Draft, Wanted, check_types
+from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Chunks, Draft, Request, check_types
 from runner.generation.synthesis.generators import Deterministic
-from runner.generation.synthesis.limits import Limits, copied, tokens, words
-from runner.generation.synthesis.terms import shares
+from runner.generation.synthesis.limits import QueryLimits, measure_copying, tokens, words
+from runner.generation.synthesis.terms import compute_share
 from tests.generation.synthesis.pages import TEXTS, harbour_chunks, wanted
 
 CHUNKS = harbour_chunks()
@@ -37,9 +37,9 @@ def test_every_query_keeps_to_the_limits_and_says_nothing_of_boilerplate(
     draft = _draft(query_type, seed, want.bundle.goldens)
     assert bool(draft.query) != bool(draft.reason)
     if draft.query:
-        least, most = Limits().bounds(query_type)
+        least, most = QueryLimits().bounds(query_type)
         assert least <= len(tokens(draft.query)) <= most
-        assert Limits().fault(draft.query, CHUNKS, want) == ""
+        assert QueryLimits().fault(draft.query, CHUNKS, want) == ""
         assert not any(word in draft.query.lower() for word in BOILERPLATE)
         assert "\n" not in draft.query
 
@@ -91,21 +91,23 @@ def test_low_overlap_shares_no_more_terms_than_allowed() -> None:
         drafts = [_draft("low_overlap", seed, (golden,), made) for seed in range(6) for golden in range(4)]
         for at, draft in enumerate(drafts):
             golden = analyzer.tokens(f"{CHUNKS.titles[at % 4]} {TEXTS[at % 4]}")
-            assert shares(analyzer.tokens(draft.query), golden) <= most
+            assert compute_share(analyzer.tokens(draft.query), golden) <= most
     assert any(draft.query for draft in drafts)
 
 
 def test_without_a_lexicon_low_overlap_is_refused_with_what_can_be_made() -> None:
     made = Deterministic(lexicon=None)
     assert "low_overlap" not in made.possible_types
-    with pytest.raises(ConfigError, match=r"cannot make low_overlap queries; it can make concept_seeking, exact_snip"):
+    with pytest.raises(
+        ConfigError, match=r"cannot generate low_overlap queries; it can generate concept_seeking, exact_snip"
+    ):
         check_types(made, ["keyword", "low_overlap"])
     with pytest.raises(ConfigError, match="did you mean keyword"):
         check_types(made, ["keywords"])
 
 
 def test_a_lexicon_that_is_not_there_is_refused_before_any_work() -> None:
-    with pytest.raises(ValidationError, match="there is nothing at nowhere"):
+    with pytest.raises(ValidationError, match="nowhere does not exist"):
         Deterministic(lexicon="nowhere")
 
 
@@ -117,7 +119,9 @@ def test_a_comparison_needs_two_goldens_and_names_both() -> None:
 
 def test_a_chunk_without_prose_gives_no_query_and_says_so() -> None:
     chunks = Chunks(["a", "b"], ["0", "0"], ["```\ncode only here\n```\n", "Boats lie at the long quay in the north."])
-    drafts = dict(Deterministic().drafts(chunks, [Wanted(Bundle((0,), (1,)), name, 0) for name in ("short", "medium")]))
+    drafts = dict(
+        Deterministic().drafts(chunks, [Request(Bundle((0,), (1,)), name, 0) for name in ("short", "medium")])
+    )
     assert {draft.reason for draft in drafts.values()} == {"no prose"}
 
 
@@ -127,22 +131,22 @@ def test_a_query_never_names_its_document() -> None:
     )
     for query_type in ("short", "web_search_like", "concept_seeking", "exact_snippet"):
         for seed in range(5):
-            draft = next(iter(Deterministic().drafts(chunks, [Wanted(Bundle((0,), ()), query_type, seed)])))[1]
+            draft = next(iter(Deterministic().drafts(chunks, [Request(Bundle((0,), ()), query_type, seed)])))[1]
             assert "tide window" not in " ".join(words(draft.query))
 
 
 def test_a_query_copies_no_more_than_allowed() -> None:
-    made = Deterministic(limits=Limits(copied=0.5))
+    made = Deterministic(limits=QueryLimits(measure_copying=0.5))
     for seed in range(10):
         query = _draft("fact_seeking", seed, (1,), made).query
-        assert copied(query, TEXTS[1]) <= 0.5
+        assert measure_copying(query, TEXTS[1]) <= 0.5
 
 
 def test_other_languages_have_queries_too() -> None:
     text = "Die Schleuse öffnet um sechs Uhr. Jedes Schiff zahlt eine Gebühr von 40 Talern an die Hafenmeisterei."
     chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, "Der Leuchtturm steht am nördlichen Ende der Mole."])
     made = Deterministic(analyzer=Analyzer(stemmer="german", stopwords="german"), lexicon=None)
-    query = next(iter(made.drafts(chunks, [Wanted(Bundle((0,), (1,)), "keyword", 1)])))[1].query
+    query = next(iter(made.drafts(chunks, [Request(Bundle((0,), (1,)), "keyword", 1)])))[1].query
     assert set(query.split()) & {"schleuse", "gebühr", "hafenmeisterei", "talern", "schiff", "öffnet", "zahlt", "uhr"}
 
 
@@ -155,7 +159,7 @@ def test_text_in_another_language_has_queries_without_english_around_them() -> N
     chinese = "港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔。灯塔的历史和港口的历史一样长。"
     for text in (german, chinese):
         chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, text[: len(text) // 2]])
-        wants = [Wanted(Bundle((0,), (1,)), name, seed) for name in QUERY_TYPES[:-1] for seed in range(4)]
+        wants = [Request(Bundle((0,), (1,)), name, seed) for name in QUERY_TYPES[:-1] for seed in range(4)]
         drafts = [draft for _, draft in Deterministic().drafts(chunks, wants)]
         asked = {want.query_type for want, draft in zip(wants, drafts, strict=True) if draft.query}
         assert {"concept_seeking", "medium", "short", "keyword", "web_search_like", "exact_snippet"} <= asked
@@ -167,7 +171,7 @@ def test_a_long_query_without_a_frame_is_as_long_as_it_has_to_be() -> None:
     said = "Wir sehen die {0}liche {1}schleuse und das {0}same {1}tor mit der {0}bare {1}lampe."
     text = " ".join(said.format(name.lower(), name) for name in names)
     chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, "Der Leuchtturm steht am nördlichen Ende der Mole."])
-    wants = [Wanted(Bundle((0,), (1,)), "long", seed) for seed in range(4)]
+    wants = [Request(Bundle((0,), (1,)), "long", seed) for seed in range(4)]
     lengths = [len(tokens(draft.query)) for _, draft in Deterministic(lexicon=None).drafts(chunks, wants)]
     assert all(21 <= length < 21 + 4 for length in lengths), "no more than a phrase beyond"
 
@@ -175,7 +179,7 @@ def test_a_long_query_without_a_frame_is_as_long_as_it_has_to_be() -> None:
 def test_a_heading_that_many_documents_have_is_no_concept() -> None:
     texts = [f"# Before you begin\n\nThe {word} gate of the harbour has a lamp." for word in ("old", "red", "tall")]
     chunks = Chunks(["a1", "b2", "c3"], ["0", "0", "0"], texts)
-    wants = [Wanted(Bundle((0,), (1, 2)), "concept_seeking", seed) for seed in range(8)]
+    wants = [Request(Bundle((0,), (1, 2)), "concept_seeking", seed) for seed in range(8)]
     queries = [draft.query for _, draft in Deterministic().drafts(chunks, wants)]
     assert any(queries)
     assert not any("begin" in query for query in queries)
@@ -187,7 +191,7 @@ def test_a_longer_query_has_as_much_of_its_golden_as_overlap_allows() -> None:
     def mean_share(bounds: tuple[float, float]) -> float:
         drafts = [(_draft("medium", seed, (0,), Deterministic(overlap=bounds)).query) for seed in range(20)]
         golden = analyzer.tokens(f"{CHUNKS.titles[0]} {TEXTS[0]}")
-        return sum(shares(analyzer.tokens(query), golden) for query in drafts) / len(drafts)
+        return sum(compute_share(analyzer.tokens(query), golden) for query in drafts) / len(drafts)
 
     assert mean_share((0.0, 0.1)) < mean_share((0.8, 0.9))
 
@@ -195,5 +199,5 @@ def test_a_longer_query_has_as_much_of_its_golden_as_overlap_allows() -> None:
 def test_shares_that_are_none_are_refused() -> None:
     with pytest.raises(ValidationError, match="less than or equal to 1"):
         Deterministic(overlap=(0.2, 1.2))
-    with pytest.raises(ValidationError, match=r"overlap=\[0.7, 0.3\]: the least comes first"):
+    with pytest.raises(ValidationError, match=r"overlap=\[0.7, 0.3\]: put the lower bound first"):
         Deterministic(overlap=(0.7, 0.3))

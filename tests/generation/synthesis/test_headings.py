@@ -6,9 +6,9 @@ import pytest
 
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
-from runner.generation.synthesis.headings import action_in, is_cut, topics_of, without_label
+from runner.generation.synthesis.headings import drop_label, find_action, is_cut, iter_topics
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.terms import terms_of
+from runner.generation.synthesis.terms import count_terms
 
 TEXTS = [
     "# Reading a Crane Log Entry\n\nThe crane writes a log entry for the pilot. A vessel has a log in the tower.",
@@ -18,7 +18,7 @@ TEXTS = [
 ]
 NAMES = [str(number) for number in range(len(TEXTS))]
 CHUNKS = Chunks(NAMES, NAMES, TEXTS)
-MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), terms_of(CHUNKS, Analyzer()))
+MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), count_terms(CHUNKS, Analyzer()))
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), terms_of(CHUNKS, Analyzer()))
     ],
 )
 def test_a_label_before_a_description_is_left_out(heading: str, described: str) -> None:
-    assert without_label(heading) == described
+    assert drop_label(heading) == described
 
 
 def test_what_points_at_the_rest_of_its_page_is_no_action() -> None:
-    assert action_in("get read the specified Crane", MATERIAL.usage) == ""
-    assert action_in("deletecollection delete collection of Crane", MATERIAL.usage) == "delete collection of Crane"
+    assert find_action("get read the specified Crane", MATERIAL.usage) == ""
+    assert find_action("deletecollection delete collection of Crane", MATERIAL.usage) == "delete collection of Crane"
 
 
 @pytest.mark.parametrize("topic", ["polling to interface", "assigning memory", "crane running automated", "cargo's"])
@@ -47,8 +47,8 @@ def test_a_topic_cut_at_a_verb_is_dropped(topic: str) -> None:
 
 
 def test_a_topic_is_no_remnant_of_a_longer_name() -> None:
-    assert list(topics_of("Third-party cranes and other vessels", MATERIAL)) != ["vessels"]
-    assert "vessel" not in list(topics_of("Many large vessel", MATERIAL))
+    assert list(iter_topics("Third-party cranes and other vessels", MATERIAL)) != ["vessels"]
+    assert "vessel" not in list(iter_topics("Many large vessel", MATERIAL))
 
 
 def test_capitals_of_headings_make_no_names() -> None:

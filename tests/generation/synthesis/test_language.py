@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.generation.synthesis.language import ENGLISH, function_words, language_of
+from runner.generation.synthesis.language import ENGLISH, detect_language, function_words
 
 TEXTS = {
     "english": "The keeper replaces the lamp of the lighthouse and writes this down in the journal.",
@@ -17,17 +17,17 @@ TEXTS = {
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_a_language_is_told_by_its_function_words_or_its_script(language: str) -> None:
-    assert language_of(TEXTS[language]) == language
-    assert language_of(TEXTS[language], "turkish") == language
+    assert detect_language(TEXTS[language]) == language
+    assert detect_language(TEXTS[language], "turkish") == language
 
 
 @pytest.mark.parametrize("text", ["", "kubectl get pods", "42", "tsc -p ."])
 def test_what_says_too_little_is_in_the_language_that_is_expected(text: str) -> None:
-    assert language_of(text, "german") == "german"
+    assert detect_language(text, "german") == "german"
 
 
 def test_a_script_without_a_list_has_no_language() -> None:
-    assert language_of("ท่าเรือเปิดทุกวันตอนเช้า") == ""
+    assert detect_language("ท่าเรือเปิดทุกวันตอนเช้า") == ""
     assert function_words("") == frozenset()
 
 
@@ -38,4 +38,4 @@ def test_function_words_are_those_of_the_language() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_has_some_answer(text: str) -> None:
-    assert isinstance(language_of(text), str)
+    assert isinstance(detect_language(text), str)

@@ -7,7 +7,7 @@ import pytest
 from retrievers.analyzer import Analyzer
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.lexicon import check_lexicon, lexicon_identity, synonyms_in
+from runner.generation.synthesis.lexicon import check_lexicon, lexicon_identity, load_synonyms
 
 NOTHING = Chunks([], [], [])
 
@@ -35,7 +35,7 @@ def wordnet(tmp_path: Path) -> Path:
 
 
 def test_wordnet_gives_the_words_of_the_most_frequent_sense(wordnet: Path) -> None:
-    synonyms = synonyms_in(str(wordnet), NOTHING, Analyzer())
+    synonyms = load_synonyms(str(wordnet), NOTHING, Analyzer())
     assert tuple(synonyms("vessels")) == ("watercrafts",)
     assert "set outed" in synonyms("departed"), "which no chunk has"
     assert not synonyms("berth")
@@ -44,13 +44,13 @@ def test_wordnet_gives_the_words_of_the_most_frequent_sense(wordnet: Path) -> No
 def test_a_list_of_ones_own_gives_the_others_of_a_line(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("# mine\nberth, mooring, landing place\n")
-    assert tuple(synonyms_in(str(file), NOTHING, Analyzer())("berths")) == ("moorings", "landing places")
+    assert tuple(load_synonyms(str(file), NOTHING, Analyzer())("berths")) == ("moorings", "landing places")
 
 
 def test_other_words_have_the_form_of_the_word(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("try, move\nboat, ferry, launch\n")
-    synonyms = synonyms_in(str(file), NOTHING, Analyzer())
+    synonyms = load_synonyms(str(file), NOTHING, Analyzer())
     assert tuple(synonyms("boats")) == ("ferries", "launches")
     assert "moved" in synonyms("tried")
     assert "moving" in synonyms("trying")
@@ -60,11 +60,11 @@ def test_other_words_have_the_form_of_the_word(tmp_path: Path) -> None:
 def test_english_words_are_none_for_chunks_in_another_language() -> None:
     text = "Die Schleuse öffnet um sechs Uhr, und jedes Schiff zahlt eine Gebühr an die Hafenmeisterei."
     chunks = Chunks(["a", "b"], ["0", "0"], [text, text])
-    assert not synonyms_in("bundled:english.txt", chunks, Analyzer())("die")
+    assert not load_synonyms("bundled:english.txt", chunks, Analyzer())("die")
 
 
 def test_the_bundled_list_is_there_and_never_gives_a_word_for_itself() -> None:
-    synonyms = synonyms_in("bundled:english.txt", NOTHING, Analyzer())
+    synonyms = load_synonyms("bundled:english.txt", NOTHING, Analyzer())
     assert "deleting" in synonyms("removing")
     assert "delete" in synonyms("remove")
     assert "remove" not in synonyms("removed")
@@ -77,14 +77,14 @@ def test_company_gives_words_that_stand_in_the_same_places() -> None:
     bread = [f"the {shop} bakes {bread} in an oven" for shop in ("baker", "cook") for bread in ("rolls", "cake")]
     texts = (berths + bread) * 3
     chunks = Chunks([str(at) for at in range(len(texts))], ["0"] * len(texts), texts)
-    near = synonyms_in("cooccurrence", chunks, Analyzer())("ferry")
+    near = load_synonyms("cooccurrence", chunks, Analyzer())("ferry")
     assert set(near[:4]) <= {"tug", "quay", "anchor", "rope", "lies", "its"}
-    assert not synonyms_in("cooccurrence", chunks, Analyzer())("submarine")
+    assert not load_synonyms("cooccurrence", chunks, Analyzer())("submarine")
 
 
 @pytest.mark.parametrize("name", ["nowhere.txt", "bundled:klingon.txt"])
 def test_a_lexicon_that_is_not_there_is_refused_with_the_ways_out(name: str) -> None:
-    with pytest.raises(ValueError, match=r"there is nothing at .*wordnet-base.*cooccurrence"):
+    with pytest.raises(ValueError, match=r"does not exist: .*wordnet-base.*cooccurrence"):
         check_lexicon(name)
 
 
@@ -96,7 +96,7 @@ def test_a_folder_that_is_not_wordnets_is_refused(tmp_path: Path) -> None:
 def test_a_broken_wordnet_is_one_clear_error(wordnet: Path) -> None:
     (wordnet / "index.noun").write_text("vessel n 1 0 1 9 00000099\n")
     with pytest.raises(ConfigError, match="lexicon="):
-        synonyms_in(str(wordnet), NOTHING, Analyzer())
+        load_synonyms(str(wordnet), NOTHING, Analyzer())
 
 
 def test_identity_is_of_what_the_files_say(tmp_path: Path) -> None:

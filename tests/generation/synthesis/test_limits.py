@@ -5,15 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runner.generation.synthesis.base import Bundle, Chunks, Wanted
-from runner.generation.synthesis.limits import Limits, copied, names_document, ordinary_ids, tokens, words
+from runner.generation.synthesis.base import Bundle, Chunks, Request
+from runner.generation.synthesis.limits import (
+    QueryLimits,
+    find_ordinary_ids,
+    measure_copying,
+    names_document,
+    tokens,
+    words,
+)
 
 TEXT = "The keeper replaces the lamp of the lighthouse every 900 hours and writes this down."
 
 
-def _fault(query: str, query_type: str, limits: Limits = Limits()) -> str:  # noqa: B008 (immutable)
+def _fault(query: str, query_type: str, limits: QueryLimits = QueryLimits()) -> str:  # noqa: B008 (immutable)
     chunks = Chunks(["town_light-house"], ["0"], [TEXT])
-    return limits.fault(query, chunks, Wanted(Bundle((0,), ()), query_type, 0))
+    return limits.fault(query, chunks, Request(Bundle((0,), ()), query_type, 0))
 
 
 def test_tokens_are_between_spaces_and_characters_where_there_are_none() -> None:
@@ -34,7 +41,7 @@ def test_length_is_within_the_target_and_the_cap(query_type: str, n: int, fault:
 
 
 def test_limits_that_are_given_take_the_place_of_the_usual() -> None:
-    limits = Limits(caps={"keyword": 2}, lengths={"short": (2, 3)})
+    limits = QueryLimits(caps={"keyword": 2}, lengths={"short": (2, 3)})
     assert limits.bounds("keyword") == (1, 2)
     assert limits.bounds("short") == (2, 3)
     assert limits.bounds("web_search_like") == (1, 16)
@@ -50,7 +57,7 @@ def test_limits_that_are_given_take_the_place_of_the_usual() -> None:
 )
 def test_limits_that_cannot_be_are_refused(given_limits: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        Limits(**given_limits)
+        QueryLimits(**given_limits)
 
 
 def test_an_exact_snippet_is_a_true_substring() -> None:
@@ -65,8 +72,8 @@ def test_a_copy_is_refused_and_a_term_is_none() -> None:
 
 
 def test_copied_is_the_longest_run_by_words() -> None:
-    assert copied("often the lamp of the lighthouse, every 900 nights!", TEXT) == pytest.approx(7 / 9)
-    assert copied("lamp lighthouse keeper hours down", TEXT) == 0
+    assert measure_copying("often the lamp of the lighthouse, every 900 nights!", TEXT) == pytest.approx(7 / 9)
+    assert measure_copying("lamp lighthouse keeper hours down", TEXT) == 0
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=12))
@@ -78,7 +85,7 @@ def test_copied_agrees_with_trying_every_run(query: list[str], text: list[str]) 
         if any(text[at : at + end - start] == query[start:end] for at in range(len(text)))
     ]
     longest = max(runs, default=0)
-    assert copied(" ".join(query), " ".join(text)) == (longest / len(query) if longest > 4 else 0)
+    assert measure_copying(" ".join(query), " ".join(text)) == (longest / len(query) if longest > 4 else 0)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +108,7 @@ WORLD = Chunks(
 
 
 def test_an_identifier_is_an_ordinary_word_where_it_is_a_plain_one_that_other_documents_use() -> None:
-    assert ordinary_ids(WORLD) == {"path", "Url", "tar"}
+    assert find_ordinary_ids(WORLD) == {"path", "Url", "tar"}
 
 
 @pytest.mark.parametrize(
@@ -113,15 +120,15 @@ def test_an_identifier_is_an_ordinary_word_where_it_is_a_plain_one_that_other_do
     ],
 )  # fmt: skip
 def test_an_ordinary_word_names_a_document_only_as_a_file(query: str, named: bool) -> None:
-    assert names_document(query, WORLD.doc_ids, ordinary_ids(WORLD)) is named
-    wanted = [Wanted(Bundle((position,), ()), "keyword", 0) for position in range(len(WORLD))]
-    assert ("names its document" in {Limits().fault(query, WORLD, each) for each in wanted}) is named
+    assert names_document(query, WORLD.doc_ids, find_ordinary_ids(WORLD)) is named
+    wanted = [Request(Bundle((position,), ()), "keyword", 0) for position in range(len(WORLD))]
+    assert ("names its document" in {QueryLimits().fault(query, WORLD, each) for each in wanted}) is named
 
 
 @given(st.from_regex(r"[a-z]{1,4}[0-9_.-][a-z0-9]{1,4}", fullmatch=True), st.integers(0, 9))
 def test_an_identifier_that_is_one_is_named_however_many_documents_have_it(doc_id: str, n: int) -> None:
     chunks = Chunks([doc_id, *(f"d{at}" for at in range(n))], ["0"] * (n + 1), [f"see {doc_id}"] * (n + 1))
-    assert Limits().fault(f"what is {doc_id} about", chunks, Wanted(Bundle((0,), ()), "keyword", 0))
+    assert QueryLimits().fault(f"what is {doc_id} about", chunks, Request(Bundle((0,), ()), "keyword", 0))
 
 
 def test_words_are_without_punctuation() -> None:

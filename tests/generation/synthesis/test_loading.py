@@ -15,7 +15,7 @@ from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.chunking import Headings, Whole
 from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.loading import ChunkSource, embedded, fingerprint_of_chunks, read, rows
+from runner.generation.synthesis.loading import ChunkSource, embed_chunks, hash_chunks, read, rows
 from tests.conftest import DATA
 from tests.generation.synthesis.worlds import scattered, write_chunks
 
@@ -33,7 +33,7 @@ def source(path: Path | str | None, **more: Any) -> ChunkSource:
 
 
 def loaded(made: ChunkSource) -> Chunks:
-    return embedded(made, read(made), MemoryStore())
+    return embed_chunks(made, read(made), MemoryStore())
 
 
 def test_every_format_of_chunks_reads_the_same(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_every_format_of_chunks_reads_the_same(tmp_path: Path) -> None:
         other = {"doc_id": row["doc_id"], "chunk_id": row["chunk_id"]}
         other |= {"chunk_text": row["chunk"], "content_vector": row["embedding"]}
         (many / f"{i}.json").write_bytes(orjson.dumps(other))
-    prints = {fingerprint_of_chunks(loaded(source(path))) for path in (lines, table, one, many)}
+    prints = {hash_chunks(loaded(source(path))) for path in (lines, table, one, many)}
     assert len(prints) == 1
     chunks = loaded(source(lines))
     assert chunks.vectors.tolist() == pytest.approx(np.array([[0.6, 0.8], [1, 0], [0, 1]]))
@@ -67,7 +67,7 @@ def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> No
     path = tmp_path / "c.jsonl"
     write_chunks(path, [{k: v for k, v in row.items() if k != "embedding"} for row in ROWS])
     assert np.linalg.norm(loaded(source(path)).vectors, axis=1) == pytest.approx(1)
-    with pytest.raises(ConfigError, match=r"source.dimensions=7: the encoder makes vectors of \d dimensions"):
+    with pytest.raises(ConfigError, match=r"source.dimensions=7: the vectors of the encoder have \d dimensions"):
         loaded(source(path, dimensions=7))
 
 
@@ -128,12 +128,12 @@ def test_a_path_that_has_nothing_or_too_much_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has neither documents .* nor chunks"):
         read(source(tmp_path))
     (tmp_path / "README.md").write_text("About these chunks.")
-    with pytest.raises(ConfigError, match=r"README.md: is one file: name the folder"):
+    with pytest.raises(ConfigError, match=r"README.md: is a single file; name the folder"):
         read(source(tmp_path / "README.md"))
-    with pytest.raises(ConfigError, match=r"has no chunks, which source.format asks for"):
+    with pytest.raises(ConfigError, match=r"has no chunks, which source.format requires"):
         read(source(tmp_path, format="chunks"))
     write_chunks(tmp_path / "c.jsonl", ROWS)
-    with pytest.raises(ConfigError, match=r"say which is meant, source.format=chunks or documents"):
+    with pytest.raises(ConfigError, match=r"choose source.format=chunks or documents"):
         read(source(tmp_path))
     assert len(read(source(tmp_path, format="chunks"))) == 3
     assert read(source(tmp_path, format="documents")).doc_ids == ["README"]
@@ -164,7 +164,7 @@ def test_several_paths_have_each_chunk_once_and_vectors_of_one_length(tmp_path: 
         return ChunkSource(encoder=LSAEncoder(), chunking=Headings(), path=paths)
 
     with pytest.raises(
-        ConfigError, match=r"again.jsonl: the chunk '1' of 'a' is in .*a.jsonl too: a pair of ids is one"
+        ConfigError, match=r"again.jsonl: the chunk '1' of 'a' is also in .*a.jsonl; chunks need unique pairs of ids"
     ):
         read(both("again.jsonl"))
     with pytest.raises(ConfigError, match=r"bare.jsonl: its vectors have 0 dimensions, and those in .*a.jsonl 2"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from runner.generation.synthesis.markdown import HOLE, Block, blocks_of, plain_text
+from runner.generation.synthesis.markdown import HOLE, Block, parse_blocks, plain_text
 
 
 def texts(markdown: str) -> list[str]:
-    return [block.text for block in blocks_of(markdown)]
+    return [block.text for block in parse_blocks(markdown)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_shortcode_leaves_its_text_or_a_hole() -> None:
 
 
 def test_headings_lose_their_anchor_and_keep_their_capitals() -> None:
-    assert blocks_of("## The *Tide* Table {#tide}\n\nIt is old.") == [
+    assert parse_blocks("## The *Tide* Table {#tide}\n\nIt is old.") == [
         Block("heading", "The Tide Table"), Block("paragraph", "It is old."),
     ]  # fmt: skip
 

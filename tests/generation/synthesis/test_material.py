@@ -5,7 +5,7 @@ import random
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.terms import terms_of
+from runner.generation.synthesis.terms import count_terms
 
 WORDS = [
     first + rest for first in "bdfgklm" for rest in ("arn", "ilt", "ock", "ump", "esk", "oft", "ald", "erp", "unx")
@@ -18,5 +18,5 @@ def test_sentences_of_the_same_words_say_as_much_in_whatever_order_the_words_are
     others = [" ".join(WORDS[at:]) for at in range(len(WORDS))]  # so that no two words weigh the same
     texts = [" ".join(said), *others]
     chunks = Chunks([f"d{at}" for at in range(len(texts))], ["0"] * len(texts), texts)
-    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
+    material = Material(chunks, Bundle((0,), (1,)), count_terms(chunks, Analyzer()))
     assert material.sentences == material.prose.sentences == tuple(said)

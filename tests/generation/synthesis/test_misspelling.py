@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.generation.synthesis.misspelling import NEIGHBOURS, misspelt, slipped
+from runner.generation.synthesis.misspelling import NEIGHBOURS, make_error, misspell
 
 
 def test_neighbours_are_mutual_and_as_on_a_keyboard() -> None:
@@ -27,15 +27,15 @@ def _one_slip(word: str, other: str) -> bool:
 
 @given(st.from_regex(r"[a-zA-Z]{4,12}", fullmatch=True), st.integers(0, 2**32))
 def test_a_slip_is_a_neighbour_a_transposition_or_a_deletion_and_spares_the_first_letter(word: str, seed: int) -> None:
-    other = slipped(word, random.Random(seed))
+    other = make_error(word, random.Random(seed))
     assert other != word
     assert other[0] == word[0]
     assert _one_slip(word, other)
 
 
 def test_all_three_kinds_of_slips_happen() -> None:
-    lengths = Counter(len(slipped("lighthouse", random.Random(seed))) for seed in range(60))
-    swapped = sum(sorted(slipped("lighthouse", random.Random(seed))) == sorted("lighthouse") for seed in range(60))
+    lengths = Counter(len(make_error("lighthouse", random.Random(seed))) for seed in range(60))
+    swapped = sum(sorted(make_error("lighthouse", random.Random(seed))) == sorted("lighthouse") for seed in range(60))
     assert 5 < lengths[9] < 40
     assert 5 < swapped < 40
 
@@ -43,11 +43,11 @@ def test_all_three_kinds_of_slips_happen() -> None:
 @given(st.integers(1, 3), st.integers(0, 1000))
 def test_each_slip_is_in_a_word_of_its_own_and_short_words_stay(slips: int, seed: int) -> None:
     query = "lighthouse on the northern pier 2024"
-    changed = [a != b for a, b in zip(query.split(), misspelt(query, slips, random.Random(seed)).split(), strict=True)]
+    changed = [a != b for a, b in zip(query.split(), misspell(query, slips, random.Random(seed)).split(), strict=True)]
     assert sum(changed) == slips
     assert not (changed[1] or changed[2] or changed[5])
 
 
 def test_other_scripts_are_transposed_or_cut() -> None:
-    assert slipped("причал", random.Random(1)) != "причал"
-    assert misspelt("a an to", 2, random.Random(0)) == "a an to"
+    assert make_error("причал", random.Random(1)) != "причал"
+    assert misspell("a an to", 2, random.Random(0)) == "a an to"

@@ -6,12 +6,12 @@ from typing import Any
 import orjson
 
 from retrievers.store import MemoryStore
-from runner.generation.synthesis.base import Bundle, Draft, Wanted
+from runner.generation.synthesis.base import Bundle, Draft, Request
 from runner.generation.synthesis.checks import Rejection
 from runner.generation.synthesis.output import write
-from runner.generation.synthesis.pipeline import Made, Outcome
-from runner.generation.synthesis.summary import by_type, figures, summary
-from runner.generation.synthesis.validation import Verdict
+from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
+from runner.generation.synthesis.summary import figures, summarize_types, summary
+from runner.generation.synthesis.validation import QueryVerdict
 from runner.reports.synthesis import chunks_line, reasons_table, types_table
 from tests.generation.synthesis.worlds import chunks_of
 
@@ -19,18 +19,18 @@ CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
 METRICS = {"bm25_rank": 1.0, "bm25_margin": 0.7, "ragas_context_relevance": 0.9}
 
 
-def made(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Made:
-    verdict = Verdict(not reason, reason, metrics, "nonllm")
-    return Made(Wanted(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
+def made(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Candidate:
+    verdict = QueryVerdict(not reason, reason, metrics, "nonllm")
+    return Candidate(Request(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
 
 
-OUTCOME = Outcome(
+OUTCOME = SynthesisResult(
     chunks=CHUNKS,
     source=CHUNKS,
     rejected=[Rejection(1, "too short", "2 tokens, below 5")],
     bundles=[Bundle((0,), (2,)), Bundle((2, 0), (1,))],
     types=["keyword", "long"],
-    made=[
+    candidates=[
         made("w0", "keyword", (0,), **METRICS),
         made("matter w2", "long", (2, 0)),
         made("w1", "keyword", (0,), "bm25 rank", bm25_rank=2.0),
@@ -71,7 +71,7 @@ def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> No
 
 
 def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are() -> None:
-    types = by_type(OUTCOME, MemoryStore())
+    types = summarize_types(OUTCOME, MemoryStore())
     told = summary(OUTCOME, types, {"count": 2})
     assert (told["wanted"], told["generated"], told["accepted"], told["exhausted"]) == (2, 4, 2, False)
     keyword = told["types"]["keyword"]
@@ -92,7 +92,7 @@ def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are
 
 
 def test_tables_show_every_type_and_reason() -> None:
-    types = by_type(OUTCOME, MemoryStore())
+    types = summarize_types(OUTCOME, MemoryStore())
     rows = types_table(types).texts()
     assert [row[:4] for row in rows] == [
         ["keyword", "2", "1", "50.0%"],

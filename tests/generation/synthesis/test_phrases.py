@@ -5,13 +5,13 @@ import pytest
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.phrases import Phrasing, is_identifier
-from runner.generation.synthesis.usage import usage_of
+from runner.generation.synthesis.usage import count_usage
 from tests.generation.synthesis.pages import harbour_chunks
 
 
 def _phrasing(language: str = "english", chunks: Chunks | None = None) -> Phrasing:
     chunks = chunks or harbour_chunks()
-    return Phrasing(language, usage_of(chunks, Analyzer()), Analyzer())
+    return Phrasing(language, count_usage(chunks, Analyzer()), Analyzer())
 
 
 def _phrases(text: str, language: str = "english", chunks: Chunks | None = None) -> list[str]:
@@ -41,7 +41,7 @@ def test_german_phrases_end_with_a_capital() -> None:
     chunks = Chunks(["a", "b"], ["0", "0"], [text, text.replace("sechs", "acht")])
     found = _phrases("für die alte Schleuse und eine hohe Gebühr, die wir zahlen", "german", chunks)
     assert found == ["alte schleuse", "hohe gebühr"]
-    assert _phrasing("german", chunks).spelt("alte schleuse") == "alte Schleuse"
+    assert _phrasing("german", chunks).restore_case("alte schleuse") == "alte Schleuse"
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_capitals_are_left_to_names() -> None:
     chunks = Chunks(
         ["a", "b"], ["0", "0"], ["We go to Pell. The Gate is in Pell.", "Boats of Pell pass the gate there."]
     )
-    assert _phrasing("english", chunks).spelt("Old Gate Of pell and TLS") == "old gate of Pell and TLS"
+    assert _phrasing("english", chunks).restore_case("Old Gate Of pell and TLS") == "old gate of Pell and TLS"

@@ -12,14 +12,14 @@ from retrievers.store import Store
 from runner.config.objects import ConfigError
 from runner.datasets.chunking import Whole
 from runner.generation.synthesis import pipeline
-from runner.generation.synthesis.base import Chunks, Draft, Generator, Wanted
+from runner.generation.synthesis.base import Chunks, Draft, Generator, Request
 from runner.generation.synthesis.by_model import ByModel
 from runner.generation.synthesis.checks import Checks
 from runner.generation.synthesis.generators import Deterministic
 from runner.generation.synthesis.loading import ChunkSource
-from runner.generation.synthesis.pipeline import Caching, Made, Synthesis, synthesize
+from runner.generation.synthesis.pipeline import Caching, Candidate, Synthesis, synthesize
 from runner.generation.synthesis.sampling import Sampling
-from runner.generation.synthesis.selection import Selection
+from runner.generation.synthesis.selection import BundleSelection
 from runner.generation.synthesis.validation import Validation
 from runner.llm.journal import Journal
 from runner.store.disk import DiskStore
@@ -43,7 +43,7 @@ def wanted(tmp_path: Path) -> Callable[..., Synthesis]:
         given: dict[str, Any] = {
             "source": ChunkSource(path=path, encoder=LSAEncoder(), chunking=Whole()),
             "checks": Checks(),
-            "selection": Selection(),
+            "selection": BundleSelection(),
             "sampling": Sampling(),
             "validation": Validation(mode="none"),
             "count": 50,
@@ -53,8 +53,8 @@ def wanted(tmp_path: Path) -> Callable[..., Synthesis]:
     return made
 
 
-def told(made: Made) -> tuple[Any, ...]:
-    return made.wanted, made.draft, made.verdict
+def told(made: Candidate) -> tuple[Any, ...]:
+    return made.request, made.draft, made.verdict
 
 
 def test_there_are_as_many_queries_as_asked_for_in_the_order_in_which_they_were_wanted(
@@ -64,8 +64,8 @@ def test_there_are_as_many_queries_as_asked_for_in_the_order_in_which_they_were_
     outcome = synthesize(wanted(teller), store, journal)
     assert len(outcome.accepted) == 50
     assert not outcome.exhausted
-    assert {made.verdict.reason for made in outcome.made} <= {"", "barren", "beyond count"}
-    assert all(f" w{made.wanted.bundle.goldens[0]} " in made.draft.query for made in outcome.accepted)
+    assert {made.verdict.reason for made in outcome.candidates} <= {"", "barren", "beyond count"}
+    assert all(f" w{made.request.bundle.goldens[0]} " in made.draft.query for made in outcome.accepted)
     more = synthesize(wanted(Teller(barren=frozenset(range(0, 60, 2))), count=60), store, journal)
     assert [told(made) for made in more.accepted[:50]] == [told(made) for made in outcome.accepted]
 
@@ -75,7 +75,7 @@ def test_where_the_input_is_exhausted_all_it_gives_is_kept_and_that_is_said(
 ) -> None:
     outcome = synthesize(wanted(Teller(barren=frozenset(range(30))), count=500), store, journal)
     assert outcome.exhausted
-    assert len(outcome.made) == 60 * 2  # two types of each chunk: no bundle has two goldens to compare
+    assert len(outcome.candidates) == 60 * 2  # two types of each chunk: no bundle has two goldens to compare
     assert len(outcome.accepted) == 30 * 2
 
 
@@ -92,26 +92,26 @@ def test_a_query_that_was_there_before_is_rejected(
     wanted: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     class Same(Teller):
-        def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
+        def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
             return ((i, Draft("The  SAME" if i else "the same")) for i, _ in super().drafts(chunks, wanted, journal))
 
     outcome = synthesize(wanted(Same()), store, journal)
     assert [made.draft.query for made in outcome.accepted] == ["the same"]
-    assert {made.verdict.reason for made in outcome.made[1:]} == {"repeated"}
+    assert {made.verdict.reason for made in outcome.candidates[1:]} == {"repeated"}
 
 
 def test_a_snippet_that_other_chunks_have_too_is_rejected(
     wanted: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     class Snippets(Teller):
-        def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
+        def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
             for position, want in enumerate(wanted):
                 own = chunks.texts[want.bundle.goldens[0]]
                 yield position, Draft(own if position % 2 else own[: len("chunk number 1")])
 
     outcome = synthesize(wanted(Snippets(possible_types=frozenset({"exact_snippet"})), count=10), store, journal)
     assert {len(made.draft.query) > 20 for made in outcome.accepted} == {True}
-    assert "also elsewhere" in {made.verdict.reason for made in outcome.made}
+    assert "also elsewhere" in {made.verdict.reason for made in outcome.candidates}
 
 
 def test_a_kill_in_the_middle_changes_nothing_and_finished_batches_are_not_made_again(
@@ -125,7 +125,7 @@ def test_a_kill_in_the_middle_changes_nothing_and_finished_batches_are_not_made_
     outcome = synthesize(wanted(again), store, journal)
     assert not set(again.asked) & set(teller.asked[:32])
     fresh = synthesize(wanted(Teller(), cache=Caching(generation=False, validation=False)), store, journal)
-    assert [told(made) for made in outcome.made] == [told(made) for made in fresh.made]
+    assert [told(made) for made in outcome.candidates] == [told(made) for made in fresh.candidates]
 
 
 def test_what_was_made_is_made_again_where_its_switch_is_off(
@@ -151,7 +151,7 @@ def test_a_budget_that_ends_pays_for_no_query_twice(
     afresh = Journal(tmp_path / "another.jsonl")
     uncached = wanted(ByModel(llm=alone, types=medium), cache=Caching(generation=False), **few)
     uninterrupted = synthesize(uncached, store, afresh)
-    assert [told(made) for made in outcome.made] == [told(made) for made in uninterrupted.made]
+    assert [told(made) for made in outcome.candidates] == [told(made) for made in uninterrupted.candidates]
     assert len(poor.asked) + len(rich.asked) == len(alone.asked)
     assert not set(poor.asked) & set(rich.asked)
 
@@ -170,12 +170,12 @@ def test_bad_input_is_refused_before_anything_is_made(
     rows = rows_of(scattered(6, 3))
     alone = [{**row, "doc_id": "d", "chunk_id": str(i)} for i, row in enumerate(rows)]
     alike = [{**row, "embedding": [1, i / 20]} for i, row in enumerate(rows)]
-    refused("all 6 chunks are of one document", Teller(), source=of(alone))
-    laxer = {"checks": Checks(duplicate_similarity=1.0), "selection": Selection(golden_similarity=0.9)}
-    refused("no distractors can be had", Teller(), source=of(alike), **laxer)
+    refused("all 6 chunks are from one document", Teller(), source=of(alone))
+    laxer = {"checks": Checks(duplicate_similarity=1.0), "selection": BundleSelection(golden_similarity=0.9)}
+    refused("no chunk has a distractor", Teller(), source=of(alike), **laxer)
     refused(r"0 of 60 chunks pass \(too short 60\), and it takes", Teller(), checks=Checks(min_tokens=500))
     twins = [{**row, "embedding": [1, 2]} for row in rows]
-    refused(r"1 of 6 chunks pass \(near-duplicate 5\), and it takes chunks of two", Teller(), source=of(twins))
+    refused(r"1 of 6 chunks pass \(near-duplicate 5\), but chunks of two", Teller(), source=of(twins))
     no_words = Deterministic(lexicon=None, types=("low_overlap",))
-    refused("Deterministic cannot make low_overlap queries; it can make", no_words)
+    refused("Deterministic cannot generate low_overlap queries; it can generate", no_words)
     refused("types: there is no query type 'lengthy'", Teller(types=("lengthy",)))

@@ -7,8 +7,8 @@ import pytest
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.questions import questions_of, questions_of_heading
-from runner.generation.synthesis.terms import terms_of
+from runner.generation.synthesis.questions import iter_heading_questions, iter_questions
+from runner.generation.synthesis.terms import count_terms
 
 TEXTS = [
     "You can configure the beacon to set a signal. They store the cargo in a hold, and we inspect the cargo. "
@@ -19,7 +19,7 @@ TEXTS = [
 ]
 NAMES = [str(number) for number in range(len(TEXTS))]
 CHUNKS = Chunks(NAMES, NAMES, TEXTS)
-MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), terms_of(CHUNKS, Analyzer()))
+MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), count_terms(CHUNKS, Analyzer()))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ MATERIAL = Material(CHUNKS, Bundle((0,), (1, 2)), terms_of(CHUNKS, Analyzer()))
     ],
 )
 def test_a_sentence_answers_a_question(sentence: str, question: str) -> None:
-    assert question in list(questions_of(sentence, MATERIAL))
+    assert question in list(iter_questions(sentence, MATERIAL))
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,15 @@ def test_a_sentence_answers_a_question(sentence: str, question: str) -> None:
     ],
 )
 def test_a_sentence_that_needs_its_page_is_not_turned_round(sentence: str) -> None:
-    assert list(questions_of(sentence, MATERIAL)) == []
+    assert list(iter_questions(sentence, MATERIAL)) == []
 
 
 def test_a_heading_that_tells_to_do_something_is_a_question_how() -> None:
     assert (
-        next(questions_of_heading("Configuring the Beacon Signal", MATERIAL)) == "how do I configure the beacon signal"
+        next(iter_heading_questions("Configuring the Beacon Signal", MATERIAL))
+        == "how do I configure the beacon signal"
     )
-    assert "what is customs officer" in list(questions_of_heading("Customs officer", MATERIAL))
+    assert "what is customs officer" in list(iter_heading_questions("Customs officer", MATERIAL))
 
 
 @pytest.mark.parametrize(
@@ -73,4 +74,4 @@ def test_a_heading_that_tells_to_do_something_is_a_question_how() -> None:
     ],
 )
 def test_a_question_lacks_neither_its_object_nor_its_subject(sentence: str) -> None:
-    assert list(questions_of(sentence, MATERIAL)) == []
+    assert list(iter_questions(sentence, MATERIAL)) == []

@@ -7,16 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.config.objects import ConfigError
-from runner.generation.synthesis.base import QUERY_TYPES, Bundle, Wanted
-from runner.generation.synthesis.sampling import Sampling, seed_of
+from runner.generation.synthesis.base import QUERY_TYPES, Bundle, Request
+from runner.generation.synthesis.sampling import Sampling, derive_seed
 from tests.generation.synthesis.worlds import scattered
 
 CHUNKS = scattered(40, 40)
 BUNDLES = [Bundle((i, (i + 1) % 40) if i % 2 else (i,), ((i + 5) % 40,)) for i in range(40)]
 
 
-def asked(sampling: Sampling, types: tuple[str, ...] = QUERY_TYPES, seed: int = 0, again: bool = False) -> list[Wanted]:
-    return list(sampling.wanted(types, CHUNKS, BUNDLES, seed, again))
+def asked(
+    sampling: Sampling, types: tuple[str, ...] = QUERY_TYPES, seed: int = 0, again: bool = False
+) -> list[Request]:
+    return list(sampling.iter_requests(types, CHUNKS, BUNDLES, seed, again))
 
 
 def test_all_types_are_asked_of_each_bundle_comparisons_where_two_goldens_are() -> None:
@@ -51,14 +53,14 @@ def test_weights_say_how_often_a_type_comes_first() -> None:
 
 def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> None:
     can = ("keyword", "long", "comparison")
-    assert Sampling().chosen(None, can, several_goldens=False) == ("keyword", "long")
-    assert Sampling().chosen(None, can, several_goldens=True) == ("keyword", "long", "comparison")
+    assert Sampling().select_types(None, can, several_goldens=False) == ("keyword", "long")
+    assert Sampling().select_types(None, can, several_goldens=True) == ("keyword", "long", "comparison")
     lengthless = Sampling(weights={"long": 0})
-    assert lengthless.chosen(("long", "keyword"), can, several_goldens=False) == ("keyword",)
-    with pytest.raises(ConfigError, match="comparison needs two goldens a bundle: set"):
-        Sampling().chosen(("comparison",), can, several_goldens=False)
+    assert lengthless.select_types(("long", "keyword"), can, several_goldens=False) == ("keyword",)
+    with pytest.raises(ConfigError, match="comparison needs bundles of two goldens: set"):
+        Sampling().select_types(("comparison",), can, several_goldens=False)
     with pytest.raises(ConfigError, match="none has a weight above 0"):
-        lengthless.chosen(("long",), can, several_goldens=False)
+        lengthless.select_types(("long",), can, several_goldens=False)
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
@@ -73,4 +75,4 @@ def test_the_seed_of_a_query_is_its_own_wherever_it_stands() -> None:
     assert len(set(first.values())) == len(first)
     later = {(w.bundle, w.query_type): w.seed for w in asked(Sampling(), again=True)}
     assert later == first
-    assert seed_of(1, CHUNKS, BUNDLES[0], "long") != seed_of(0, CHUNKS, BUNDLES[0], "long")
+    assert derive_seed(1, CHUNKS, BUNDLES[0], "long") != derive_seed(0, CHUNKS, BUNDLES[0], "long")

@@ -12,12 +12,12 @@ from retrievers.store import MemoryStore, NoStore
 from runner.config.objects import ConfigError
 from runner.generation.synthesis import selection as room
 from runner.generation.synthesis.base import Bundle, Chunks
-from runner.generation.synthesis.selection import Selection, bundles_of, check_documents
+from runner.generation.synthesis.selection import BundleSelection, check_documents, iter_bundles
 from tests.generation.synthesis.worlds import chunks_of, scattered
 
 
 def bundles(chunks: Chunks, seed: int = 0, **given_: Any) -> list[Bundle]:
-    return list(bundles_of(Selection(**given_), chunks, "a fingerprint", seed, NoStore()))
+    return list(iter_bundles(BundleSelection(**given_), chunks, "a fingerprint", seed, NoStore()))
 
 
 def angles(*degrees: float) -> list[tuple[float, float]]:
@@ -109,15 +109,15 @@ def test_the_seed_decides_the_order_and_nothing_else() -> None:
 
 def test_bundles_that_were_made_before_come_from_the_store() -> None:
     chunks, store = scattered(30, 6), MemoryStore()
-    first = list(bundles_of(Selection(), chunks, "f", 0, store))
+    first = list(iter_bundles(BundleSelection(), chunks, "f", 0, store))
     with patch.object(room._Neighbourhood, "bundles", side_effect=AssertionError):
-        assert list(bundles_of(Selection(), chunks, "f", 0, store)) == first
+        assert list(iter_bundles(BundleSelection(), chunks, "f", 0, store)) == first
 
 
 def test_where_no_distractor_can_be_had_that_is_said() -> None:
-    with pytest.raises(ConfigError, match="all 2 chunks are of one document, 'd'"):
+    with pytest.raises(ConfigError, match="all 2 chunks are from one document, 'd'"):
         check_documents(["d", "d"])
-    with pytest.raises(ConfigError, match="no distractors can be had"):
+    with pytest.raises(ConfigError, match="no chunk has a distractor"):
         bundles(chunks_of(angles(0, 1, 2)))
     with pytest.raises(ValueError, match="min_goldens=3 is above max_goldens=2"):
-        Selection(min_goldens=3, max_goldens=2)
+        BundleSelection(min_goldens=3, max_goldens=2)

@@ -7,8 +7,8 @@ import pytest
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.material import Material
-from runner.generation.synthesis.snippets import messages_in, snippets_of
-from runner.generation.synthesis.terms import terms_of
+from runner.generation.synthesis.snippets import iter_messages, iter_snippets
+from runner.generation.synthesis.terms import count_terms
 
 LOG = """Start the pump:
 
@@ -25,7 +25,7 @@ It may log "Unable to open the valve of tank seven" before it stops.
 
 
 def test_messages_are_lines_of_code_blocks_and_quotations_that_report_an_error() -> None:
-    assert list(messages_in(LOG)) == [
+    assert list(iter_messages(LOG)) == [
         "error: no valve is connected to the pump",
         "Unable to open the valve of tank seven",
     ]
@@ -45,5 +45,5 @@ def test_a_sentence_is_quoted_if_it_is_short_and_stands_alone(sentence: str, is_
     texts = [sentence, *(f"Page {number} is about the cranes of the harbour." for number in range(20))]
     names = [str(number) for number in range(len(texts))]
     chunks = Chunks(names, names, texts)
-    material = Material(chunks, Bundle((0,), (1,)), terms_of(chunks, Analyzer()))
-    assert list(snippets_of(material)) == ([sentence] if is_quotable else [])
+    material = Material(chunks, Bundle((0,), (1,)), count_terms(chunks, Analyzer()))
+    assert list(iter_snippets(material)) == ([sentence] if is_quotable else [])

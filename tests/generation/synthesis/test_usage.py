@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from retrievers.analyzer import Analyzer
 from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.usage import Usage, usage_of
+from runner.generation.synthesis.usage import WordUsage, count_usage
 
 TEXTS = (
     "# Overview\n\nThe harbour has a gate. Ships wait to enter, and we wait for the gate of the harbour in Pell.",
@@ -12,9 +12,9 @@ TEXTS = (
 )
 
 
-def _usage(texts: tuple[str, ...] = TEXTS) -> Usage:
+def _usage(texts: tuple[str, ...] = TEXTS) -> WordUsage:
     n = len(texts)
-    return usage_of(Chunks([f"d{at}" for at in range(n)], ["0"] * n, texts), Analyzer())
+    return count_usage(Chunks([f"d{at}" for at in range(n)], ["0"] * n, texts), Analyzer())
 
 
 def test_nouns_stand_after_articles_and_verbs_after_pronouns_and_to() -> None:

@@ -13,9 +13,9 @@ from retrievers.chat import ChatError
 from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Bundle, Chunks, Draft
 from runner.generation.synthesis.llm_checks import parse_rating
-from runner.generation.synthesis.nonllm import contrast
-from runner.generation.synthesis.terms import content, terms_of
-from runner.generation.synthesis.validation import Gates, Generated, Validation, Verdict, validated
+from runner.generation.synthesis.nonllm import measure_contrast
+from runner.generation.synthesis.terms import content, count_terms
+from runner.generation.synthesis.validation import Gates, Generated, QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always
 from tests.generation.synthesis.pages import harbour_chunks, wanted
@@ -32,8 +32,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _verdict(settings: Validation, item: Generated) -> Verdict:
-    ((position, verdict),) = validated(settings, CHUNKS, [item], Journal(Path("journal.jsonl")))
+def _verdict(settings: Validation, item: Generated) -> QueryVerdict:
+    ((position, verdict),) = validate_queries(settings, CHUNKS, [item], Journal(Path("journal.jsonl")))
     assert position == 0
     return verdict
 
@@ -48,7 +48,7 @@ def _rater(answer: str, first: str, second: str) -> Scripted:
 
 
 def test_none_accepts_whatever_it_is_given() -> None:
-    assert _verdict(Validation(mode="none"), _item("cheese")) == Verdict(True)
+    assert _verdict(Validation(mode="none"), _item("cheese")) == QueryVerdict(True)
 
 
 def test_a_query_in_the_words_of_its_golden_is_accepted() -> None:
@@ -94,7 +94,7 @@ def test_scores_are_those_of_bm25_over_all_chunks() -> None:
     corpus = Corpus(ids, [content(CHUNKS, at) for at in range(4)])
     found = BM25().index(corpus, MemoryStore()).search([query], 4)
     scores = dict(zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True))
-    ours = contrast(terms_of(CHUNKS, Analyzer()), CHUNKS, wanted("medium", 0, (1,)).bundle, query, 0.9, 0.4)
+    ours = measure_contrast(count_terms(CHUNKS, Analyzer()), CHUNKS, wanted("medium", 0, (1,)).bundle, query, 0.9, 0.4)
     best = max(scores[at] for at in (0, 2, 3) if at in scores)
     assert ours.margin == pytest.approx(scores[1] - best, rel=1e-5)
     assert ours.rank == 1 + sum(scores.get(at, -np.inf) >= scores[1] for at in (0, 2, 3))
@@ -109,7 +109,7 @@ def test_goldens_count_as_one_document() -> None:
 
 def test_without_distractors_nothing_is_taken_away() -> None:
     chunks = Chunks(["a", "b"], ["0", "0"], ["Boats lie at the quay.", "Cheese."])
-    found = contrast(terms_of(chunks, Analyzer()), chunks, Bundle((0,), ()), "boats", 0.9, 0.4)
+    found = measure_contrast(count_terms(chunks, Analyzer()), chunks, Bundle((0,), ()), "boats", 0.9, 0.4)
     assert (found.rank, found.coverage, found.gap) == (1, 1, 1)
     assert found.margin > 0
 
@@ -149,7 +149,7 @@ def test_what_is_not_answered_is_not_rated() -> None:
 def test_hybrid_asks_the_model_only_of_what_failed(journal: Journal) -> None:
     llm = _rater("yes", "2", "2")
     items = [_item("tide window of a deep vessel"), _item("cheese and wine")]
-    found = dict(validated(Validation(mode="hybrid", sample_rate=1, llm=llm), CHUNKS, items, journal))
+    found = dict(validate_queries(Validation(mode="hybrid", sample_rate=1, llm=llm), CHUNKS, items, journal))
     assert [found[at].evaluation for at in range(2)] == ["hybrid_nonllm", "hybrid_llm"]
     assert all(found[at].accepted for at in range(2))
     assert found[1].metrics["bm25_rank"] == 4
@@ -163,14 +163,14 @@ def test_hybrid_asks_of_a_share_that_the_query_decides(journal: Journal) -> None
     assert 0.2 < np.mean(asked) < 0.3
     assert asked == [settings.escalates(f"query {at}") for at in range(2000)]
     failed = [_item(f"cheese {at}") for at in range(40)]
-    verdicts = dict(validated(settings, CHUNKS, failed, journal))
+    verdicts = dict(validate_queries(settings, CHUNKS, failed, journal))
     for at, item in enumerate(failed):
         assert (verdicts[at].evaluation == "hybrid_llm") is settings.escalates(item.draft.query)
 
 
 def test_who_asks_a_model_needs_one() -> None:
     for mode in ("llm", "hybrid"):
-        with pytest.raises(ValidationError, match=f"mode={mode} asks a language model: choose one"):
+        with pytest.raises(ValidationError, match=f"mode={mode} needs a language model: choose one"):
             Validation(mode=mode)  # type: ignore[arg-type]  # one of the modes
     assert Validation(mode="hybrid", sample_rate=0).mode == "hybrid"
 
@@ -184,9 +184,9 @@ def test_replies_are_paid_once_however_often_the_work_is_cut_short(journal: Jour
     items = [_item(f"tide at berth {at}") for at in range(4)]
     poor = Scripted(lambda question, _: "2", budget=5, concurrency=1)
     with pytest.raises(ChatError, match="max_calls"):
-        list(validated(Validation(mode="llm", llm=poor), CHUNKS, items, journal))
+        list(validate_queries(Validation(mode="llm", llm=poor), CHUNKS, items, journal))
     rich = Scripted(lambda question, _: "2", concurrency=1)
-    found = dict(validated(Validation(mode="llm", llm=rich), CHUNKS, items, Journal(journal.file)))
+    found = dict(validate_queries(Validation(mode="llm", llm=rich), CHUNKS, items, Journal(journal.file)))
     assert all(found[at].accepted for at in range(4))
     assert len(poor.asked) + len(rich.asked) == 12
 

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from runner.generation.synthesis.base import Chunks, Draft, Wanted
+from runner.generation.synthesis.base import Chunks, Draft, Request
 from runner.llm.journal import Journal
 
 TYPES = frozenset({"keyword", "long", "comparison"})
@@ -55,9 +55,9 @@ class Teller:
     possible_types: frozenset[str] = TYPES
     types: tuple[str, ...] | None = None
     patience: int = field(default=1_000_000, repr=False)
-    asked: list[Wanted] = field(default_factory=list, repr=False)
+    asked: list[Request] = field(default_factory=list, repr=False)
 
-    def drafts(self, chunks: Chunks, wanted: Iterable[Wanted], journal: Journal) -> Iterator[tuple[int, Draft]]:
+    def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
         """Yield drafts, the last first."""
         for position, want in reversed(list(enumerate(wanted))):
             if len(self.asked) >= self.patience:
