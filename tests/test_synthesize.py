@@ -82,7 +82,7 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
         ),
         (["source.path=x.py"], "x.py: what is it? Chunks are in .jsonl, .parquet or .json, or a folder of these, doc"),
         (["generator=llm"], "error: generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)"),
-        (["validation=llm"], "error: validation: mode=llm asks a language model"),
+        (["validation=llm"], "error: validation: mode=llm needs a language model"),
         (
             ["generator.types=[keywords]"],
             "generator.types: there is no query type 'keywords': did you mean keyword?",
@@ -161,7 +161,9 @@ def test_fewer_queries_than_asked_for_are_told(here: Path, capsys: pytest.Captur
     write_chunks(here / "c.jsonl", rows_of(scattered(12, 6)))
     command = ["synthesize", "source.path=c.jsonl", "output=out.jsonl", "count=500", "generator.types=[keyword,short]"]
     assert main([*command, QUIET]) == 0
-    assert " of 500 queries: every type was asked of all 12 bundles" in " ".join(capsys.readouterr().err.split())
+    assert " of 500 queries were accepted: every type was requested from all 12 bundles" in " ".join(
+        capsys.readouterr().err.split()
+    )
     assert orjson.loads((here / "out.jsonl.summary.json").read_bytes())["exhausted"] is True
 
 

@@ -136,7 +136,7 @@ def test_a_query_never_names_its_document() -> None:
 
 
 def test_a_query_copies_no_more_than_allowed() -> None:
-    made = Deterministic(limits=QueryLimits(measure_copying=0.5))
+    made = Deterministic(limits=QueryLimits(copied=0.5))
     for seed in range(10):
         query = _draft("fact_seeking", seed, (1,), made).query
         assert measure_copying(query, TEXTS[1]) <= 0.5

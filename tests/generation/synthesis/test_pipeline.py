@@ -173,7 +173,7 @@ def test_bad_input_is_refused_before_anything_is_made(
     refused("all 6 chunks are from one document", Teller(), source=of(alone))
     laxer = {"checks": Checks(duplicate_similarity=1.0), "selection": BundleSelection(golden_similarity=0.9)}
     refused("no chunk has a distractor", Teller(), source=of(alike), **laxer)
-    refused(r"0 of 60 chunks pass \(too short 60\), and it takes", Teller(), checks=Checks(min_tokens=500))
+    refused(r"0 of 60 chunks pass \(too short 60\), but chunks", Teller(), checks=Checks(min_tokens=500))
     twins = [{**row, "embedding": [1, 2]} for row in rows]
     refused(r"1 of 6 chunks pass \(near-duplicate 5\), but chunks of two", Teller(), source=of(twins))
     no_words = Deterministic(lexicon=None, types=("low_overlap",))

@@ -59,7 +59,7 @@ def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> Non
     assert lengthless.select_types(("long", "keyword"), can, several_goldens=False) == ("keyword",)
     with pytest.raises(ConfigError, match="comparison needs bundles of two goldens: set"):
         Sampling().select_types(("comparison",), can, several_goldens=False)
-    with pytest.raises(ConfigError, match="none has a weight above 0"):
+    with pytest.raises(ConfigError, match="no type has a weight above 0"):
         lengthless.select_types(("long",), can, several_goldens=False)
 
 
