@@ -18,7 +18,7 @@ def match_truth(truth: TruthRecord, targets: Collection[str]) -> TruthRecord:
     """
     gold = distinct_names(truth["files"])
     edits, chunks = truth.get("expected_edit_files"), truth.get("chunks")
-    wanted = [*(edits or ()), *(chunk["file"] for chunk in chunks or ())]
+    wanted: list[str] = [*(edits or ()), *(chunk["file"] for chunk in chunks or ())]
     names = match_names(wanted, gold)
     others = distinct_names(name for name in wanted if name not in names)
     names |= match_names((name for name in wanted if name not in names), others)

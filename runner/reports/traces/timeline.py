@@ -142,7 +142,9 @@ def _by_subagent(event: EventRecord) -> bool:
 
 def _ticks(last: int) -> list[tuple[float, str]]:
     """Return the labelled steps: round numbers at even distances, counted from 1."""
-    apart = next(n * 10**power for power in range(12) for n in (1, 2, 5) if (last + 1) / (n * 10**power) <= _MAX_TICKS)
+    apart: int = next(
+        n * 10**power for power in range(12) for n in (1, 2, 5) if (last + 1) / (n * 10**power) <= _MAX_TICKS
+    )
     steps = [1, *range(apart, last + 2, apart)] if apart > 1 else list(range(1, last + 2))
     return [(_locate_step(step - 1, last), f"{step:,}") for step in dict.fromkeys(steps)]
 
