@@ -32,6 +32,7 @@ from runner.tracking.logged import Sweep, sqlite_state
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from runner.tracking.unlogged import Unlogged
 from tests.reports.factory import result as make_result
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
@@ -157,7 +158,11 @@ def _held(uri: str) -> dict[str, Any]:
             "parameters": run.data.params,
             "metrics": {k: v for k, v in run.data.metrics.items() if not k.startswith(("time/", "latency/"))},
             "curve": [(point.step, point.value) for point in client.get_metric_history(identity, "curve/ndcg")],
-            "tags": {k: v for k, v in run.data.tags.items() if k not in ("mlflow.parentRunId", "process", "best_run")},
+            "tags": {
+                k: v
+                for k, v in run.data.tags.items()
+                if k not in ("mlflow.parentRunId", "process", "best_run", "result_id")
+            },
             "datasets": [each.dataset.digest for each in run.inputs.dataset_inputs],
             "artifacts": {STAMP.sub("eval", item.path) for item in client.list_artifacts(identity)},
         }
@@ -253,6 +258,23 @@ def test_a_server_holds_the_same_and_keeps_the_artifacts_itself(
     assert not (here / "mlruns" / "artifacts").exists()
     result = _fetched(server, "k1=0.6", here / "fetched")
     assert result.means["nDCG@10"] == expected["k1=0.6"]["metrics"]["ndcg_at_10"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_server_has_one_run_of_a_result_whose_file_was_not_removed(again: bool, server: str, tmp_path: Path) -> None:
+    """As if the process had been killed after it closed the run."""
+    tracker = Tracker(Tracking(server, f"killed {again}"))
+    unlogged = Unlogged(tmp_path / "unlogged")
+    fresh = unlogged.keep("a combination", Finished(make_result("a"), {}, tags={"combination": "c"}))
+    copy = shutil.copy(fresh.file, tmp_path / "copy")
+    (first,) = tracker.log([fresh], SWEPT)
+    shutil.move(copy, fresh.file)
+    (left,) = unlogged.all()
+    (second,) = tracker.log([fresh if again else left], SWEPT, again)
+    assert second == first
+    assert not unlogged.all()
+    runs = MlflowClient(server).search_runs([tracker.experiment], "tags.combination = 'c'")
+    assert [run.info.status for run in runs] == ["FINISHED"]
 
 
 def test_a_process_of_its_own_leaves_the_same_as_writing_in_place(here: Path, expected: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +32,13 @@ class Unruly:
     def index(self, corpus: Corpus, store: Store) -> UnrulySearcher:
         """Return a searcher."""
         return UnrulySearcher(self, corpus)
+
+
+@dataclass(frozen=True)
+class Service(Unruly):
+    """A service, whose results are never taken from an earlier time."""
+
+    live: bool = field(default=True, init=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | N
     from runner.tracking.unlogged import Waiting
 
     try:
-        (run,) = tracker.ask("log", [entry])
+        (run,) = tracker.ask("log", [entry], None, True)  # again: a process that died may have logged it
     except ConfigError as error:
         if not isinstance(entry, Waiting):
             raise

@@ -50,7 +50,7 @@ class SweepRun:
         self.outcome = Outcome()
         self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
         self._rankings = rankings
-        self._under_way = UnderWay(bench.store.run_files.sweeps / f"{sweep.id}.under-way")
+        self._under_way = UnderWay(bench.store.run_files.sweeps, sweep.id, settings.resume)
         self._context = ExitStack()
         self._crew: Crew | None = None
         self._single_crew: Crew | None = None
@@ -203,7 +203,8 @@ class SweepRun:
             return ""
         n, total = self.outcome.unlogged, len(self.outcome.results)
         wait = "result waits" if n == 1 else "results wait"
-        return f"not finished: {n:,} of {total:,} {wait} in {self._unlogged.folder}; run the same command to log them"
+        same = "the same command" if self._settings.resume else "the same command without sweep.resume=false"
+        return f"not finished: {n:,} of {total:,} {wait} in {self._unlogged.folder}; run {same} to log them"
 
     @property
     def reported(self) -> bool:
@@ -253,16 +254,11 @@ class SweepRun:
             self._start()
         rest: dict[str, Experiment] = {}
         for combination, experiment in todo.items():
-            waiting = self._unlogged.find(combination)
-            entry = None if waiting is None or is_live(experiment.retriever) else waiting.read()
-            if entry is None:
+            result = self._take_waiting(combination, experiment)
+            if result is None:
                 rest[combination] = experiment
-                continue
-            result = replace(entry.result, name=experiment.name, swept=dict(experiment.swept))
-            self._hand_over(combination, result)
-            self._note_refused()
-            self.outcome.results[combination] = self._slim(result)
-            yield combination, self.outcome.results[combination]
+            else:
+                yield combination, result
         if rest and self._crew is None:
             self._crew = self._context.enter_context(self._begin_crew())
         suspects = {combination: rest.pop(combination) for combination in self._under_way.suspects & rest.keys()}
@@ -277,10 +273,27 @@ class SweepRun:
                 self._under_way.clear(combination)
             yield combination, self._log(combination, self._graded(combination, answer))
 
+    def _take_waiting(self, combination: str, experiment: Experiment) -> Result | None:
+        """Return the result of a combination that waits on disk, None where there is none; have it logged."""
+        waiting = self._unlogged.find(combination)
+        if waiting is None:
+            return None
+        if is_live(experiment.retriever):  # a service may answer differently now: both results are logged
+            self._tracker.log(waiting)
+            return None
+        entry = waiting.read()
+        if entry is None:
+            return None
+        result = replace(entry.result, name=experiment.name, swept=dict(experiment.swept))
+        self._hand_over(combination, result, waiting)
+        self._note_refused()
+        result = self.outcome.results[combination] = self._slim(result)
+        return result
+
     @contextmanager
     def _begin_crew(self) -> Iterator[Crew]:
         """Yield the workers; where this process computes itself, keep on disk what it is at, in case it dies."""
-        marked = self._settings.backend == "sequential" and self._settings.resume
+        marked = self._settings.backend == "sequential"
         try:
             if marked:
                 if name := self._under_way.open():
@@ -329,14 +342,15 @@ class SweepRun:
         self._bench.forget_journals()
         return answer
 
-    def _hand_over(self, combination: str, result: Result) -> None:
+    def _hand_over(self, combination: str, result: Result, waiting: Waiting | None = None) -> None:
+        """Have a result logged; it is on disk before it is reported, in the place of a `waiting` one if given."""
         parameters, tags = self._said_of(combination)
         reports: dict[str, str] = {}
         if self._settings.reports:
             reports = evaluation_files(result, self._bench.lexicon(self._experiments[combination]))
         entry = Finished(result, parameters, reports, tags, self._tracker.tracking.trec)
         try:
-            self._tracker.log(self._unlogged.keep(combination, entry))  # on disk before it is reported
+            self._tracker.log(self._unlogged.keep(combination, entry, waiting))
         except OSError as error:
             if not self._reported_disk:
                 console.note(
@@ -344,6 +358,7 @@ class SweepRun:
                 )
                 self._reported_disk = True
             self._tracker.log(entry)
+            self._tracker.flush()  # it is in the store of runs, then, before it is reported
 
     def _said_of(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the parameters and the tags of a combination's run."""
@@ -366,10 +381,14 @@ class SweepRun:
         for refused in self._note_refused():
             if isinstance(refused, Finished):  # no disk took it
                 self._tracker.log(refused)
+        done = self._state.finished.keys() - self._rejected
         for waiting in self._unlogged.all():
             experiment = self._experiments.get(waiting.combination)
-            is_finished = waiting.combination in self._state.finished.keys() - self._rejected
-            if is_finished and not (experiment and is_live(experiment.retriever)):
+            live = experiment is not None and is_live(experiment.retriever)
+            if not live and (waiting.combination in done or self._unlogged.is_superseded(waiting)):
+                waiting.remove()
+            elif waiting.read() is None:
+                console.note(f"{waiting.file}: removed; the result is damaged, or of another version of this program")
                 waiting.remove()
             else:
                 self._tracker.log(waiting)

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 Entry = Finished | Failed | DatasetMade | Waiting
 
+_RESULT_ID = "result_id"
+"""The tag of a run on a server by which a result is found that was logged before."""
+
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
 
 
@@ -73,13 +76,14 @@ class Tracker:
         parent = None if sweep is None else self.start_sweep(sweep)
         if again and sweep is not None:
             done = {combination for combination, *_ in self._rows(sweep.id, parent)[1]}
-            entries = _without(entries, lambda entry: entry.tags.get("combination") in done)
+            entries = [e for e in entries if isinstance(e, Waiting) or e.tags.get("combination") not in done]
         if self.tracking.is_server():
             return [
-                self._through_client(_of_sweep(entry.record, sweep, parent), waiting)
+                self._through_client(_of_sweep(entry.record, sweep, parent), waiting, again)
                 for entry, waiting in _read(entries)
             ]
-        logged = self._existing([entry.run_id for entry in entries if isinstance(entry, Waiting)])
+        doubtful = [entry.run_id for entry in entries if isinstance(entry, Waiting) and (again or entry.attempted)]
+        logged = self._existing(doubtful)
         before = [LoggedRun(run_id, local_path(self._artifact_uri(run_id))) for run_id in logged]
         entries = _without(entries, lambda entry: isinstance(entry, Waiting) and entry.run_id in logged)
         read = _read(entries)
@@ -211,8 +215,16 @@ class Tracker:
         del self._parents[sweep.process]
         return parent
 
-    def _through_client(self, record: Record, waiting: Waiting | None = None) -> LoggedRun:
-        run = self._create(record.name, record.started, {"process": holder(), **record.tags})
+    def _through_client(self, record: Record, waiting: Waiting | None = None, again: bool = False) -> LoggedRun:
+        tags = {"process": holder(), **record.tags}
+        if waiting:
+            tags[_RESULT_ID] = waiting.run_id
+            if again or waiting.attempted:  # its process may have been killed before it removed the file
+                logged = self._search(f"tags.{_RESULT_ID} = '{waiting.run_id}' and attributes.status = 'FINISHED'")
+                if logged:
+                    waiting.remove()
+                    return LoggedRun(str(logged[0].info.run_id), None)
+        run = self._create(record.name, record.started, tags)
         try:
             if record.dataset:
                 self._client.log_inputs(run.info.run_id, [_dataset_input(record.dataset)])

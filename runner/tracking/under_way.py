@@ -1,7 +1,8 @@
 """Which combination the process that runs a sweep is evaluating, on disk, so that its crash is not repeated.
 
 A crash (`os._exit`, a segmentation fault, a lack of memory) leaves a marker behind. The next start reads it and
-evaluates that combination last, in a process of its own.
+evaluates that combination last, in a process of its own. Processes that share a sweep take turns and share one marker;
+the others have one each, named after the process.
 """
 
 from __future__ import annotations
@@ -10,30 +11,47 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from runner.store.lock import holder, is_gone
+
+_ENDING = ".under-way"
+
 _LENGTH = 400
 """The size of a marker in bytes: always the same, so that a shorter one leaves nothing of a longer one."""
 
 
 class UnderWay:
-    """The marker of a sweep, and beside it the combinations that a process died on."""
+    """The marker of a process that runs a sweep, and beside it the combinations that earlier processes died on."""
 
-    def __init__(self, marker: Path) -> None:
-        self.marker, self._list = marker, marker.with_suffix(".suspects")
+    def __init__(self, folder: Path, sweep: str, shared: bool = True) -> None:
+        self._sweep, self._list = sweep, folder / f"{sweep}.suspects"
+        self.marker = folder / (f"{sweep}{_ENDING}" if shared else f"{sweep}.{holder()}{_ENDING}")
         self.suspects: set[str] = set()
         self._file: int | None = None
 
     def open(self) -> str:
-        """Read what the last process left; return the name of the combination it died on, "" if it did not."""
+        """Read what earlier processes left; return the name of the combination that one died on, "" for none."""
         with suppress(OSError):
             self.suspects = set(self._list.read_text().split())
-        combination, name = _read(self.marker)
-        if combination:
-            self.suspects.add(combination)
-            self._write()
+        last = ""
+        for marker in self._abandoned_markers():
+            combination, name = _read(marker)
+            if combination:
+                self.suspects.add(combination)
+                self._write()
+                last = name
+            if marker != self.marker:
+                with suppress(OSError):
+                    marker.unlink()
         with suppress(OSError):  # a sweep whose folder takes no file goes on without
             self.marker.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.marker, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
-        return name
+        return last
+
+    def _abandoned_markers(self) -> list[Path]:
+        """Return this process's own marker, which an earlier process may have left, and those of dead processes."""
+        others = self.marker.parent.glob(f"{self._sweep}.*{_ENDING}")
+        dead = (m for m in others if is_gone(m.name.removeprefix(f"{self._sweep}.").removesuffix(_ENDING)))
+        return [self.marker, *dead]
 
     def begin(self, combination: str, name: str) -> None:
         """Mark a combination as under way."""

@@ -13,7 +13,7 @@ import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from retrievers.files import replace_file
@@ -26,10 +26,11 @@ _CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True)
 class Waiting:
-    """A result that waits in a file, `COMBINATION.RUN`, and its size."""
+    """A result that waits in a file, `COMBINATION.RUN`, its size, and whether it may have been logged before."""
 
     file: Path
     bytes: int
+    attempted: bool = True
 
     @property
     def combination(self) -> str:
@@ -38,7 +39,7 @@ class Waiting:
 
     @property
     def run_id(self) -> str:
-        """Return the id that its run gets in a database; a server chooses one itself."""
+        """Return the id that its run gets in a database; a server chooses one itself, and keeps this as a tag."""
         return self.file.name.partition(".")[2]
 
     @property
@@ -68,7 +69,7 @@ class Waiting:
         file = self.file.replace(folder / self.file.name)
         with suppress(OSError):  # others wait there
             self.file.parent.rmdir()
-        return Waiting(file, self.bytes)
+        return replace(self, file=file)
 
 
 class Unlogged:
@@ -88,10 +89,10 @@ class Unlogged:
         self._files = {waiting.combination: waiting.file for waiting in waiting_in(self.folder)}
         self._made = False
 
-    def keep(self, combination: str, entry: Finished) -> Waiting:
-        """Write a combination's result, in the place of an earlier one of it; raises `OSError`."""
+    def keep(self, combination: str, entry: Finished, earlier: Waiting | None = None) -> Waiting:
+        """Write a combination's result, in the place of an `earlier` file of the same result; raises `OSError`."""
         body = pickle.dumps(entry, protocol=5)
-        file = self._files.get(combination) or self.folder / f"{combination}.{uuid.uuid4().hex}"
+        file = earlier.file if earlier else self.folder / f"{combination}.{uuid.uuid4().hex}"
         aside = self.folder / f".{holder()}.{file.name}"
         if not self._made:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,7 @@ class Unlogged:
             if raw.write(body) != len(body):
                 raise OSError(f"{aside}: not all of the result could be written")
         self._files[combination] = file
-        return Waiting(file, len(body))
+        return Waiting(file, len(body), attempted=earlier is not None)
 
     def find(self, combination: str) -> Waiting | None:
         """Return the result of a combination that waited when this object was made, or was written since."""
@@ -110,6 +111,10 @@ class Unlogged:
             return Waiting(file, file.stat().st_size) if file else None
         except OSError:  # it has been logged
             return None
+
+    def is_superseded(self, waiting: Waiting) -> bool:
+        """Return whether a result waits beside another one of its combination, which is used in its place."""
+        return self._files.get(waiting.combination, waiting.file) != waiting.file
 
     def all(self) -> list[Waiting]:
         """Return what waits now."""

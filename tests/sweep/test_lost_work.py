@@ -24,6 +24,7 @@ from runner.reports import console
 from runner.store.base import RunFiles
 from runner.sweep import run as sweep_run
 from runner.sweep import workers
+from runner.tracking.background import BackgroundTracker
 from runner.tracking.leftovers import orphaned_artifacts, waiting_results
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
@@ -176,13 +177,14 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     assert not list((artifacts / ".unlogged").iterdir())
 
 
+@pytest.mark.parametrize("afresh", [[], ["sweep.resume=false"]])
 def test_a_combination_that_crashes_the_process_costs_itself_alone(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    afresh: list[str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It ends the process once: the next starts leave it for last, in a process of its own."""
     (here / "conf" / "retriever").mkdir(parents=True)
     (here / "conf" / "retriever" / "unruly.yaml").write_text("_target_: tests.unruly.Unruly\nnumber: 0\ndoes: search\n")
-    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE]
+    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE, *afresh]
     sweep.append("retriever.does=exit,search")
     assert _started(sweep, here).returncode == 3
     for _ in range(2):
@@ -190,8 +192,9 @@ def test_a_combination_that_crashes_the_process_costs_itself_alone(
         said = capsys.readouterr()
         assert "1 failed" in said.out
         assert "no worker came back with it" in said.out
-    assert list(_finished(here).values()) == [1]
+    assert list(_finished(here).values()) == [2 if afresh else 1]
     assert "the last start died at" not in said.err, "it is known"
+    assert not list((here / "mlruns" / "sweeps").glob("*.under-way"))
 
 
 def test_a_sweep_goes_on_where_no_disk_takes_its_results(
@@ -201,6 +204,84 @@ def test_a_sweep_goes_on_where_no_disk_takes_its_results(
     assert main([*SWEEP, INLINE]) == 0
     assert "results cannot be kept until they are logged" in capsys.readouterr().err
     assert list(_finished(here).values()) == [1] * 4
+
+
+def test_where_no_disk_takes_results_they_are_logged_before_they_are_reported(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def watched(self: sweep_run.SweepRun, *arguments: Any) -> Any:
+        for answer in evaluate(self, *arguments):
+            calls.append("report")
+            yield answer
+
+    def log(self: BackgroundTracker, entry: Any) -> None:
+        calls.append("log")
+        originals[0](self, entry)
+
+    def flush(self: BackgroundTracker) -> None:
+        calls.append("flush")
+        originals[1](self)
+
+    evaluate, originals = sweep_run.SweepRun.evaluate, (BackgroundTracker.log, BackgroundTracker.flush)
+    monkeypatch.setattr("runner.tracking.unlogged.Unlogged.keep", _refuse)
+    monkeypatch.setattr(sweep_run.SweepRun, "evaluate", watched)
+    monkeypatch.setattr(BackgroundTracker, "log", log)
+    monkeypatch.setattr(BackgroundTracker, "flush", flush)
+    assert main([*SWEEP, INLINE]) == 0
+    assert calls[:12] == ["log", "flush", "report"] * 4
+
+
+def test_a_damaged_file_of_another_set_of_values_is_removed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        assert main([*SWEEP, INLINE, "sweep.name=it"]) == 1
+    (damaged, *_) = _waiting(here)
+    os.truncate(damaged.file, 100)
+    assert main([*SWEEP[:2], "retriever.k1=0.6", "retriever.b=0.5", INLINE, "sweep.name=it"]) == 0
+    assert f"{damaged.file.name}: removed; the result is damaged" in capsys.readouterr().err
+    assert list(_finished(here).values()) == [1] * 4
+    assert not _waiting(here)
+
+
+def test_sweeps_that_started_afresh_and_died_leave_one_result_of_each_combination_to_log(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        for number in range(2):
+            assert main([*SWEEP, INLINE, "sweep.resume=false"]) == 1
+            assert capsys.readouterr().out.endswith("run the same command without sweep.resume=false to log them\n")
+            (left,) = (here / "mlruns" / "unlogged").glob(f"*{os.getpid()}.*")  # whose process is still there
+            left.rename(str(left).replace(f".{os.getpid()}.", f".{2**31 - 1 - number}."))  # and now is not
+    assert len(_waiting(here)) == 8
+    monkeypatch.setattr(Bench, "evaluate", _refuse)
+    assert main([*SWEEP, INLINE]) == 0
+    assert list(_finished(here).values()) == [1] * 4
+    assert not _waiting(here)
+
+
+def test_a_service_is_asked_again_and_its_earlier_answer_is_logged_too(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The earlier process was killed after the run was in the database, before the file was removed."""
+    (here / "conf" / "retriever").mkdir(parents=True)
+    (here / "conf" / "retriever" / "service.yaml").write_text("_target_: tests.unruly.Service\nnumber: 0\n")
+    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=service", INLINE, "retriever.number=0,1"]
+    for expected in ([1, 1], [2, 2], [3, 3]):
+        with monkeypatch.context() as patch:
+            patch.setattr(Waiting, "remove", lambda self: None)
+            main(sweep)
+        assert list(_finished(here).values()) == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        main(sweep)
+    assert main(sweep) == 0
+    assert list(_finished(here).values()) == [5, 5]
+    assert not _waiting(here)
 
 
 def test_what_another_set_of_values_left_is_logged_too(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
