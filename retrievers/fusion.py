@@ -19,7 +19,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings
-from retrievers.search import Work, build_rankings_key, open_searcher, plan_rankings, search_cached
+from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
 
@@ -122,7 +122,7 @@ class HybridSearcher:
         """Return the k best candidates of the parts; a query that failed in a part has no hits."""
         weights, depth = self.settings.resolve_weights(), self.settings.depth or k
         parts = self.settings.weighted_parts
-        searches = [self._search(part, queries, depth, store) for part in parts.values()]
+        searches = [search_part(part, self.corpus, queries, depth, store, self.store) for part in parts.values()]
         start = time.perf_counter()
         by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
         candidates = self._load_candidates(list(by_part.values()), store)
@@ -136,12 +136,6 @@ class HybridSearcher:
             f"{name}.{figure}": value for name, r in by_part.items() for figure, value in r.diagnostics.items()
         }
         return _attach_details(replace(fused, seconds=total, diagnostics=diagnostics), by_part)
-
-    def _search(self, part: Retriever, queries: Sequence[str], depth: int, store: Store) -> Rankings:
-        """Search a part; without a store for rankings, its searcher is still reused."""
-        if isinstance(store, NoStore):
-            return open_searcher(part, self.corpus, self.store).search(queries, depth)
-        return search_cached(part, self.corpus, queries, depth, store)
 
     def _load_candidates(self, searches: Sequence[Rankings], store: Store) -> Candidates:
         """Return the layout of the candidates, from the store if it has one of equal rankings."""

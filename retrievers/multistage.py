@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings, rank
 from retrievers.fusion import lay_out
-from retrievers.search import open_searcher, search_cached
+from retrievers.search import search_part
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.unknown import tie_order
 
@@ -60,10 +60,7 @@ class CachedBase:
         """
         rows = [position for position, query in enumerate(queries) if query is not None]
         texts = [query for query in queries if query is not None]
-        if isinstance(store, NoStore):
-            rankings = open_searcher(self.retriever, self.corpus, self.store).search(texts, depth)
-        else:
-            rankings = search_cached(self.retriever, self.corpus, texts, depth, store)
+        rankings = search_part(self.retriever, self.corpus, texts, depth, store, self.store)
         padded, seconds = create_empty_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
         padded.documents[rows], padded.scores[rows] = rankings.documents, rankings.scores
         seconds[rows] = np.nan if rankings.seconds is None else rankings.seconds

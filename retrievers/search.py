@@ -12,7 +12,7 @@ import numpy as np
 
 from retrievers.base import Corpus, Rankings, Retriever, Searcher
 from retrievers.code import code_of
-from retrievers.store import Arrays, Key, Store, fingerprint
+from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
@@ -132,6 +132,15 @@ def _compute_diagnostics(
         return {name: np.array(value) for part in figures for name, value in part.items()}
 
     return {name: float(value) for name, value in store.arrays(key, compute).items()}
+
+
+def search_part(
+    retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store, index_store: Store
+) -> Rankings:
+    """Return the rankings of a retriever inside another one; without a store for rankings, its searcher is reused."""
+    if isinstance(store, NoStore):
+        return open_searcher(retriever, corpus, index_store).search(queries, k)
+    return search_cached(retriever, corpus, queries, k, store)
 
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
