@@ -89,9 +89,9 @@ class WaitingFolder(Protocol):
 def leftover_lines(waiting: Sequence[WaitingFolder], orphans: Sequence[Path]) -> list[str]:
     """Return a line for each folder of results that wait to be logged, and one for artifacts without a run."""
     lines = [
-        f"{each.folder}: {each.results:,} {'result waits' if each.results == 1 else 'results wait'} to be logged, "
-        f"{size(each.bytes)}; run the same command again to log them"
-        for each in waiting
+        f"{w.folder}: {w.results:,} {'result waits' if w.results == 1 else 'results wait'} to be logged, "
+        f"{size(w.bytes)}; run the same command again to log them"
+        for w in waiting
     ]
     if orphans:
         noun = "folder" if len(orphans) == 1 else "folders"
@@ -153,14 +153,14 @@ def _dataset(entry: Entry) -> str:
 
 def _telling(parts: Mapping[str, str]) -> dict[str, str]:
     """Return the parts of a key that a person has set: neither documents and queries, nor what was left open."""
-    describe_size = {name: value for name, value in parts.items() if name not in CONTENT and value != "None"}
-    return {name: value[:8] if _FINGERPRINT.fullmatch(value) else value for name, value in describe_size.items()}
+    telling = {name: value for name, value in parts.items() if name not in CONTENT and value != "None"}
+    return {name: value[:8] if _FINGERPRINT.fullmatch(value) else value for name, value in telling.items()}
 
 
 def _sort(parts: Mapping[str, str]) -> str:
     """Return what entries of one sort have in common: the classes of their settings, or else the settings."""
     telling = _telling(parts)
-    classes = [found[1] for value in telling.values() if (found := _OBJECT.fullmatch(value))]
+    classes = [match[1] for value in telling.values() if (match := _OBJECT.fullmatch(value))]
     return ", ".join(classes or (f"{name}={value}" for name, value in telling.items()))
 
 

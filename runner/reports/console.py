@@ -67,8 +67,8 @@ def note(text: str) -> None:
 
 def error(text: str) -> None:
     """Print what went wrong, as one line, to standard error."""
-    told = Text.assemble(("error: ", "bold red"), " ".join(text.split()))
-    _console(stderr=True).print(told, soft_wrap=True)
+    message = Text.assemble(("error: ", "bold red"), " ".join(text.split()))
+    _console(stderr=True).print(message, soft_wrap=True)
 
 
 def show_result(result: Result, hardest: int = 3) -> None:
@@ -260,7 +260,7 @@ class _Screen:
     def __init__(
         self, draw: Callable[[], RenderableType], plain: Callable[[], str], clock: Callable[[], float]
     ) -> None:
-        self._draw, self._plain, self._clock, self._said = draw, plain, clock, clock()
+        self._draw, self._plain, self._clock, self._spoken = draw, plain, clock, clock()
         self._console = _console(stderr=True)
         self._live: Live | None = None
         self._ticking = threading.Thread(target=self._tick, daemon=True)
@@ -297,8 +297,8 @@ class _Screen:
         """Say the plain line if there is no terminal, and none was said for a while."""
         with self._turn:
             now = self._clock()
-            due = self._live is None and now - self._said >= EVERY_S
-            self._said = now if due else self._said
+            due = self._live is None and now - self._spoken >= EVERY_S
+            self._spoken = now if due else self._spoken
         if due:
             self.say(self._plain())
 

@@ -34,15 +34,15 @@ def standings_table(standings: Sequence[Standing], measure: str, depth: int) -> 
     return Table(columns, rows)
 
 
-def pool_figures(said: Sequence[Verdict]) -> dict[str, float]:
+def pool_figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Return how many pairs of a pool ended how, how many grades were clamped or of a cut text, and what they took."""
-    outcomes = Counter(verdict.outcome for verdict in said)
-    figures: dict[str, float] = {"pairs": len(said), **{str(name): n for name, n in sorted(outcomes.items())}}
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    figures: dict[str, float] = {"pairs": len(verdicts), **{str(name): n for name, n in sorted(outcomes.items())}}
     names = ("clamped", "cut", "calls", "tokens_in", "tokens_out", "cost")
-    return figures | {name: sum(getattr(verdict, name) for verdict in said) for name in names}
+    return figures | {name: sum(getattr(verdict, name) for verdict in verdicts) for name in names}
 
 
-def pool_table(said: Sequence[Verdict]) -> Table:
+def pool_table(verdicts: Sequence[Verdict]) -> Table:
     """Return how many pairs of a pool ended how, and what they took."""
-    rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(said).items()]
+    rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(verdicts).items()]
     return Table([Column("unjudged pairs in the pool"), Column("", number, numeric=True)], rows)

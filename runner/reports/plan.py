@@ -103,8 +103,8 @@ class Plan:
 
 def as_json(plan: Plan) -> str:
     """Return a plan for machines: all that it has, and the sums of it."""
-    told = {**asdict(plan), "bytes": plan.bytes, "rough": plan.rough, "unknown": plan.unknown}
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+    content = {**asdict(plan), "bytes": plan.bytes, "rough": plan.rough, "unknown": plan.unknown}
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
 
 def search_as_json(name: str, trials: int) -> str:

@@ -82,7 +82,7 @@ def _change(change: Change) -> dict[str, Any]:
             "values": dict(hard.values),
             "first_gold": hard.first_gold,
             "status": hard.status,
-            "found": [{"id": i, "grade": grade} for i, grade in hard.found[: tables.FOUND]],
+            "found": [{"id": i, "grade": grade} for i, grade in hard.retrieved[: tables.FOUND]],
         }
         for place, hard in (("before", change.before), ("after", change.after))
     }

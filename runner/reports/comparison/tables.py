@@ -350,4 +350,4 @@ def losses(comparison: Comparison, i: int) -> list[Change]:
 
 def found_told(change: Change) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return the first documents that a query found before and after, each with its grade (-1 unjudged)."""
-    return [("before", list(change.before.found[:FOUND])), ("after", list(change.after.found[:FOUND]))]
+    return [("before", list(change.before.retrieved[:FOUND])), ("after", list(change.after.retrieved[:FOUND]))]

@@ -14,5 +14,5 @@ from runner.result import Result
 
 def evaluation_files(result: Result, lexicon: Lexicon | None = None) -> dict[str, str]:
     """Return the report in Markdown and HTML, by file name."""
-    found = insights(result, lexicon)
-    return {"report.md": result_markdown(result, found), "report.html": result_page(result, found)}
+    insight = insights(result, lexicon)
+    return {"report.md": result_markdown(result, insight), "report.html": result_page(result, insight)}

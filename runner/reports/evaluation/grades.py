@@ -27,7 +27,7 @@ def grade_table(result: Result) -> Table:
         "agreement: Spearman": "grade/agreement/spearman",
         "agreement: mean error": "grade/agreement/mean_error",
     }
-    rows: list[list[Any]] = [[told, figures[name]] for told, name in means.items() if name in figures]
+    rows: list[list[Any]] = [[label, figures[name]] for label, name in means.items() if name in figures]
     return Table([Column("grade"), Column("mean", score, numeric=True)], rows)
 
 

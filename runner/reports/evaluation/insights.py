@@ -41,48 +41,48 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     """Read the insights off a result; `lexicon` is that of its corpus, where the texts are at hand."""
     if result.hits is None:
         return Insights()
-    found, queries, truth = result.hits, result.queries, result.of(result.primary)
+    hits, queries, truth = result.hits, result.queries, result.of(result.primary)
     cutoff = _cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
-    known = set(found.judged) - found.unknown if len(found.documents) - len(found.unknown) == searched else None
-    run = Judged(queries.texts, found.rankings, found.grades, found.judged, queries.expected, ~np.isnan(truth), known)
+    known = set(hits.judged) - hits.unknown if len(hits.documents) - len(hits.unknown) == searched else None
+    run = Judged(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
     lengths = [len(text.split()) for text in queries.texts]
     tunings, untunable = _tunings(result)
     return Insights(
         cutoff=cutoff,
         by_text=lexicon is not None,
         failures=failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
-        predictors=correlations(predict(found.rankings, lengths), truth, queries.cluster_numbers),
+        predictors=correlations(predict(hits.rankings, lengths), truth, queries.cluster_numbers),
         tunings=tunings,
         untunable=untunable,
     )
 
 
-def classes_table(found: Insights) -> Table:
+def classes_table(insight: Insights) -> Table:
     """Return how many of the missed queries are of which class, and what may help; empty if none is missed."""
     columns = [Column("why"), Column("queries", number, numeric=True), Column("of them", percent, numeric=True)]
     columns.append(Column("what may help", least=24))
-    n = len(found.failures)
-    counts = {name: sum(name in failure.classes for failure in found.failures) for name in REMEDIES}
+    n = len(insight.failures)
+    counts = {name: sum(name in failure.classes for failure in insight.failures) for name in REMEDIES}
     rows: list[list[Any]] = [[name, c, c / n, REMEDIES[name]] for name, c in counts.items() if c]
-    untold = sum(not failure.classes for failure in found.failures)
+    untold = sum(not failure.classes for failure in insight.failures)
     return Table(columns, rows + ([["none of these", untold, untold / n, ""]] if untold else []))
 
 
-def failures_note(found: Insights) -> str:
+def failures_note(insight: Insights) -> str:
     """Return in words which queries are missed, and what the classes could not go by."""
-    n = len(found.failures)
+    n = len(insight.failures)
     queries = f"{n:,} queries have" if n != 1 else "One query has"
-    said = f"{queries} no gold in the first {found.cutoff}; one may be of several classes."
-    if found.by_text:
-        return f"{said} What is meant is told by latent semantic analysis, in a corpus that is not too large for it."
+    text = f"{queries} no gold in the first {insight.cutoff}; one may be of several classes."
+    if insight.by_text:
+        return f"{text} What is meant is told by latent semantic analysis, in a corpus that is not too large for it."
     return (
-        f"{said} The texts were not at hand: a vocabulary mismatch can't be told, a specificity gap rests on the "
+        f"{text} The texts were not at hand: a vocabulary mismatch can't be told, a specificity gap rests on the "
         "scores alone, and a distractor is a document judged irrelevant."
     )
 
 
-def failures_table(result: Result, found: Insights, limit: int) -> Table:
+def failures_table(result: Result, insight: Insights, limit: int) -> Table:
     """Return the missed queries with the evidence of their classes, those without any gold found first.
 
     What is told of none of them has no column.
@@ -92,7 +92,7 @@ def failures_table(result: Result, found: Insights, limit: int) -> Table:
         Column("query", least=12),
         Column("text", gist, least=36),
         Column("why", ", ".join, least=24),
-        Column("gold", _placed, least=12),
+        Column("gold", _format_gold, least=12),
         Column("by LSA at", number, numeric=True),
         Column("beaten by", least=12),
         Column("its lead", number, numeric=True),
@@ -103,7 +103,7 @@ def failures_table(result: Result, found: Insights, limit: int) -> Table:
         Column("unjudged", number, numeric=True),
         Column("like gold", least=12),
     ]
-    ordered = sorted(found.failures, key=lambda f: (-(f.gold_rank or np.inf), q.ids[f.query]))
+    ordered = sorted(insight.failures, key=lambda f: (-(f.gold_rank or np.inf), q.ids[f.query]))
     rows = [
         [
             q.ids[f.query],
@@ -144,11 +144,11 @@ EVIDENCE = {
 
 def evidence_note(table: Table) -> str:
     """Return what the evidence is that a table of missed queries has."""
-    told = [f"{name}: {what}" for name, what in EVIDENCE.items() if name in {column.title for column in table.columns}]
-    return f"{'; '.join(told)}." if told else ""
+    notes = [f"{name}: {what}" for name, what in EVIDENCE.items() if name in {column.title for column in table.columns}]
+    return f"{'; '.join(notes)}." if notes else ""
 
 
-def predictors_table(found: Insights) -> Table:
+def predictors_table(insight: Insights) -> Table:
     """Return how well each predictor foretells the primary measure, the best first; empty if none can be told."""
     columns = [
         Column("predictor"),
@@ -159,12 +159,12 @@ def predictors_table(found: Insights) -> Table:
         Column("queries", number, numeric=True),
         Column("description", least=36),
     ]
-    told = {name: c for name, c in found.predictors.items() if c.kendall == c.kendall}
-    ordered = sorted(told, key=lambda name: -told[name].kendall)
+    defined = {name: c for name, c in insight.predictors.items() if c.kendall == c.kendall}
+    ordered = sorted(defined, key=lambda name: -defined[name].kendall)
     rows = [
         [name, c.kendall, c.p_value, c.spearman, c.pearson, c.queries, PREDICTORS[name]]
         for name in ordered
-        for c in [told[name]]
+        for c in [defined[name]]
     ]
     return Table(columns, rows)
 
@@ -177,9 +177,9 @@ def predictors_note(result: Result) -> str:
     )
 
 
-def thresholds_table(found: Insights) -> Table:
+def thresholds_table(insight: Insights) -> Table:
     """Return what the threshold chosen by each target does, in fold and out of fold, and without one."""
-    if not found.tunings:
+    if not insight.tunings:
         return Table([], [])
     columns = [
         Column("chosen for", least=12),
@@ -187,12 +187,12 @@ def thresholds_table(found: Insights) -> Table:
         Column("threshold", _thresholds, numeric=True),
         Column("F1", score, numeric=True),
         Column("TN rate", percent, numeric=True),
-        Column(f"R@{found.tunings[0].settings.k}", score, numeric=True),
+        Column(f"R@{insight.tunings[0].settings.k}", score, numeric=True),
         Column("recall lost", score, numeric=True),
         Column("answerable rejected", percent, numeric=True),
     ]
-    rows: list[list[Any]] = [["", "unthresholded", [], *_figures(found.tunings[0].untouched)]]
-    for tuning in found.tunings:
+    rows: list[list[Any]] = [["", "unthresholded", [], *_figures(insight.tunings[0].untouched)]]
+    for tuning in insight.tunings:
         rows += [
             [target(tuning.settings), "in fold", [tuning.threshold], *_figures(tuning.in_fold)],
             ["", "out of fold", tuning.fold_thresholds, *_figures(tuning.out_of_fold)],
@@ -210,11 +210,11 @@ def target(settings: ThresholdSettings) -> str:
     )
 
 
-def thresholds_note(found: Insights) -> str:
+def thresholds_note(insight: Insights) -> str:
     """Return what the table of thresholds is about, or why there is none; "" without no-result queries."""
-    if not found.tunings:
-        return found.untunable
-    folds = len(found.tunings[0].fold_thresholds)
+    if not insight.tunings:
+        return insight.untunable
+    folds = len(insight.tunings[0].fold_thresholds)
     return (
         "F1 is that of answering the queries that have an answer. In fold, the threshold is measured on the queries "
         f"that it was chosen by; out of fold, on each of {folds} parts by one chosen without it. New queries should "
@@ -223,15 +223,15 @@ def thresholds_note(found: Insights) -> str:
 
 
 def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
-    q, found = result.queries, result.hits
+    q, hits = result.queries, result.hits
     golds = np.array([len(expected) for expected in q.expected], dtype=np.int64)
     ran = np.array([not error for error in q.errors], dtype=np.bool_)
-    if found is None or not (ran & (golds == 0)).any():
+    if hits is None or not (ran & (golds == 0)).any():
         return (), ""
     k = result.abstention.k
     targets = (ThresholdSettings(k=k), ThresholdSettings(target="recall", k=k))
     try:
-        return [tune(found.rankings, found.grades, golds, ran, each, q.cluster_numbers) for each in targets], ""
+        return [tune(hits.rankings, hits.grades, golds, ran, aim, q.cluster_numbers) for aim in targets], ""
     except Untunable as why:
         return (), f"No threshold was chosen: {why}."
 
@@ -259,7 +259,7 @@ def _beaten_by(failure: Failure) -> str:
     return f"{failure.rival or ''}{'' if failure.rival_grade is None else ' (judged irrelevant)'}"
 
 
-def _placed(gold: tuple[str, int | None, Sequence[str]]) -> str:
+def _format_gold(gold: tuple[str, int | None, Sequence[str]]) -> str:
     """Return a gold document with where it stands."""
     name, rank, absent = gold
     return f"{name} at {rank}" if rank else f"{name} (not in the corpus)" if name in absent else f"{name} (not found)"

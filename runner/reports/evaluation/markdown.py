@@ -21,9 +21,9 @@ RETRIEVED = 10
 MARKS = {"pass": "\N{CHECK MARK}", "partial": "~", "fail": "\N{MULTIPLICATION X}"}
 
 
-def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
+def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str:
     """Return the report of one evaluation and its insights."""
-    d, missed = result.dataset, insights.failures_table(result, found, hardest)
+    d, missed = result.dataset, insights.failures_table(result, insight, hardest)
     low_high = numbers.interval(result.intervals.get(result.primary))
     whole = [f"**{escape(m)}**: {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     parts = [
@@ -47,16 +47,16 @@ def result_markdown(result: Result, found: Insights, hardest: int = 10) -> str:
         *section(tables.no_result_title(result), tables.abstention_table(result)),
         *section("False positives", tables.no_result_queries(result, hardest)),
         *_grades(result, hardest),
-        *_threshold(found),
+        *_threshold(insight),
         *section("By query type", tables.types_table(result)),
         *section(
             "Query performance prediction",
-            insights.predictors_table(found),
+            insights.predictors_table(insight),
             escape(insights.predictors_note(result)),
         ),
         *section("Diagnostics", tables.settings_table(result.diagnostics)),
         *section("Queries that raised an error", tables.errors_table(result)),
-        *section("Missed queries and why", insights.classes_table(found), escape(insights.failures_note(found))),
+        *section("Missed queries and why", insights.classes_table(insight), escape(insights.failures_note(insight))),
         *section("Missed queries, with evidence", missed, insights.evidence_note(missed)),
         *_hardest(result, hardest),
         *section("Timings", tables.timings_table(result)),
@@ -76,9 +76,9 @@ def _grades(result: Result, lowest: int) -> list[str]:
     ]
 
 
-def _threshold(found: Insights) -> list[str]:
-    title, note = "Choosing a threshold", escape(insights.thresholds_note(found))
-    parts = section(title, insights.thresholds_table(found), note)
+def _threshold(insight: Insights) -> list[str]:
+    title, note = "Choosing a threshold", escape(insights.thresholds_note(insight))
+    parts = section(title, insights.thresholds_table(insight), note)
     return parts or ([f"## {title}", note] if note else [])
 
 
@@ -93,8 +93,8 @@ def _query(query: Hard, result: Result) -> str:
         lines.append(f"- **Type**: {escape(query.type)}")
     lines.append(f"- **Expected**: {_some(map(escape, query.expected))}")
     if result.hits is not None:
-        found = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in query.found)
-        lines.append(f"- **Retrieved** (gold in bold): {_some(found)}")
+        documents = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in query.retrieved)
+        lines.append(f"- **Retrieved** (gold in bold): {_some(documents)}")
     lines.append(f"- **First gold at rank**: {numbers.number(query.first_gold)}")
     lines.append("- " + ", ".join(f"{escape(m)} {numbers.score(value)}" for m, value in query.values.items()))
     lines.append(f"- **Status**: {MARKS.get(query.status, '')} {escape(query.status)}")

@@ -18,13 +18,13 @@ QUERIES = 300
 """How many queries the page of a result lists, the hardest first."""
 
 
-def result_page(result: Result, found: Insights) -> str:
+def result_page(result: Result, insight: Insights) -> str:
     """Return the page of one evaluation and its insights."""
-    figures = [*_result_figures(result), *_threshold_figures(found)]
+    figures = [*_result_figures(result), *_threshold_figures(insight)]
     return render(
         "result.html.jinja",
         result=result,
-        insights=found,
+        insights=insight,
         tables=tables,
         insight_tables=insights,
         grade_tables=grades,
@@ -51,28 +51,28 @@ def _result_figures(result: Result) -> Iterator[Figure]:
         yield figure("By query type", "Means of the queries of each type.", charts.bars(types, bars), by_type)
 
 
-def _threshold_figures(found: Insights) -> Iterator[Figure]:
-    if not found.tunings:
+def _threshold_figures(insight: Insights) -> Iterator[Figure]:
+    if not insight.tunings:
         return
     from runner.reports.evaluation import plots
 
     points = {
         f"{insights.target(tuning.settings)}, {where}": outcome
-        for tuning in found.tunings
+        for tuning in insight.tunings
         for where, outcome in (("in fold", tuning.in_fold), ("out of fold", tuning.out_of_fold))
     }
-    svg = plots.tradeoff(found.tunings[0].curve, points, found.tunings[0].settings.k)
-    text = insights.thresholds_note(found)
-    yield figure("Choosing a threshold", text, svg, insights.thresholds_table(found))
+    svg = plots.tradeoff(insight.tunings[0].curve, points, insight.tunings[0].settings.k)
+    text = insights.thresholds_note(insight)
+    yield figure("Choosing a threshold", text, svg, insights.thresholds_table(insight))
 
 
 def curves(
     families: Mapping[str, tuple[Mapping[int, str], Mapping[str, float]]],
 ) -> dict[str, dict[int, float]]:
     """Return the means by cutoff of each family of measures that has two cutoffs or more."""
-    found = {
+    means_by_cutoff = {
         label: {cutoff: means[measures[cutoff]] for cutoff in sorted(measures)}
         for label, (measures, means) in families.items()
         if len(measures) > 1
     }
-    return {label: values for label, values in found.items() if not np.isnan(list(values.values())).any()}
+    return {label: values for label, values in means_by_cutoff.items() if not np.isnan(list(values.values())).any()}

@@ -39,7 +39,7 @@ class Hard:
     type: str
     status: str
     expected: Sequence[str]
-    found: Sequence[tuple[str, int]]
+    retrieved: Sequence[tuple[str, int]]
     first_gold: int | None
     values: Mapping[str, float]
 
@@ -50,8 +50,8 @@ def heading(result: Result) -> str:
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
     n, queries = len(result.own_gold), observations(d.queries, d.clusters)
     own = f"; gold of its own for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
-    told = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
-    return told + own
+    text = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
+    return text + own
 
 
 def intervals_of(result: Result) -> str:
@@ -122,12 +122,12 @@ def no_result_queries(result: Result, limit: int) -> Table:
         Column("best found", least=12),
         Column("its score", number, numeric=True),
     ]
-    q, found = result.queries, result.hits
+    q, hits = result.queries, result.hits
     wrong = [i for i, status in enumerate(q.statuses) if status == "false_positive"]
-    if found is None:
+    if hits is None:
         return Table(columns, [])
     rows: list[list[Any]]
-    rows = [[q.ids[i], q.texts[i], found.ids(i, 1)[0], float(found.rankings.scores[i, 0])] for i in wrong]
+    rows = [[q.ids[i], q.texts[i], hits.ids(i, 1)[0], float(hits.rankings.scores[i, 0])] for i in wrong]
     return Table(columns, sorted(rows, key=lambda row: (-row[3], row[0]))[:limit])
 
 
@@ -228,17 +228,17 @@ def hardest(result: Result, limit: int | None = None) -> list[Hard]:
 def hard(result: Result, i: int) -> Hard:
     """Return how the query at a position went."""
     q = result.queries
-    found: list[tuple[str, int]] = []
+    retrieved: list[tuple[str, int]] = []
     first = None
     if result.hits is not None:
         ids = result.hits.ids(i)
         grades = result.hits.grades[i, : len(ids)].tolist()
-        found = list(zip(ids, grades, strict=True))
+        retrieved = list(zip(ids, grades, strict=True))
         first = next((place + 1 for place, grade in enumerate(grades) if grade > 0), None)
     elif "RR" in result.measures and result.of("RR")[i] > 0:
         first = round(1 / result.of("RR")[i])
     values = {m: float(result.of(m)[i]) for m in headline(result)}
-    return Hard(q.ids[i], q.texts[i], q.types[i], q.statuses[i], q.expected[i], found, first, values)
+    return Hard(q.ids[i], q.texts[i], q.types[i], q.statuses[i], q.expected[i], retrieved, first, values)
 
 
 def hardest_table(result: Result, limit: int) -> Table:
@@ -259,8 +259,8 @@ def hardest_table(result: Result, limit: int) -> Table:
 def cost(result: Result) -> str:
     """Return in a line what the work took."""
     t = result.timings
-    each = t.median_ms
-    alone = "" if each is None else f", {milliseconds(each)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
+    median = t.median_ms
+    alone = "" if median is None else f", {milliseconds(median)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
     reused = dict.fromkeys(kind_of(stage.kind).title for stage in t.stages if stage.reused)
     there = f"; cached: {', '.join(reused)}" if reused else ""
     return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; wall time {duration(t.wall_s)}{there}"

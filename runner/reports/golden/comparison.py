@@ -43,7 +43,7 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     """
     made = compare(list(types.values()), _statistics(next(iter(types.values()))))
     order = sorted(select_sensible(made.results[0], made.table), key=[*names, *OTHERS].index)
-    corrected = _corrected(made)
+    corrected = _correct_primary(made)
     return {
         "metric_differences": {
             names.get(measure, measure): _difference(dict(zip(types, corrected[measure], strict=True)))
@@ -76,7 +76,7 @@ def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
     return [measure for measure in measures if is_sensible(measure)]
 
 
-def _corrected(made: Comparison) -> dict[str, list[Versus]]:
+def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
     """Return the table of a comparison with the p-values of the primary measure corrected, as a family of its own."""
     table = {
         measure: [replace(versus, corrected=versus.p, significant=False) for versus in row]
@@ -94,19 +94,19 @@ def _corrected(made: Comparison) -> dict[str, list[Versus]]:
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:
     """Return how far the rankings agree: of more than two search types it is the mean of their pairs."""
-    found, names = agreement(list(types.values())), list(types)
+    overall, names = agreement(list(types.values())), list(types)
     pairs: list[dict[str, Any]] = [
         {
             "search_types": list(pair),
             "comparable_queries": of.queries,
             **{name: _number(of.coefficients[coefficient]) for name, coefficient in COEFFICIENTS.items()},
         }
-        for pair, of in zip(combinations(names, 2), found.pairs, strict=True)
+        for pair, of in zip(combinations(names, 2), overall.pairs, strict=True)
     ]
-    best = found.headroom[primary]
+    best = overall.headroom[primary]
     return {
         **{name: _mean([pair[name] for pair in pairs]) for name in COEFFICIENTS},
-        "comparable_queries": min(of.queries for of in found.pairs),
+        "comparable_queries": min(of.queries for of in overall.pairs),
         "pairs": pairs,
         "headroom": {
             "measure": primary,
@@ -128,13 +128,13 @@ def _number(value: float) -> float | None:
 
 def retrieval_times(result: Result) -> dict[str, float | None]:
     """Return how long queries take, in ms; None where none was timed."""
-    found = times(result)
+    measured = times(result)
     return {
-        "avg_retrieval_time_ms": found.mean,
-        "median_retrieval_time_ms": found.median,
-        "p95_retrieval_time_ms": found.p95,
-        "min_retrieval_time_ms": found.least,
-        "max_retrieval_time_ms": found.most,
+        "avg_retrieval_time_ms": measured.mean,
+        "median_retrieval_time_ms": measured.median,
+        "p95_retrieval_time_ms": measured.p95,
+        "min_retrieval_time_ms": measured.least,
+        "max_retrieval_time_ms": measured.most,
     }
 
 
@@ -180,7 +180,7 @@ def _percent(versus: Versus) -> float | None:
 
 def _statistics(result: Result) -> Statistics:
     """Return the statistics that a result is configured with; Tukey's correction is for no table of many measures."""
-    said = {**(result.config.get("metrics") or {})}
-    if said.get("correction") in ("tukey", "maxt"):
-        del said["correction"]
-    return Statistics(**{field.name: said[field.name] for field in fields(Statistics) if field.name in said})
+    settings = {**(result.config.get("metrics") or {})}
+    if settings.get("correction") in ("tukey", "maxt"):
+        del settings["correction"]
+    return Statistics(**{field.name: settings[field.name] for field in fields(Statistics) if field.name in settings})

@@ -52,15 +52,15 @@ def _head(report: Json, *sides: str) -> str:
     return "  \n".join(lines)  # two spaces break a line
 
 
-def _own_gold(found: Json) -> Iterator[str]:
+def _own_gold(parts: Json) -> Iterator[str]:
     """Yield of which search types the dataset expects other items than in general, and for how many queries."""
-    told = [
+    texts = [
         f"{escape(name)} for {len(of['own_gold'])} of {len(of['query_results'])} queries"
-        for name, of in found.items()
+        for name, of in parts.items()
         if of["own_gold"]
     ]
-    if told:
-        yield f"**Gold of Its Own**: {', '.join(told)}"
+    if texts:
+        yield f"**Gold of Its Own**: {', '.join(texts)}"
 
 
 def _summary(report: Json, cutoff: int) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
         failed = format_count(
             len(summary["errors"]), "query raised an error and enters", "queries raised an error and enter"
         )
-        yield f"### Errors\n- {failed} no mean: " + ", ".join(escape(each["query_id"]) for each in summary["errors"])
+        yield f"### Errors\n- {failed} no mean: " + ", ".join(escape(error["query_id"]) for error in summary["errors"])
     types = report["by_query_type"]
     if types:
         names = [name for name in ("precision", "recall", "ndcg") if name in summary]
@@ -95,22 +95,22 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
             yield f"#### {escape(kind) or '(none)'}\n\n{measures_table(of)}\n\n{others}"
 
 
-def _edge_cases(said: Json) -> Iterator[str]:
-    total = said["total"]
+def _edge_cases(edges: Json) -> Iterator[str]:
+    total = edges["total"]
     if not total:
         return
     lines = [
         "### Edge Cases (No Results Expected)",
-        f"- True Negatives: {said['true_negatives']}/{total} ({percent(said['tn_rate'])})",
-        f"- False Positives: {said['false_positives']}/{total} ({percent(said['fp_rate'])})",
-        f"- Cost: recall lost {score(said['recall_lost'])}, answerable queries rejected "
-        f"{percent(said['answerable_rejected'])}",
+        f"- True Negatives: {edges['true_negatives']}/{total} ({percent(edges['tn_rate'])})",
+        f"- False Positives: {edges['false_positives']}/{total} ({percent(edges['fp_rate'])})",
+        f"- Cost: recall lost {score(edges['recall_lost'])}, answerable queries rejected "
+        f"{percent(edges['answerable_rejected'])}",
     ]
-    if not missing(said["auroc"]):
-        lines.append(f"- AUROC of the best score (answerable against no-result): {score(said['auroc'])}")
+    if not missing(edges["auroc"]):
+        lines.append(f"- AUROC of the best score (answerable against no-result): {score(edges['auroc'])}")
     yield "\n".join(lines)
-    if said["thresholds"]:
-        titles = ["Score threshold", "True Negatives", "TN rate", f"R@{said['recall_at']}", "Recall lost"]
+    if edges["thresholds"]:
+        titles = ["Score threshold", "True Negatives", "TN rate", f"R@{edges['recall_at']}", "Recall lost"]
         titles.append("Answerable rejected")
         rows = [
             [
@@ -121,27 +121,27 @@ def _edge_cases(said: Json) -> Iterator[str]:
                 score(at["recall_lost"]),
                 percent(at["left_with_nothing"]),
             ]
-            for at in said["thresholds"]
+            for at in edges["thresholds"]
         ]
         yield render_rows(titles, rows)
 
 
 def _comparison(report: Json) -> Iterator[str]:
-    config, found = report["config"], report["results_by_search_type"]
+    config, parts = report["config"], report["results_by_search_type"]
     types = config["search_types_evaluated"]
     yield "# Retrieval Evaluation Report (Multi-Search Comparison)"
     yield _head(
         report,
         f"**Search Types**: {', '.join(map(escape, types))}",
         f"**Parallel Execution**: {'Yes' if config['parallel_execution'] else 'No'}",
-        *_own_gold(found),
+        *_own_gold(parts),
     )
     yield from _times(report["comparison"]["performance"])
     yield from _differences(report["comparison"], types)
     yield from _agreement(report["comparison"]["agreement"])
-    yield from _edges(found)
-    yield from _by_query_type(found)
-    yield from query_by_query(found)
+    yield from _edges(parts)
+    yield from _by_query_type(parts)
+    yield from query_by_query(parts)
 
 
 def _times(performance: Json) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _times(performance: Json) -> Iterator[str]:
 
 
 def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
-    found, tests = comparison["metric_differences"], comparison["tests"]
+    differences, tests = comparison["metric_differences"], comparison["tests"]
     best = "the best of the others" if len(types) > 2 else escape(types[1])
     yield "---\n\n## Summary Metrics Comparison"
     yield (
@@ -169,7 +169,7 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     )
     yield from (f"Note: {escape(note)}." for note in tests["notes"])
     sections: dict[str, list[list[str]]] = {}
-    for name, of in found.items():
+    for name, of in differences.items():
         family, _, cutoff = name.partition("@")
         other = "Mean Reciprocal Rank (MRR)" if name == "mrr" else "Other Measures"
         row = _row(f"@{cutoff}" if cutoff else title(name), of, types)
@@ -186,11 +186,11 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
                 [
                     f"**{label(name)}**",
                     escape(other),
-                    *_change(said),
-                    f"{said['wins']}/{said['ties']}/{said['losses']}",
+                    *_change(change),
+                    f"{change['wins']}/{change['ties']}/{change['losses']}",
                 ]
-                for name, of in found.items()
-                for other, said in of["others"].items()
+                for name, of in differences.items()
+                for other, change in of["others"].items()
             ],
         )
 
@@ -200,14 +200,14 @@ def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:
     return [f"**{measure}**", *(score(of[name]) for name in types), *_change(of["others"][best]), _winner(of, types)]
 
 
-def _change(said: Json) -> list[str]:
-    share = said["percent_change"]
-    interval = said["interval"]
+def _change(change: Json) -> list[str]:
+    share = change["percent_change"]
+    interval = change["interval"]
     return [
-        f"{said['difference']:+.3f}",
+        f"{change['difference']:+.3f}",
         DASH if share is None else f"{share:+.1f}%",
         DASH if interval is None else f"[{interval[0]:+.3f}, {interval[1]:+.3f}]",
-        p_value(said["p"]) + (" *" if said["significant"] else ""),
+        p_value(change["p"]) + (" *" if change["significant"] else ""),
     ]
 
 
@@ -218,36 +218,38 @@ def _winner(of: Json, types: Sequence[str]) -> str:
     return TIE if len(leaders) == len(types) else f"{TIE}: " + ", ".join(escape(name.upper()) for name in leaders)
 
 
-def _agreement(said: Json) -> Iterator[str]:
+def _agreement(agreement: Json) -> Iterator[str]:
     yield "---\n\n## Agreement Analysis"
     yield (
         "### Rank-1 Agreement\n"
-        f"- **{percent(said['rank_1_agreement'])}** of queries return the same top result\n"
-        f"- Based on {said['comparable_queries']} comparable queries"
+        f"- **{percent(agreement['rank_1_agreement'])}** of queries return the same top result\n"
+        f"- Based on {agreement['comparable_queries']} comparable queries"
     )
     yield "### Top-K Overlap (Jaccard Similarity)\n" + "\n".join(
-        f"- **Top-{k} Average**: {score(said[f'top_{k}_overlap'], 2)} "
-        f"({said[f'top_{k}_overlap'] or 0:.0%} overlap in top {k} results)"
+        f"- **Top-{k} Average**: {score(agreement[f'top_{k}_overlap'], 2)} "
+        f"({agreement[f'top_{k}_overlap'] or 0:.0%} overlap in top {k} results)"
         for k in (3, 5)
     )
-    best = said["headroom"]
+    best = agreement["headroom"]
     yield (
         "### Ranks and Headroom\n"
-        f"- **Rank-biased overlap** (p = 0.9): {score(said['rbo'])}\n"
-        f"- **Kendall's tau** (top 10): {score(said['kendall_tau'])}\n"
+        f"- **Rank-biased overlap** (p = 0.9): {score(agreement['rbo'])}\n"
+        f"- **Kendall's tau** (top 10): {score(agreement['kendall_tau'])}\n"
         f"- **Headroom**: {escape(best['measure'])} {score(best['best_mean'])} by {escape(best['best'])}, the best; "
         f"{score(best['oracle_mean'])} by an oracle that takes the better type for each query"
     )
-    if len(said["pairs"]) > 1:
+    if len(agreement["pairs"]) > 1:
         names = ["rank_1_agreement", "top_3_overlap", "top_5_overlap", "rbo", "kendall_tau"]
         titles = ["Search Types", "Rank 1", "Jaccard@3", "Jaccard@5", "RBO", "Kendall's tau"]
-        rows = [[", ".join(map(escape, of["search_types"])), *(score(of[n]) for n in names)] for of in said["pairs"]]
+        rows = [
+            [", ".join(map(escape, of["search_types"])), *(score(of[n]) for n in names)] for of in agreement["pairs"]
+        ]
         yield "Above, the mean of all pairs:\n\n" + render_rows(titles, rows)
 
 
-def _edges(found: Json) -> Iterator[str]:
-    edges = {name: of["summary"]["edge_cases"] for name, of in found.items()}
-    if any(said["total"] for said in edges.values()):
+def _edges(parts: Json) -> Iterator[str]:
+    edges = {name: of["summary"]["edge_cases"] for name, of in parts.items()}
+    if any(edge["total"] for edge in edges.values()):
         yield "---\n\n## Edge Cases (No Results Expected)"
         yield render_rows(
             [
@@ -256,26 +258,26 @@ def _edges(found: Json) -> Iterator[str]:
             ],
             [
                 [f"**{escape(name)}**"]
-                + [f"{said[kind]}/{said['total']}" for kind in ("true_negatives", "false_positives")]
-                + [percent(said["tn_rate"]), score(said["recall_lost"]), percent(said["answerable_rejected"])]
-                + [score(said["auroc"])]
-                for name, said in edges.items()
+                + [f"{edge[kind]}/{edge['total']}" for kind in ("true_negatives", "false_positives")]
+                + [percent(edge["tn_rate"]), score(edge["recall_lost"]), percent(edge["answerable_rejected"])]
+                + [score(edge["auroc"])]
+                for name, edge in edges.items()
             ],
         )
 
 
-def _by_query_type(found: Json) -> Iterator[str]:
-    kinds = dict.fromkeys(kind for of in found.values() for kind in of["by_query_type"])
+def _by_query_type(parts: Json) -> Iterator[str]:
+    kinds = dict.fromkeys(kind for of in parts.values() for kind in of["by_query_type"])
     if kinds:
         yield "---\n\n## By Query Type Comparison"
     for kind in kinds:
-        having = {name: of["by_query_type"][kind] for name, of in found.items() if kind in of["by_query_type"]}
+        having = {name: of["by_query_type"][kind] for name, of in parts.items() if kind in of["by_query_type"]}
         counts = ", ".join(f"{escape(name)} {of['count']}" for name, of in having.items())
-        each = {of["count"] for of in having.values()}
+        distinct = {of["count"] for of in having.values()}
         yield f"### {escape(kind)}"
-        yield f"{each.pop()} queries" if len(each) == 1 and len(having) == len(found) else f"Queries: {counts}"
+        yield f"{distinct.pop()} queries" if len(distinct) == 1 and len(having) == len(parts) else f"Queries: {counts}"
         yield render_rows(
-            ["Metric", *(f"**{escape(name)}**" for name in found), "Winner"], list(_of_type(having, list(found)))
+            ["Metric", *(f"**{escape(name)}**" for name in parts), "Winner"], list(_of_type(having, list(parts)))
         )
 
 

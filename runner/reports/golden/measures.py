@@ -39,8 +39,8 @@ def label(name: str) -> str:
 
 def families(values: Json) -> dict[str, Json]:
     """Return the measures that have cutoffs."""
-    found = {name: of for name, of in values.items() if isinstance(of, Mapping)}
-    return {name: of for name, of in found.items() if any(at.startswith("@") for at in of)}
+    nested = {name: of for name, of in values.items() if isinstance(of, Mapping)}
+    return {name: of for name, of in nested.items() if any(at.startswith("@") for at in of)}
 
 
 def whole(values: Json) -> dict[str, float | None]:
@@ -55,7 +55,7 @@ def flat(values: Json) -> dict[str, float | None]:
 
 def measures_table(values: Json) -> str:
     """Return the table of the measures that have cutoffs."""
-    found = families(values)
-    cutoffs = sorted({at for of in found.values() for at in of}, key=lambda at: int(at[1:]))
-    rows = [[title(name), *(score(of.get(at)) for at in cutoffs)] for name, of in found.items()]
+    measures = families(values)
+    cutoffs = sorted({at for of in measures.values() for at in of}, key=lambda at: int(at[1:]))
+    rows = [[title(name), *(score(of.get(at)) for at in cutoffs)] for name, of in measures.items()]
     return render_rows(["Metric", *cutoffs], rows)

@@ -36,28 +36,28 @@ _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
     """Return how one query went, timed beside the mean of all; `cutoff` is that of the measures shown."""
-    relevance, found = query["expected_relevance"], query["retrieved_items"]
+    relevance, retrieved = query["expected_relevance"], query["retrieved_items"]
     lines = [
         f'### Query: {escape(query["query_id"])} - "{escape(query["query_text"])}"',
         f"- **Type**: {escape(query['query_type']) or '(none)'}",
         f"- **Expected**: {_some([f'{_id(item)} ({word})' for item, word in relevance.items()]) or '(none)'}",
     ]
-    if found:
-        lines += ["- **Retrieved Top-3 with Scores**:", *_retrieved(query)]
+    if retrieved:
+        lines += ["- **Retrieved Top-3 with Scores**:", *_list_retrieved(query)]
     else:
         lines.append("- **Retrieved**: 0 results")
     if query["score_confidence"]:
         lines.append(f"- **Score Confidence**: {query['score_confidence'].capitalize()}")
-    lower = [each for each in query["relevance_alignment"] if not (each["actual_rank"] or TOP + 1) <= TOP]
+    lower = [item for item in query["relevance_alignment"] if not (item["actual_rank"] or TOP + 1) <= TOP]
     if lower and query["status"] != "error":
-        lines += ["- **Expected Items Not in Top-3**:", *map(_reached, lower)]
+        lines += ["- **Expected Items Not in Top-3**:", *map(_format_alignment, lower)]
     if query["metrics"]:
         values = query["metrics"]
         rank = query["first_relevant_rank"]
         shown = [name for name in ("precision", "recall", "ndcg") if name in values]
-        told = [f"{SHORT[name]}@{cutoff}: {score(values[name].get(f'@{cutoff}'), 2)}" for name in shown]
-        told += [f"RR: {score(values['reciprocal_rank'], 2)}"] if "reciprocal_rank" in values else []
-        lines += [f"- **First Relevant at Rank**: {rank or 'not retrieved'}", f"- **Metrics**: {' | '.join(told)}"]
+        figures = [f"{SHORT[name]}@{cutoff}: {score(values[name].get(f'@{cutoff}'), 2)}" for name in shown]
+        figures += [f"RR: {score(values['reciprocal_rank'], 2)}"] if "reciprocal_rank" in values else []
+        lines += [f"- **First Relevant at Rank**: {rank or 'not retrieved'}", f"- **Metrics**: {' | '.join(figures)}"]
     lines.append(f"- **Retrieval Time**: {_time(query['retrieval_time_ms'], average_ms)}")
     if query["status"] == "false_positive":
         lines += _false_positive(query)
@@ -67,16 +67,16 @@ def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
     return "\n".join(lines)
 
 
-def query_by_query(found: Json) -> Iterator[str]:
+def query_by_query(parts: Json) -> Iterator[str]:
     """Yield the table of all queries with how each went by each search type."""
     yield "---\n\n## Query by Query"
     yield "How each query went, and the rank of the first relevant item."
     rows = [
         [escape(query["query_id"]), escape(gist(query["query_text"], 60)), escape(query["query_type"])]
-        + [_outcome(each["query_results"][i]) for each in found.values()]
-        for i, query in enumerate(next(iter(found.values()))["query_results"])
+        + [_outcome(part["query_results"][i]) for part in parts.values()]
+        for i, query in enumerate(next(iter(parts.values()))["query_results"])
     ]
-    yield render_rows(["Query", "Text", "Type", *(f"**{escape(name)}**" for name in found)], rows)
+    yield render_rows(["Query", "Text", "Type", *(f"**{escape(name)}**" for name in parts)], rows)
 
 
 def _outcome(query: Json) -> str:
@@ -84,7 +84,7 @@ def _outcome(query: Json) -> str:
     return STATUSES[query["status"]].capitalize() if rank is None else f"{STATUSES[query['status']]} ({rank})"
 
 
-def _retrieved(query: Json) -> Iterator[str]:
+def _list_retrieved(query: Json) -> Iterator[str]:
     gaps, relevance = query["score_gaps"], query["expected_relevance"]
     for place, item in enumerate(query["retrieved_metadata"][:TOP]):
         parts = [f"  - {place + 1}. {_id(item['item_id'])} (score: {number(item['score'])})"]
@@ -101,7 +101,7 @@ def _retrieved(query: Json) -> Iterator[str]:
         yield f"  - ... (+{len(query['retrieved_items']) - TOP} more)"
 
 
-def _reached(item: Json) -> str:
+def _format_alignment(item: Json) -> str:
     rank = item["actual_rank"]
     where = "Not retrieved, score: N/A" if rank is None else f"Rank {rank}, score: {number(item['actual_score'])}"
     return f"  - {_id(item['item_id'])} ({escape(str(item['expected_relevance']))}) \N{RIGHTWARDS ARROW} {where}"

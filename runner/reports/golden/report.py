@@ -53,7 +53,7 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
         raise ReportError("a golden report needs a result")
     moment = at.astimezone(UTC)
     head = {"run_id": f"eval_{moment:%Y%m%d_%H%M%S}", "timestamp": moment.isoformat()}
-    types, listed = dict(zip(search_types(results), results, strict=True)), _listed(results)
+    types, listed = dict(zip(search_types(results), results, strict=True)), _count_listed(results)
     if len(types) == 1:
         ((name, result),) = types.items()
         config = _config(results, {"search_type": name, "config_hash": result.config_hash})
@@ -78,7 +78,7 @@ def search_types(results: Sequence[Result]) -> list[str]:
 
 def measure_names(measures: Sequence[str]) -> dict[str, str]:
     """Return what a report calls each measure: nDCG@10 is ndcg@10, RR is mrr."""
-    split = {measure: _split(measure) for measure in _ordered(measures)}
+    split = {measure: _split(measure) for measure in _order_measures(measures)}
     return {m: f"{_family(name)}@{k}" if k else _MEANS.get(m, m.lower()) for m, (name, k) in split.items()}
 
 
@@ -86,7 +86,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
     first = results[0]
     dataset, retrievers = _settings(first, "dataset"), [_settings(result, "retriever") for result in results]
     targets = [settings.get("expected_items") for settings in (dataset, *retrievers)]
-    target = next((each for each in targets if each is not None), None)  # an API's may be "corpus"
+    target = next((count for count in targets if count is not None), None)  # an API's may be "corpus"
     answered = [url for result in results for url in result.addresses.values()]
     configured = [settings.get("base_url") for settings in retrievers]
     return {
@@ -95,7 +95,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
         **sides,
         "top_k_values": _cutoffs(first.measures),
         "depth": max(int(_settings(result, "metrics").get("depth") or 0) for result in results) or None,
-        "listed_items": _listed(results),
+        "listed_items": _count_listed(results),
         **({"relevance": dict(dataset["relevance"])} if dataset.get("relevance") else {}),
         "dataset_version": first.dataset.fingerprint,
         "total_queries": first.dataset.queries,
@@ -110,7 +110,7 @@ def _cutoffs(measures: Sequence[str]) -> list[int]:
     return sorted({k for name, k in split if not is_of_whole_ranking(name)} - {0})
 
 
-def _listed(results: Sequence[Result]) -> int:
+def _count_listed(results: Sequence[Result]) -> int:
     """Return how many of the items that a query found are listed: as many as the largest cutoff looks at."""
     deepest = max([SHOWN, *_cutoffs(results[0].measures)])
     return min(deepest, max(map(depth, results)) or deepest)
@@ -119,7 +119,7 @@ def _listed(results: Sequence[Result]) -> int:
 def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     if result.hits is None:
         raise ReportError(f"{name} was loaded without its rankings: a golden report shows what each query found")
-    each = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
+    times_ms = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
     words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
     sure = _confidence(result.hits)
     measures = select_sensible(result, result.measures)
@@ -137,7 +137,7 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
                 "query_type": result.queries.types[i],
                 "search_type": name,
                 **_query(result, result.hits, i, words, listed),
-                "retrieval_time_ms": each[i],
+                "retrieval_time_ms": times_ms[i],
                 "score_confidence": sure[i],
             }
             for i, query in enumerate(result.queries.ids)
@@ -147,11 +147,11 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     }
 
 
-def _query(result: Result, found: Hits, i: int, words: Mapping[int, str], listed: int) -> dict[str, Any]:
-    q, ids = result.queries, found.ids(i)
-    scores = found.rankings.scores[i, : len(ids)].tolist()
-    gold = (place for place, grade in enumerate(found.grades[i, : len(ids)].tolist(), start=1) if grade > 0)
-    items = [found.judged[document] for document in found.rankings.documents[i, : len(ids)].tolist()]
+def _query(result: Result, hits: Hits, i: int, words: Mapping[int, str], listed: int) -> dict[str, Any]:
+    q, ids = result.queries, hits.ids(i)
+    scores = hits.rankings.scores[i, : len(ids)].tolist()
+    gold = (place for place, grade in enumerate(hits.grades[i, : len(ids)].tolist(), start=1) if grade > 0)
+    items = [hits.judged[document] for document in hits.rankings.documents[i, : len(ids)].tolist()]
     place = {item: rank for rank, item in reversed([*enumerate(items, start=1)])}  # of chunks, the first counts
     grades = q.expected_grades[i] if q.expected_grades else [None] * len(q.expected[i])
     relevance = {
@@ -181,15 +181,15 @@ def _query(result: Result, found: Hits, i: int, words: Mapping[int, str], listed
             for item, word in relevance.items()
         ],
         "retrieved_metadata": [
-            {"item_id": item, **_shown(found, document), "score": score}
-            for item, document, score in zip(ids, found.rankings.documents[i].tolist(), best, strict=False)
+            {"item_id": item, **_describe_document(hits, document), "score": score}
+            for item, document, score in zip(ids, hits.rankings.documents[i].tolist(), best, strict=False)
         ],
         "score_stats": _score_stats(best),
     }
 
 
-def _shown(found: Hits, document: int) -> Mapping[str, Any]:
-    return found.metadata[document] if found.metadata else {}
+def _describe_document(hits: Hits, document: int) -> Mapping[str, Any]:
+    return hits.metadata[document] if hits.metadata else {}
 
 
 def _score_stats(scores: Sequence[float]) -> dict[str, float]:
@@ -199,13 +199,13 @@ def _score_stats(scores: Sequence[float]) -> dict[str, float]:
     return {"min": low, "max": high, "median": float(np.median(scores)), "range": high - low}
 
 
-def _confidence(found: Hits) -> list[str | None]:
+def _confidence(hits: Hits) -> list[str | None]:
     """Return how far each query's best score stands above its second, beside those of the other queries.
 
     It is a matter of thirds: scores of different search types have different scales, and no fixed gap fits them all.
     None where a query found fewer than two items.
     """
-    scores = found.rankings.scores[:, :2]
+    scores = hits.rankings.scores[:, :2]
     if scores.shape[1] < 2:
         return [None] * len(scores)
     several = np.isfinite(scores[:, 1])
@@ -250,17 +250,17 @@ def _by_measure(
     measures: Sequence[str], value: Callable[[str], float | None], whole: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the values of measures by name, then by cutoff where they have one; None for one that is not a number."""
-    found: dict[str, Any] = {}
-    for measure in _ordered(measures):
+    values: dict[str, Any] = {}
+    for measure in _order_measures(measures):
         name, k = _split(measure)
         if k:
-            found.setdefault(_family(name), {})[f"@{k}"] = _number(value(measure))
+            values.setdefault(_family(name), {})[f"@{k}"] = _number(value(measure))
         else:
-            found[whole.get(measure, measure.lower())] = _number(value(measure))
-    return found
+            values[whole.get(measure, measure.lower())] = _number(value(measure))
+    return values
 
 
-def _ordered(measures: Sequence[str]) -> list[str]:
+def _order_measures(measures: Sequence[str]) -> list[str]:
     """Return measures in the order of a report, whole rankings before cutoffs."""
     place = {name: i for i, name in enumerate(_ORDER)}
     return sorted(measures, key=lambda measure: (place.get(_split(measure)[0], len(place)), _split(measure)))

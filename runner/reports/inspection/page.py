@@ -32,11 +32,11 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     from runner.reports.inspection import plots
     from runner.reports.rendering import charts
 
-    found = inspection.found
-    if found.names and found.answerable.any():
-        bars = {f"Success@{found.cutoff}": found.success, f"Judged@{found.cutoff}": found.judged}
-        text = f"How many queries have gold in the first {found.cutoff}, and how many of these documents are judged."
-        yield figure("What retrievers find", text, charts.bars(found.names, bars), told.retrievers_table(inspection))
+    rankings = inspection.found
+    if rankings.names and rankings.answerable.any():
+        bars = {f"Success@{rankings.cutoff}": rankings.success, f"Judged@{rankings.cutoff}": rankings.judged}
+        text = f"How many queries have gold in the first {rankings.cutoff}, and how many of these documents are judged."
+        yield figure("What retrievers find", text, charts.bars(rankings.names, bars), told.retrievers_table(inspection))
     if not np.isnan(inspection.gold_overlap).all():
         series = {"with gold": inspection.gold_overlap, "with documents by chance": inspection.chance_overlap}
         text = "The further the gold is right of chance, the more a search by words is favoured."

@@ -87,16 +87,16 @@ def distributions_table(inspection: Inspection) -> Table:
 
 def retrievers_table(inspection: Inspection) -> Table:
     """Return what each retriever finds, and how much of it is judged."""
-    found = inspection.found
+    rankings = inspection.found
     columns = [
         Column("retriever", least=12),
-        Column(f"Success@{found.cutoff}", score, numeric=True),
-        Column(f"no gold in {found.depth}", percent, numeric=True),
-        Column(f"Judged@{found.cutoff}", percent, numeric=True),
+        Column(f"Success@{rankings.cutoff}", score, numeric=True),
+        Column(f"no gold in {rankings.depth}", percent, numeric=True),
+        Column(f"Judged@{rankings.cutoff}", percent, numeric=True),
     ]
     rows = [
-        [name, found.success[i], _share(found.first_gold[i] == 0, found.answerable), found.judged[i]]
-        for i, name in enumerate(found.names)
+        [name, rankings.success[i], _share(rankings.first_gold[i] == 0, rankings.answerable), rankings.judged[i]]
+        for i, name in enumerate(rankings.names)
     ]
     return Table(columns, rows)
 
@@ -113,8 +113,8 @@ _LONG = ("text", "its text", "document", "like gold", "evidence", "gold", "queri
 
 def as_json(inspection: Inspection) -> bytes:
     """Return an inspection for machines; the same inspection gives the same bytes."""
-    found = inspection.found
-    told = {
+    rankings = inspection.found
+    content = {
         "version": VERSION,
         "dataset": {"name": inspection.name, "split": inspection.split, "fingerprint": inspection.fingerprint},
         "counts": inspection.counts,
@@ -125,18 +125,18 @@ def as_json(inspection: Inspection) -> bytes:
         },
         "retrievers": {
             name: {
-                f"success@{found.cutoff}": found.success[i],
-                f"judged@{found.cutoff}": found.judged[i],
-                "without_gold": int(np.count_nonzero((found.first_gold[i] == 0) & found.answerable)),
+                f"success@{rankings.cutoff}": rankings.success[i],
+                f"judged@{rankings.cutoff}": rankings.judged[i],
+                "without_gold": int(np.count_nonzero((rankings.first_gold[i] == 0) & rankings.answerable)),
             }
-            for i, name in enumerate(found.names)
+            for i, name in enumerate(rankings.names)
         },
-        "depth": found.depth,
-        "cutoff": found.cutoff,
+        "depth": rankings.depth,
+        "cutoff": rankings.cutoff,
         "lacking": inspection.lacking,
         "findings": [{**asdict(finding), "share": finding.share} for finding in inspection.findings],
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _count(title: str = "") -> Column:

@@ -142,7 +142,7 @@ def test_changes_are_in_order_of_the_difference_with_what_was_found(two: Compari
     for change in changes:
         i = two.queries.ids.index(change.after.id)
         assert change.difference == pytest.approx(b[i] - a[i])
-        assert change.before.found
+        assert change.before.retrieved
         assert change.after.text == two.queries.texts[i]
 
 

@@ -144,7 +144,7 @@ def test_gains_and_losses_are_told_with_their_texts_and_what_was_found(two: tupl
     line = next(line for line in text.splitlines() if line.startswith(f"- **{gain.after.id}**"))
     assert gain.after.text in line
     assert f"(+{gain.difference:.4f})" in line
-    assert gain.after.found[0][0] in text.partition(line)[2].partition("after: ")[2].partition("\n")[0]
+    assert gain.after.retrieved[0][0] in text.partition(line)[2].partition("after: ")[2].partition("\n")[0]
 
 
 def test_json_has_every_figure_and_the_violations(three: tuple[Comparison, list[Check]]) -> None:
