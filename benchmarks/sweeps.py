@@ -100,7 +100,7 @@ def composition() -> list[Figure]:
         composer = Composer(loader, "evaluate", [])
         points = combinations(axes, {}, Space(), loader, composer.value)
         for point in points:
-            composer.settled(point.overrides)
+            composer.settle(point.overrides)
         if len(points) != 1000:
             raise RuntimeError(f"{len(points)} combinations instead of 1,000")
         return time.perf_counter() - start

@@ -14,7 +14,7 @@ from runner.config.objects import ConfigError, suggestion
 from runner.golden_report import is_report, read_report, report_content
 from runner.records import load_record
 from runner.result import Result
-from runner.tracking.fetching import Run, Runs, named
+from runner.tracking.fetching import Run, Runs, format_runs
 from runner.tracking.record import LONGEST_NAME
 from runner.tracking.settings import Tracking
 
@@ -117,7 +117,7 @@ def _the_run(beginning: str, runs: Runs) -> Run:
     if not matches:
         raise ConfigError(f"{beginning}: no file, and no run with such an id in {runs.tracking.uri}")
     if len(matches) > 1:
-        raise ConfigError(f"{beginning}: {len(matches)} runs have ids that begin so: {named(matches)}")
+        raise ConfigError(f"{beginning}: {len(matches)} runs have ids that begin so: {format_runs(matches)}")
     (run,) = matches
     if run.kind != "sweep" and run.status != "FINISHED":
         raise ConfigError(f"{beginning}: run {run.id} ({run.name}) is {run.status}, and has no result")
@@ -139,7 +139,7 @@ def _best(sweep: Run, combinations: list[Run]) -> Run:
         return best[0]
     raise ConfigError(
         f"{sweep.id}: a sweep ({sweep.name}) whose best is not known: choose one of its combinations: "
-        f"{named(combinations)}"
+        f"{format_runs(combinations)}"
     )
 
 

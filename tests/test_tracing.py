@@ -8,7 +8,7 @@ import pytest
 from retrievers.chat import ChatError, Reply
 from runner.llm.observers import Exchange, notify_observers
 from runner.tracking.settings import Tracking
-from runner.tracking.tracing import traced, traces
+from runner.tracking.tracing import log_exchanges, traces
 
 
 def exchange(outcome: Reply | ChatError) -> Exchange:
@@ -22,7 +22,7 @@ def test_what_is_asked_and_answered_can_be_read_in_mlflow(
     monkeypatch.chdir(tmp_path)  # MLflow makes a database where it is asked for its default
     before = mlflow.get_tracking_uri()
     try:
-        with traced(tracking, wanted=True):
+        with log_exchanges(tracking, wanted=True):
             notify_observers(exchange(Reply("A little.", 30, 4, calls=2, cost=0.25)))
             notify_observers(exchange(ChatError("no answer in time", "time-out", calls=3)))
         found = sorted(mlflow.search_traces(return_type="list"), key=lambda trace: trace.info.state.value)
@@ -39,7 +39,7 @@ def test_what_is_asked_and_answered_can_be_read_in_mlflow(
 
 
 def test_nothing_is_seen_where_nobody_wants_to_see(tracking: Tracking) -> None:
-    with traced(tracking, wanted=False):
+    with log_exchanges(tracking, wanted=False):
         notify_observers(exchange(Reply("A little.")))
     assert traces({"llm": {"trace": True}})
     assert not traces({"llm": {"trace": False}})

@@ -32,8 +32,6 @@ PENDING: set[str] = {
     "runner/commands",
     "runner/config",
     "runner/reports",
-    "runner/sweep",
-    "runner/tracking",
 }
 """Rooms whose names still wait for their revision; a room leaves this set for good."""
 
@@ -41,9 +39,6 @@ SHARED_NAMES: set[str] = {
     "Agreement",
     "Comparison",
     "Correlation",
-    "Failure",
-    "Outcome",
-    "Trial",
 }
 """Class names that still occur in several modules; a name leaves this set for good."""
 

@@ -63,7 +63,7 @@ def main(cfg: DictConfig) -> int:
     from runner.reports import console
     from runner.reports.cache import as_json, leftover_lines
     from runner.store.opening import open_store
-    from runner.tracking.leftovers import orphaned_artifacts, waiting_results
+    from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     wanted: CacheSettings = build({**config["cache"], "_target_": f"{__name__}.CacheSettings"}, "cache")
@@ -79,7 +79,7 @@ def main(cfg: DictConfig) -> int:
     doomed = meant if damaged is None else list(damaged)
     stays = _remove(store, doomed, wanted.verify) if wanted.remove else {}
     removed = [entry for entry in doomed if wanted.remove and entry not in stays]
-    waiting, orphans = waiting_results(store.run_files), orphaned_artifacts(build(config["tracking"], "tracking"))
+    waiting, orphans = waiting_results(store.run_files), find_orphaned_artifacts(build(config["tracking"], "tracking"))
     if wanted.json:
         console.line(as_json(store.location, meant, damaged, removed, waiting, orphans))
     elif damaged is not None:

@@ -43,7 +43,7 @@ def main(cfg: DictConfig) -> int:
     from runner.sweep.settings import settings_of
     from runner.tracking.background import BackgroundTracker
     from runner.tracking.record import Failed, Finished
-    from runner.tracking.tracing import traced, traces
+    from runner.tracking.tracing import log_exchanges, traces
     from runner.tracking.unlogged import Unlogged
 
     hydra = HydraConfig.get()
@@ -65,7 +65,7 @@ def main(cfg: DictConfig) -> int:
     before = measure_spending(paid)
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
     identity = combination_id(experiment, bench.dataset(experiment))
-    with traced(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
+    with log_exchanges(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
         tracker.start()
         kept = earlier.find(identity)
         entry = kept and kept.read()
@@ -134,7 +134,7 @@ def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | N
         if not isinstance(entry, Waiting):
             raise
         with suppress(OSError):  # where the next start looks, while this process is still there
-            entry = entry.moved(entry.file.parents[1] / EVALUATIONS)
+            entry = entry.move_to(entry.file.parents[1] / EVALUATIONS)
         console.error(f"{error}; the result is kept in {entry.file}: run the same command again to log it")
         return None
     if isinstance(entry, Waiting):

@@ -80,10 +80,10 @@ def _choice(key: str, value: Any) -> str:  # noqa: ANN401 (any YAML value)
     if isinstance(value, str):
         return value
     if not isinstance(value, (list, tuple)):
-        return _text(value, _quoted)
+        return _text(value, _quote)
     if not value:
         raise ConfigError(f"{key}=[]: an axis without a value")
-    return ",".join(_text(element, _quoted) for element in value)
+    return ",".join(_text(element, _quote) for element in value)
 
 
 def _text(value: Any, string: Callable[[str], str]) -> str:  # noqa: ANN401 (any YAML value)
@@ -97,7 +97,7 @@ def _text(value: Any, string: Callable[[str], str]) -> str:  # noqa: ANN401 (any
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return QuotedString(text, Quote.single).with_quotes()
 
 
@@ -126,7 +126,7 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
         interval = _interval(override)
         if (n := _range_length(override)) > most:
             raise ConfigError(too_many(override.input_line or key, n, "values", most))
-        values = () if interval else tuple(_value(key, parsed) for parsed in _parsed_values(override, seed))
+        values = () if interval else tuple(_value(key, parsed) for parsed in _parse_values(override, seed))
         if not interval and not values:
             raise ConfigError(f"{override.input_line}: an axis without a value")
         varies = listed or override.is_sweep_override()
@@ -153,7 +153,7 @@ def _refuse_what_is_shared(override: Override) -> None:
     """Refuse an axis of what all combinations have in common, which would be ignored."""
     root = (override.package or override.key_or_group).partition(".")[0]
     if override.key_or_group == "experiment":
-        together = ",".join(str(Override._convert_value(value)) for value in _parsed_values(override, 0))
+        together = ",".join(str(Override._convert_value(value)) for value in _parse_values(override, 0))
         raise ConfigError(
             f"{override.input_line}: one experiment at a time, or all in one sweep with 'experiment=[{together}]'"
         )
@@ -175,7 +175,7 @@ def _interval(override: Override) -> Interval | None:
     return Interval(sweep.start, sweep.end, log, isinstance(sweep.start, int))
 
 
-def _parsed_values(override: Override, seed: int) -> list[Any]:
+def _parse_values(override: Override, seed: int) -> list[Any]:
     """Return the values of an override as Hydra parsed them."""
     if not override.is_sweep_override():
         return [override._value]

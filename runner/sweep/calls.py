@@ -38,24 +38,24 @@ class _Asking:
     most: bool = True
 
 
-def planned_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> list[PlannedCalls]:
+def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> list[PlannedCalls]:
     """Return how often each model will be asked for what, given whether each experiment's search is still to do.
 
     A search that several have in common is counted once, without retries. Of an agent it is the most that it may ask.
     """
-    found: dict[tuple[str, str], list[_Asking]] = {}
+    groups: dict[tuple[str, str], list[_Asking]] = {}
     searched: set[tuple[str, str]] = set()
     for experiment, dataset, to_search in experiments:
-        asked: list[_Asking] = []
+        calls: list[_Asking] = []
         same = (repr(experiment.retriever), dataset.fingerprint)
         if to_search and same not in searched:
             searched.add(same)
-            asked += _searching(experiment.retriever, dataset)
+            calls += _searching(experiment.retriever, dataset)
         if experiment.grading is not None:
-            asked.append(_grading(experiment.grading, dataset))
-        for each in asked:
-            found.setdefault((each.purpose, repr(each.llm)), []).append(each)
-    return [_planned(purpose, group) for (purpose, _), group in found.items()]
+            calls.append(_grading(experiment.grading, dataset))
+        for call in calls:
+            groups.setdefault((call.purpose, repr(call.llm)), []).append(call)
+    return [_sum_calls(purpose, group) for (purpose, _), group in groups.items()]
 
 
 def _searching(settings: object, dataset: Dataset) -> Iterator[_Asking]:
@@ -72,39 +72,44 @@ def _searching(settings: object, dataset: Dataset) -> Iterator[_Asking]:
     elif isinstance(settings, (list, tuple)):
         parts = settings
     elif is_dataclass(settings):
-        parts = [getattr(settings, each.name) for each in fields(settings)]
+        parts = [getattr(settings, field.name) for field in fields(settings)]
     for part in parts:
         yield from _searching(part, dataset)
 
 
-def _expanding(how: Expanded, dataset: Dataset) -> _Asking:
-    prompt = how.multi_query_prompt if how.method == "multi_query" else how.hyde_prompt
-    tokens = sum(_most_tokens(how.system, fill_prompt(prompt, query=query, n=how.n)) for query in dataset.queries.texts)
-    return _Asking(how.llm, "expand", len(dataset.queries), tokens)
+def _expanding(settings: Expanded, dataset: Dataset) -> _Asking:
+    prompt = settings.multi_query_prompt if settings.method == "multi_query" else settings.hyde_prompt
+    tokens = sum(
+        _most_tokens(settings.system, fill_prompt(prompt, query=query, n=settings.n)) for query in dataset.queries.texts
+    )
+    return _Asking(settings.llm, "expand", len(dataset.queries), tokens)
 
 
-def _searching_again(how: Agentic, dataset: Dataset) -> _Asking:
+def _searching_again(settings: Agentic, dataset: Dataset) -> _Asking:
     """Return the calls of an agent: each shows all searches before it, whose queries but the first are replies."""
-    found = max(_longest(dataset.corpus, how.shown, how.max_words), _bytes("(nothing was found)"))
-    reply = how.llm.max_tokens if isinstance(how.llm, LLM) else 0
-    tokens, calls = 0, how.max_calls
+    results = max(_longest(dataset.corpus, settings.shown, settings.max_words), _bytes("(nothing was found)"))
+    reply = settings.llm.max_tokens if isinstance(settings.llm, LLM) else 0
+    tokens, calls = 0, settings.max_calls
     for query in dataset.queries.texts:
-        asked = _most_tokens(how.system, fill_prompt(how.prompt, query=query, searches=""))
-        first = _bytes(f"Query: {query}\n\n\n") + found
-        later = _bytes("Query: \n\n\n") + reply + found
+        prompt_tokens = _most_tokens(settings.system, fill_prompt(settings.prompt, query=query, searches=""))
+        first = _bytes(f"Query: {query}\n\n\n") + results
+        later = _bytes("Query: \n\n\n") + reply + results
         shown = calls * first + calls * (calls - 1) // 2 * later  # the second call shows one more, the third two
-        tokens += calls * asked + how.prompt.count("{searches}") * shown
-    return _Asking(how.llm, "agent", len(dataset.queries) * calls, tokens)
+        tokens += calls * prompt_tokens + settings.prompt.count("{searches}") * shown
+    return _Asking(settings.llm, "agent", len(dataset.queries) * calls, tokens)
 
 
-def _ordering(how: ListwiseReranker, depth: int, dataset: Dataset) -> _Asking:
-    slid = list_windows(min(depth, len(dataset.corpus)), how.window, how.step)
+def _ordering(settings: ListwiseReranker, depth: int, dataset: Dataset) -> _Asking:
+    slid = list_windows(min(depth, len(dataset.corpus)), settings.window, settings.step)
     tokens = 0
     for start, end in slid:
-        shown = how.prompt.count("{passages}") * _longest(dataset.corpus, end - start, how.max_words)
+        shown = settings.prompt.count("{passages}") * _longest(dataset.corpus, end - start, settings.max_words)
         for query in dataset.queries.texts:
-            tokens += _most_tokens(how.system, fill_prompt(how.prompt, query=query, passages="", n=end - start)) + shown
-    return _Asking(how.llm, "rerank", len(dataset.queries) * len(slid), tokens)
+            tokens += (
+                _most_tokens(settings.system, fill_prompt(settings.prompt, query=query, passages="", n=end - start))
+                + shown
+            )
+    return _Asking(settings.llm, "rerank", len(dataset.queries) * len(slid), tokens)
 
 
 def _most_tokens(*texts: str) -> int:
@@ -131,24 +136,24 @@ def _grading(grading: Grading, dataset: Dataset) -> _Asking:
     """Return the calls of a grading, each of which shows as many documents of the usual length as it grades."""
     n = len(dataset.queries)
     document = sum(map(len, dataset.corpus.contents())) / max(len(dataset.corpus), 1)
-    asked = sum(map(len, (*dataset.queries.texts, *grading.answers(dataset.queries)))) / max(n, 1)
-    shown = len(grading.template.text) + asked + min(grading.k, len(dataset.corpus)) * document
+    question = sum(map(len, (*dataset.queries.texts, *grading.answers(dataset.queries)))) / max(n, 1)
+    shown = len(grading.template.text) + question + min(grading.k, len(dataset.corpus)) * document
     times = n * grading.repeats
     return _Asking(grading.llm, "grade", times, times * (TEMPLATE_TOKENS + shown / BYTES_PER_TOKEN), most=False)
 
 
-def _planned(purpose: str, group: list[_Asking]) -> PlannedCalls:
-    times, llm = sum(each.times for each in group), group[0].llm
+def _sum_calls(purpose: str, group: list[_Asking]) -> PlannedCalls:
+    times, llm = sum(call.times for call in group), group[0].llm
     if not isinstance(llm, LLM):  # a model of a plugin's, of which neither tokens nor prices are known
         return PlannedCalls(purpose, type(llm).__name__, times)
     known = open_ledger(llm.ledger).mean_tokens(purpose, llm.model) if Path(llm.ledger).exists() else None
     if known is not None:
-        tokens_in, tokens_out = (times * each for each in known)
+        tokens_in, tokens_out = (times * tokens for tokens in known)
     else:
-        tokens_in, tokens_out = sum(each.tokens_in for each in group), times * llm.max_tokens
+        tokens_in, tokens_out = sum(call.tokens_in for call in group), times * llm.max_tokens
     cost = None
     if llm.price_in is not None and llm.price_out is not None:
         cost = (tokens_in * llm.price_in + tokens_out * llm.price_out) / MILLION
-    most = known is None and all(each.most for each in group)
+    most = known is None and all(call.most for call in group)
     rough = known is None and not most
     return PlannedCalls(purpose, llm.model, times, round(tokens_in), round(tokens_out), cost, rough, most)

@@ -76,7 +76,7 @@ class Composer:
         ConfigLoaderImpl._apply_overrides_to_config([p.override for p in parsed if not p.of_group], config)
         return config
 
-    def settled(self, overrides: Sequence[str]) -> Settled:
+    def settle(self, overrides: Sequence[str]) -> Settled:
         """Return what the composed config settles to, as `settle` has it, and raise what these do."""
         parsed = [self._parse(line) for line in overrides]
         alone = self._base(parsed).alone
@@ -150,10 +150,10 @@ def _touches(parsed: _Parsed, others: Sequence[_Parsed]) -> bool:
     """Tell whether what an override does may have to do with what others do."""
     path = parsed.override.key_or_group
     paths = [other.override.key_or_group for other in others]
-    return bool(paths) and ("${" in parsed.line or any(_related(path, other) for other in paths))
+    return bool(paths) and ("${" in parsed.line or any(_is_related(path, other) for other in paths))
 
 
-def _related(path: str, other: str) -> bool:
+def _is_related(path: str, other: str) -> bool:
     """Tell whether two paths are the same, or one is within the other."""
     return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
 
@@ -175,7 +175,7 @@ def _alone(config: DictConfig) -> Iterator[str]:
     references = set(_REFERENCE.findall(text))
     for group, node in _children(config):
         for path in _leaves(node, group) if group not in ("hydra", "choices") else ():
-            if not any(_related(path, reference) for reference in references):
+            if not any(_is_related(path, reference) for reference in references):
                 yield path
 
 

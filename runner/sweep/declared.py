@@ -47,7 +47,7 @@ class Declared:
         self.traces = traces(config)
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
         self.bench = Bench(open_store(store_path(own)), analyzer)
-        self.output = None if self.settings.dry_run else _made(self.settings.output)
+        self.output = None if self.settings.dry_run else _make_folder(self.settings.output)
         self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
 
     @cached_property
@@ -103,15 +103,15 @@ class Declared:
 
     def _experiment(self, point: Combination) -> Experiment:
         try:
-            return build_experiment(self._composer.settled(point.overrides), point.name, point.swept)
+            return build_experiment(self._composer.settle(point.overrides), point.name, point.swept)
         except ConfigError as error:
             raise ConfigError(f"{error} (in the combination {point.name})" if point.swept else str(error)) from error
         except (HydraException, OmegaConfBaseException) as error:
-            said = explain(error, self._composer.verb, point.overrides)
+            message = explain(error, self._composer.verb, point.overrides)
             if not point.swept:
-                raise ConfigError(said) from error
+                raise ConfigError(message) from error
             way_out = "sweep.when says where an axis applies, sweep.union puts products side by side"
-            raise ConfigError(f"{said} (in the combination {point.name}; {way_out})") from error
+            raise ConfigError(f"{message} (in the combination {point.name}; {way_out})") from error
 
 
 def _is_given(key: str) -> bool:
@@ -139,7 +139,7 @@ def _name(axes: Mapping[str, str]) -> str:
     return f"sweep over {', '.join(keys)}" if keys else "single combination"
 
 
-def _made(output: str | None) -> Path | None:
+def _make_folder(output: str | None) -> Path | None:
     """Make the folder that the reports are to go to, before there is anything to lose."""
     if not output:
         return None

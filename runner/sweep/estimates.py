@@ -37,12 +37,16 @@ class _Sizes:
     documents: float = 0
     characters: float = 0
     rows: float = 0
-    asked: float = 0
+    queries: float = 0
     k: float = 0
 
 
+_PART_OF = {"queries": "asked"}
+"""The part of a key that a size is read from, where its name is another; a key's "queries" are a fingerprint."""
+
+
 @dataclass(frozen=True)
-class _Model:
+class _CostModel:
     """How seconds and bytes grow. Without `known` figures only what they are in proportion to."""
 
     seconds: Callable[[_Sizes], float]
@@ -50,13 +54,13 @@ class _Model:
     known: bool = True
 
 
-def _search(query: float, document: float) -> _Model:
+def _search(query: float, document: float) -> _CostModel:
     """Return the model of a search, given the seconds of a query and of each document for it."""
-    return _Model(lambda n: n.asked * (query + document * n.documents), _rankings)
+    return _CostModel(lambda n: n.queries * (query + document * n.documents), _rankings)
 
 
 def _rankings(n: _Sizes) -> float:
-    return _ENTRY + n.asked * (8 * n.k + 4)
+    return _ENTRY + n.queries * (8 * n.k + 4)
 
 
 def _terms(n: _Sizes) -> float:
@@ -67,29 +71,29 @@ def _terms(n: _Sizes) -> float:
 _ENTRY = 1_000  # the bytes of a manifest and of what is before the numbers of arrays
 _FIRST_S = 0.02  # what a first call takes, which of a small work is most
 
-_UNKNOWN = _Model(lambda n: 1, lambda n: 1, known=False)
+_UNKNOWN = _CostModel(lambda n: 1, lambda n: 1, known=False)
 
 # Fitted to adi, scifact and medquad on one core of an AMD EPYC; two encode with all-MiniLM-L6-v2. Bytes as they are.
-_MODELS: Mapping[str, _Model] = {
-    "postings": _Model(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
-    "tokens by tie order": _Model(lambda n: 1.2e-7 * n.characters),
-    "fts5 database": _Model(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
-    "live model": _Model(lambda n: 6),
-    "document vectors": _Model(
+_MODELS: Mapping[str, _CostModel] = {
+    "postings": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
+    "tokens by tie order": _CostModel(lambda n: 1.2e-7 * n.characters),
+    "fts5 database": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
+    "live model": _CostModel(lambda n: 6),
+    "document vectors": _CostModel(
         lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 1_150 * n.rows),  # it reads 256 tokens of a text
         lambda n: _ENTRY + 4 * 384 * n.rows,
     ),
-    "query vectors": _Model(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
-    "lsa": _Model(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
-    "vector index": _Model(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
+    "query vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
+    "lsa": _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
+    "vector index": _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
     "rankings BM25": _search(5e-5, 2e-9),
     "rankings RankBM25": _search(3e-4, 1.9e-6),
     "rankings SqliteFts": _search(3e-4, 2.5e-6),
     "rankings Dense": _search(3e-4, 1.5e-7),
-    "rankings Hybrid": _Model(lambda n: 7e-8 * n.asked * n.k, _rankings),
-    "rankings": _Model(lambda n: n.asked, _rankings, known=False),
-    "latency": _Model(lambda n: min(n.asked, TIMED_QUERIES) * n.documents, known=False),
-    "diagnostics": _Model(lambda n: n.asked * n.documents, known=False),
+    "rankings Hybrid": _CostModel(lambda n: 7e-8 * n.queries * n.k, _rankings),
+    "rankings": _CostModel(lambda n: n.queries, _rankings, known=False),
+    "latency": _CostModel(lambda n: min(n.queries, TIMED_QUERIES) * n.documents, known=False),
+    "diagnostics": _CostModel(lambda n: n.queries * n.documents, known=False),
 }
 
 _WITH: Mapping[str, tuple[str, ...]] = {
@@ -147,4 +151,5 @@ def _words(parts: Mapping[str, str]) -> frozenset[str]:
 
 
 def _sizes(parts: Mapping[str, str]) -> _Sizes:
-    return _Sizes(**{f.name: float(parts[f.name]) for f in fields(_Sizes) if parts.get(f.name, "").isdecimal()})
+    names = {f.name: _PART_OF.get(f.name, f.name) for f in fields(_Sizes)}
+    return _Sizes(**{name: float(parts[part]) for name, part in names.items() if parts.get(part, "").isdecimal()})

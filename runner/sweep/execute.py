@@ -24,7 +24,7 @@ from runner.reports.comparison.comparability import NotComparable
 from runner.reports.golden.report import golden_files
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep.datasets import systems_by_dataset
-from runner.reports.sweep.leaderboard import Failure, Leaderboard, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, Leaderboard, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.selection import KFOLD, ON_REPORTED_DATA, Search
@@ -37,7 +37,7 @@ from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
-from runner.tracking.tracing import traced
+from runner.tracking.tracing import log_exchanges
 
 GOLDEN_REPORT = 100
 """How many combinations a sweep may have for a golden report: their rankings are kept in memory."""
@@ -55,7 +55,7 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
         axes, len(declared.points), experiments, "grid", select_on, str(seed) if select_on == KFOLD else ""
     )
     with (
-        traced(declared.tracking, declared.traces),
+        log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
         SweepRun(head, declared.settings, declared.bench, tracker, _golden(experiments)) as run,
     ):
@@ -74,8 +74,10 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
         except KeyboardInterrupt:
             run.outcome.interrupted = True
         report(run, list(wanted), metrics, declared.output, chosen)
-    if told := describe_spending(part for each in experiments for part in (each.retriever, each.grading)):
-        console.note(told)
+    if note := describe_spending(
+        part for experiment in experiments for part in (experiment.retriever, experiment.grading)
+    ):
+        console.note(note)
     return run.outcome.exit_code
 
 
@@ -99,15 +101,15 @@ def report(
     ends = [c.result for c in chosen if c.result] if chosen else list(results.values())
     best, best_run = _best(ends), ""
     reports: dict[str, str] = {}
-    told = {**_selections(chosen), **(files or {})}
-    news = run.changed or not run.reported or not all(run.has(name, text) for name, text in told.items())
-    if outcome.interrupted and len(results) < run.known(wanted):  # the report that is there knows more
+    files_of_choice = {**_selections(chosen), **(files or {})}
+    news = run.changed or not run.reported or not all(run.has(name, text) for name, text in files_of_choice.items())
+    if outcome.interrupted and len(results) < run.count_finished(wanted):  # the report that is there knows more
         news, best = False, None
     nothing = outcome.interrupted and not (results or outcome.failures)
     try:
         selections = {c.measured: c.selection for c in chosen}
         with console.Working("logging the rest, comparing all"):
-            logged = {combination: each.id for combination, each in run.logged().items()}
+            logged = {combination: logged_run.id for combination, logged_run in run.load_logged_runs().items()}
             best_run = "" if best is None else _run_of(best, outcome.results, logged)
             made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
             systems = systems_by_dataset([board for board, _ in made])
@@ -129,7 +131,7 @@ def report(
         news = news and not (nothing or run.left)
         if news or (output and not nothing):
             with console.Working("report"):
-                reports = {**_reports(boards, run.parallel), **told}
+                reports = {**_reports(boards, run.parallel), **files_of_choice}
         if output:
             _write(output, reports)
     finally:  # whatever happens to a report, the runs are there and their sweep is closed
@@ -196,15 +198,15 @@ def _choices(
     declared: Declared, experiments: Sequence[Experiment], axes: Mapping[str, str]
 ) -> list[tuple[DatasetSource, str, list[Combination]]]:
     """Return for each dataset of a sweep that is to have a winner where it is chosen, and its points."""
-    asked = declared.settings.select_on
-    if asked is None:
+    select_on = declared.settings.select_on
+    if select_on is None:
         return []
     refuse_splits(axes)
     points: dict[str, list[Combination]] = {}
     for experiment, point in zip(experiments, declared.points, strict=True):
         points.setdefault(repr(experiment.source), []).append(point)
     sources = {repr(experiment.source): experiment.source for experiment in experiments}
-    return [(source, place(asked, source), points[which]) for which, source in sources.items()]
+    return [(source, place(select_on, source), points[which]) for which, source in sources.items()]
 
 
 def _selections(chosen: Sequence[Chosen]) -> dict[str, str]:
@@ -222,7 +224,7 @@ def _which(choice: Chosen, chosen: Sequence[Chosen]) -> str:
 
 
 def _boards(
-    results: Mapping[str, Result], failed: Sequence[Failure], metrics: MetricSettings
+    results: Mapping[str, Result], failed: Sequence[FailedCombination], metrics: MetricSettings
 ) -> list[tuple[Leaderboard, dict[str, Result]]]:
     """Return a leaderboard for each dataset that was swept over, with the results that it was made from."""
     groups: dict[str, dict[str, Result]] = {}
@@ -274,7 +276,7 @@ def _golden_files(shown: Sequence[Result], parallel: bool) -> dict[str, str]:
 
 def _golden(experiments: Sequence[Experiment]) -> bool:
     """Tell whether a sweep is on golden datasets, and few enough to keep what they found for a golden report."""
-    return len(experiments) <= GOLDEN_REPORT and all(each.source.golden for each in experiments)
+    return len(experiments) <= GOLDEN_REPORT and all(experiment.source.golden for experiment in experiments)
 
 
 def _write(folder: Path, reports: Mapping[str, str]) -> None:

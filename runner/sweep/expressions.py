@@ -116,7 +116,9 @@ def _words(tree: ast.expr) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.left, (ast.Name, ast.Attribute, ast.BinOp, ast.Call)):
             sides = [e for c in node.comparators for e in (c.elts if isinstance(c, (ast.List, ast.Tuple)) else [c])]
-            names = (each.id if isinstance(each, ast.Name) else getattr(each, "value", None) for each in sides)
+            names = (
+                element.id if isinstance(element, ast.Name) else getattr(element, "value", None) for element in sides
+            )
             words = [name for name in names if isinstance(name, str) and name.lower() not in _LITERALS]
             try:
                 key = _key(node.left)
@@ -151,7 +153,7 @@ def _comparison(node: ast.Compare, keys: set[str]) -> Term:
     terms = [_term(node.left, keys), *(_term(right, keys, word=True) for right in node.comparators)]
     if any(type(op) not in _COMPARISONS for op in node.ops):
         raise ValueError("identity is not compared; == is for values")
-    null = [_is_null(each) for each in (node.left, *node.comparators)]
+    null = [_is_null(element) for element in (node.left, *node.comparators)]
     pairs = [(_COMPARISONS[type(op)], i, null[i] or null[i + 1]) for i, op in enumerate(node.ops)]
 
     def compare(read: Read) -> bool:
@@ -185,14 +187,14 @@ def _arithmetic(node: ast.UnaryOp | ast.BinOp, keys: set[str]) -> Term:
     operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
     terms, compute = [_term(operand, keys) for operand in operands], _ARITHMETIC[type(node.op)]
 
-    def computed(read: Read) -> Any:  # noqa: ANN401 (a number or null)
+    def apply(read: Read) -> Any:  # noqa: ANN401 (a number or null)
         values = [term(read) for term in terms]
         for value in values:
             if value is not None and not isinstance(value, (int, float)):
                 raise TypeError(f"{value!r} is not a number to compute with")
         return None if None in values else compute(*values)
 
-    return computed
+    return apply
 
 
 def _truth(value: Any) -> bool:  # noqa: ANN401 (any value)

@@ -38,17 +38,19 @@ def combinations(
     *starts, total = accumulate((math.prod(len(d.points) for d in p.dimensions) for p in made), initial=0)
     if (wanted := total if space.sample is None else min(space.sample, total)) > space.max_combinations:
         raise ConfigError(too_many("sweep", wanted, "combinations", space.max_combinations))
-    found: dict[frozenset[str], tuple[int, Combination]] = {}
-    for index in range(total) if space.sample is None else _shuffled(total, space.seed):
+    combinations_by_overrides: dict[frozenset[str], tuple[int, Combination]] = {}
+    for index in range(total) if space.sample is None else _shuffle(total, space.seed):
         which = bisect_right(starts, index) - 1
         combination = _at(made[which], index - starts[which])
         if combination is not None:
-            found.setdefault(frozenset(combination.overrides), (index, combination))
-        if len(found) == space.sample:
+            combinations_by_overrides.setdefault(frozenset(combination.overrides), (index, combination))
+        if len(combinations_by_overrides) == space.sample:
             break
-    if not found:
+    if not combinations_by_overrides:
         raise ConfigError(f"sweep.include, sweep.exclude: none of {total:,} combinations is left")
-    return [combination for _, combination in sorted(found.values(), key=lambda each: each[0])]
+    return [
+        combination for _, combination in sorted(combinations_by_overrides.values(), key=lambda element: element[0])
+    ]
 
 
 def _at(product: Product, index: int) -> Combination | None:
@@ -56,7 +58,7 @@ def _at(product: Product, index: int) -> Combination | None:
     positions: dict[Dimension, int] = {}
     for dimension in reversed(product.dimensions):
         index, positions[dimension] = divmod(index, len(dimension.points))
-    applied = product.applied(lambda dimension: dimension.points[positions[dimension]])
+    applied = product.apply(lambda dimension: dimension.points[positions[dimension]])
     if any(_repeats(dimension, position, applied) for dimension, position in positions.items()):
         return None
     return product.combination(applied)
@@ -71,7 +73,7 @@ def _repeats(dimension: Dimension, position: int, applied: Mapping[str, Value]) 
     return any(all(point[i].override == here[i].override for i in kept) for point in dimension.points[:position])
 
 
-def _shuffled(n: int, seed: int) -> Iterator[int]:
+def _shuffle(n: int, seed: int) -> Iterator[int]:
     """Yield the numbers below n in random order, with as much memory as was taken of them (a sparse Fisher-Yates)."""
     generator = random.Random(seed)  # noqa: S311 (a sample of combinations)
     moved: dict[int, int] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from runner.config.objects import ConfigError
 from runner.records import load_record
-from runner.reports.sweep.leaderboard import Failure
+from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
@@ -20,7 +20,7 @@ FAILED, INTERRUPTED = 1, 130
 
 
 @dataclass
-class Outcome:
+class SweepOutcome:
     """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
 
     `work` counts the pieces of work that were done, by their kind: what was found done is not among them. `unlogged`
@@ -28,7 +28,7 @@ class Outcome:
     """
 
     results: dict[str, Result] = field(default_factory=dict)
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[str, FailedCombination] = field(default_factory=dict)
     reused: int = 0
     interrupted: bool = False
     unlogged: int = 0
@@ -56,6 +56,6 @@ def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False
         result: Result = tracker.ask("result", run, rankings)
         return result
     if not run.folder.parents[1].is_dir():
-        told = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
-        raise ConfigError(told)
+        message = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
+        raise ConfigError(message)
     return load_record(run.folder, rankings)

@@ -23,7 +23,7 @@ from runner.reports import plan as plan_tables
 from runner.reports.plan import Plan, PlannedStage
 from runner.result import ResultError
 from runner.store.disk import WORTH_KEEPING_S
-from runner.sweep.calls import planned_calls
+from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.outcome import record_of
@@ -54,9 +54,9 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
         finished = {
             combination
             for combination, run in state.finished.items()
-            if combination in wanted and not (_may_fail(wanted[combination]) and _left(run, tracker))
+            if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
-        made = planned_sweep(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
+        made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
     if own.json:
         console.line(plan_tables.as_json(made))
     else:
@@ -73,7 +73,7 @@ def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
     return 0
 
 
-def planned_sweep(
+def plan_combinations(
     name: str, wanted: Mapping[str, Experiment], finished: Collection[str], bench: Bench, workers: int
 ) -> Plan:
     """Return what a sweep would do by the combinations that are wanted, and those that are finished."""
@@ -85,14 +85,14 @@ def planned_sweep(
     works = works_of(wanted, bench)
     kept = bench.store.list_entries()
     there = {entry.digest for entry in kept if entry.parts}
-    needed = {combination: _added({}, works[combination], there) for combination in to_do}
-    distinct = {digest: work for each in needed.values() for digest, work in each.items()}
+    needed = {combination: _add_work({}, works[combination], there) for combination in to_do}
+    distinct = {digest: work for works_of_one in needed.values() for digest, work in works_of_one.items()}
     estimator = Estimator(kept)
     estimates = {digest: _estimate(estimator, work) for digest, work in distinct.items()}
     workers = min(workers, max(len(to_do), 1))
     return Plan(
         name=name,
-        datasets=list(dict.fromkeys(_named(bench.dataset(e)) for e in wanted.values())),
+        datasets=list(dict.fromkeys(_describe_dataset(bench.dataset(e)) for e in wanted.values())),
         combinations=len(wanted),
         finished=len(wanted) - len(to_do),
         to_do=[experiment.name for experiment in to_do.values()],
@@ -100,7 +100,7 @@ def planned_sweep(
         wall_seconds=_wall(needed, estimates, workers),
         workers=workers,
         store=bench.store.location,
-        calls=planned_calls(
+        calls=estimate_calls(
             (experiment, bench.dataset(experiment), works[combination].key.digest in needed[combination])
             for combination, experiment in to_do.items()
         ),
@@ -112,7 +112,7 @@ def _may_fail(experiment: Experiment) -> bool:
     return any(iter_models((experiment.retriever, experiment.grading)))
 
 
-def _left(run: LoggedRun, tracker: BackgroundTracker) -> bool:
+def _is_unfinished(run: LoggedRun, tracker: BackgroundTracker) -> bool:
     """Tell whether a sweep would do a finished combination again: something of it may go well now, or it is gone."""
     try:
         return bool(record_of(run, tracker).unfinished)
@@ -137,13 +137,13 @@ def _settings(declared: Declared) -> PlanSettings:
     return made
 
 
-def _added(found: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:
+def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:
     """Return what was found, by digest, with a work and all that it needs; what is there needs nothing."""
-    if work.key.digest not in found and work.key.digest not in there:
-        found[work.key.digest] = work
+    if work.key.digest not in works and work.key.digest not in there:
+        works[work.key.digest] = work
         for needed in work.needs:
-            _added(found, needed, there)
-    return found
+            _add_work(works, needed, there)
+    return works
 
 
 def _estimate(estimator: Estimator, work: Work) -> Estimate:
@@ -154,12 +154,12 @@ def _estimate(estimator: Estimator, work: Work) -> Estimate:
 
 def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[str, Estimate]) -> Iterator[PlannedStage]:
     """Yield the stages, with what those of their works take that have an estimate: these are to do."""
-    found: dict[str, Work] = {}
+    distinct: dict[str, Work] = {}
     for work in works:
-        _added(found, work)
-    names = dict.fromkeys(work.name for work in found.values())
+        _add_work(distinct, work)
+    names = dict.fromkeys(work.name for work in distinct.values())
     for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)):
-        digests = [digest for digest, work in found.items() if work.name == name]
+        digests = [digest for digest, work in distinct.items() if work.name == name]
         to_do = [estimates[digest] for digest in digests if digest in estimates]
         yield PlannedStage(
             name=name,
@@ -196,7 +196,7 @@ def _workers(settings: SweepSettings) -> int:
     return int(cpu_count())
 
 
-def _named(dataset: Dataset) -> str:
+def _describe_dataset(dataset: Dataset) -> str:
     chunks = f" in {len(dataset.corpus):,} chunks" if dataset.whole else ""
     documents, queries = f"{len(dataset.documents):,} documents{chunks}", f"{len(dataset.queries):,} queries"
     return f"{dataset.name} ({dataset.split}): {documents}, {queries}"

@@ -62,20 +62,20 @@ class Product:
     siblings: Collection[str]
     """The names of the axes of all products of the sweep."""
 
-    def applied(self, choose: Callable[[Dimension], Sequence[Value]]) -> dict[str, Value]:
+    def apply(self, choose: Callable[[Dimension], Sequence[Value]]) -> dict[str, Value]:
         """Return the value of each axis that applies, by name.
 
         `choose` gives each dimension a value for each of its axes. It is asked once, and only if one of them applies.
         """
         points: dict[Dimension, Sequence[Value]] = {}
-        found: dict[str, Value] = {}
-        read = self._reader(found)
+        values: dict[str, Value] = {}
+        read = self._reader(values)
         for axis, dimension, position in self._in_turn:
             if axis.condition is None or axis.condition.holds(read):
                 if dimension not in points:
                     points[dimension] = choose(dimension)
-                found[axis.name] = points[dimension][position]
-        return {axis.name: found[axis.name] for axis in self.axes if axis.name in found}
+                values[axis.name] = points[dimension][position]
+        return {axis.name: values[axis.name] for axis in self.axes if axis.name in values}
 
     def combination(self, applied: Mapping[str, Value]) -> Combination | None:
         """Return the combination of these values, or None if it is not one of those that are wanted."""
@@ -103,14 +103,14 @@ class Product:
             circle = " <- ".join(error.args[1])
             raise ConfigError(f"sweep.when: {circle}: whether one applies cannot depend on itself") from None
 
-    def _reader(self, found: Mapping[str, Value]) -> Read:
+    def _reader(self, values: Mapping[str, Value]) -> Read:
         """Return what reads a key: null for an axis that does not apply; what is no axis is looked up."""
 
         def read(key: str) -> Any:  # noqa: ANN401 (any plain value)
             if key in self._names:
-                return found[key].plain if key in found else None
+                return values[key].plain if key in values else None
             try:
-                return self.lookup([value.override for value in found.values()], key)
+                return self.lookup([value.override for value in values.values()], key)
             except ConfigError:
                 if key in self.siblings:
                     return None
@@ -184,13 +184,13 @@ def _overrides(axis: Axis | None) -> tuple[str, ...] | None:
 
 def _together(groups: Iterable[Iterable[str]]) -> dict[str, int]:
     """Return for each key of `sweep.zip` the number of its group."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, group in enumerate(groups):
         for key in group:
-            if name_of(key) in found:
+            if name_of(key) in numbers:
                 raise ConfigError(f"sweep.zip: {key}: stands there twice")
-            found[name_of(key)] = number
-    return found
+            numbers[name_of(key)] = number
+    return numbers
 
 
 def _dimensions(axes: Iterable[Axis], together: Mapping[str, int]) -> Iterator[Dimension]:

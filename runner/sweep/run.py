@@ -22,11 +22,11 @@ from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import missing_line
-from runner.reports.sweep.leaderboard import Failure
+from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import QueryTable, Result, ResultError
 from runner.store.lock import alone
 from runner.sweep.identity import combination_id
-from runner.sweep.outcome import Outcome, record_of
+from runner.sweep.outcome import SweepOutcome, record_of
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one
 from runner.tracking.background import BackgroundTracker
@@ -47,7 +47,7 @@ class SweepRun:
     def __init__(
         self, sweep: Sweep, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker, rankings: bool = False
     ) -> None:
-        self.outcome = Outcome()
+        self.outcome = SweepOutcome()
         self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
         self._rankings = rankings
         self._under_way = UnderWay(bench.store.run_files.sweeps, sweep.id, settings.resume)
@@ -79,15 +79,15 @@ class SweepRun:
 
     def identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
         """Return experiments by identity: of those that are the same combination, the first."""
-        found: dict[str, Experiment] = {}
+        distinct: dict[str, Experiment] = {}
         for experiment in experiments:
-            found.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
-        if repeated := len(experiments) - len(found):
+            distinct.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
+        if repeated := len(experiments) - len(distinct):
             are = "is" if repeated == 1 else "are"
             console.note(f"{repeated:,} of {len(experiments):,} combinations {are} the same as another, and done once")
-        return found
+        return distinct
 
-    def finished(self, combination: str, experiment: Experiment) -> Result | None:
+    def find_finished(self, combination: str, experiment: Experiment) -> Result | None:
         """Return the result of a combination that was finished before, under the name that it has now.
 
         What a service decides is not finished by an earlier sweep: it may answer otherwise now.
@@ -106,7 +106,7 @@ class SweepRun:
             self._reject(combination, run, result.unfinished)
             return None
         self._reused[combination] = run
-        return self._named(result, experiment)
+        return self._rename(result, experiment)
 
     def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
         self._tracker.ask("reject", run, why)
@@ -129,7 +129,7 @@ class SweepRun:
             contenders = combinations if self._on_one_dataset(combinations.values()) else ()
         todo: dict[str, Experiment] = {}
         for combination, experiment in combinations.items():
-            result = self.outcome.results.get(combination) or self.finished(combination, experiment)
+            result = self.outcome.results.get(combination) or self.find_finished(combination, experiment)
             if result is None:
                 todo[combination] = experiment
                 continue
@@ -146,11 +146,11 @@ class SweepRun:
         leading = self._leading if contenders else ""
         begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, leading)
         with begun as shown:
-            for combination, answer in self._computed(todo):
+            for combination, answer in self._compute(todo):
                 leads = self._leader(answer) if combination in contenders else None
-                shown.advance(failed=isinstance(answer, Failure), best=leads)
+                shown.advance(failed=isinstance(answer, FailedCombination), best=leads)
                 yield combination, answer
-                if isinstance(answer, Failure) and self._settings.fail_fast:
+                if isinstance(answer, FailedCombination) and self._settings.fail_fast:
                     return
 
     @property
@@ -169,11 +169,11 @@ class SweepRun:
         waiting = self._unlogged.all()
         return self._tracker.in_sweep or bool(waiting) or self._state.status not in ("FINISHED", "FAILED")
 
-    def known(self, wanted: Iterable[str]) -> int:
+    def count_finished(self, wanted: Iterable[str]) -> int:
         """Return how many of these combinations were finished before."""
         return sum(combination in self._state.finished for combination in wanted)
 
-    def logged(self) -> Mapping[str, LoggedRun]:
+    def load_logged_runs(self) -> Mapping[str, LoggedRun]:
         """Return the runs of the combinations that are finished, once all that is over is logged.
 
         There are none where the store of runs cannot be read. Who interrupts a sweep waits for a moment only.
@@ -249,7 +249,7 @@ class SweepRun:
             self.outcome.unlogged = max(self.outcome.unlogged, 1)
             return None
 
-    def _computed(self, todo: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
+    def _compute(self, todo: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
         if todo:
             self._start()
         rest: dict[str, Experiment] = {}
@@ -263,15 +263,15 @@ class SweepRun:
             self._crew = self._context.enter_context(self._begin_crew())
         suspects = {combination: rest.pop(combination) for combination in self._under_way.suspects & rest.keys()}
         for combination, answer in answers(rest, self._crew, self._settings.retries) if self._crew else ():
-            yield combination, self._log(combination, self._graded(combination, answer))
+            yield combination, self._log(combination, self._grade(combination, answer))
         if not suspects:
             return
         if self._single_crew is None:
             self._single_crew = self._context.enter_context(crew_of_one(self._bench))
         for combination, answer in answers(suspects, self._single_crew, 0):
-            if not isinstance(answer, Failure):
+            if not isinstance(answer, FailedCombination):
                 self._under_way.clear(combination)
-            yield combination, self._log(combination, self._graded(combination, answer))
+            yield combination, self._log(combination, self._grade(combination, answer))
 
     def _take_waiting(self, combination: str, experiment: Experiment) -> Result | None:
         """Return the result of a combination that waits on disk, None where there is none; have it logged."""
@@ -315,9 +315,9 @@ class SweepRun:
             yield experiment.retriever
             yield experiment.grading
 
-    def _graded(self, combination: str, answer: Answer) -> Answer:
+    def _grade(self, combination: str, answer: Answer) -> Answer:
         """Return an answer with what it found graded; this process does it, so that one budget holds for all."""
-        if isinstance(answer, Failure):
+        if isinstance(answer, FailedCombination):
             return answer
         graded = self._bench.grade(self._experiments[combination], answer)
         if graded.unfinished and not self._told_unfinished:
@@ -327,9 +327,9 @@ class SweepRun:
 
     def _log(self, combination: str, answer: Answer) -> Answer:
         """Hand an answer over to be logged; return it without its rankings."""
-        if isinstance(answer, Failure):
+        if isinstance(answer, FailedCombination):
             self.outcome.failures[combination] = answer
-            parameters, tags = self._said_of(combination)
+            parameters, tags = self._describe_run(combination)
             self._tracker.log(Failed(answer.name, parameters, answer.error, answer.traceback, tags))
         else:
             done = (stage.kind for stage in answer.timings.stages if not stage.reused)
@@ -344,7 +344,7 @@ class SweepRun:
 
     def _hand_over(self, combination: str, result: Result, waiting: Waiting | None = None) -> None:
         """Have a result logged; it is on disk before it is reported, in the place of a `waiting` one if given."""
-        parameters, tags = self._said_of(combination)
+        parameters, tags = self._describe_run(combination)
         reports: dict[str, str] = {}
         if self._settings.reports:
             reports = evaluation_files(result, self._bench.lexicon(self._experiments[combination]))
@@ -360,7 +360,7 @@ class SweepRun:
             self._tracker.log(entry)
             self._tracker.flush()  # it is in the store of runs, then, before it is reported
 
-    def _said_of(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
+    def _describe_run(self, combination: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the parameters and the tags of a combination's run."""
         experiment = self._experiments[combination]
         return {**axes_of(experiment.swept), **experiment.parameters}, {"combination": combination}
@@ -397,7 +397,7 @@ class SweepRun:
         self.outcome.unlogged = len(self._unlogged.all()) + len(in_memory)
         self._unlogged.close()
 
-    def _named(self, result: Result, experiment: Experiment) -> Result:
+    def _rename(self, result: Result, experiment: Experiment) -> Result:
         """Return a result of an earlier time under the name that its combination has now."""
         return replace(self._slim(result), name=experiment.name, swept=dict(experiment.swept))
 
@@ -432,7 +432,7 @@ class SweepRun:
 
     def _leader(self, answer: Answer) -> str | None:
         """Return what to say of an answer that leads now."""
-        if isinstance(answer, Failure) or not answer.means[answer.primary] > self._best:
+        if isinstance(answer, FailedCombination) or not answer.means[answer.primary] > self._best:
             return None
         self._best = answer.means[answer.primary]
         self._leading = f"{answer.primary} {self._best:.4f} by {answer.name}"

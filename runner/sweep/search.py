@@ -26,7 +26,7 @@ from runner.analysis.selection import FOLDS, front, means
 from runner.config.objects import ConfigError, build, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.sweep.selection import KFOLD, FrontPoint, Objective, Search, Trial, front_table
+from runner.reports.sweep.selection import KFOLD, FrontPoint, Objective, Search, SearchTrial, front_table
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.execute import report
@@ -38,7 +38,7 @@ from runner.sweep.space import SearchSpace
 from runner.sweep.study import Sampler, Studies, Study
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.settings import Tracking
-from runner.tracking.tracing import traced
+from runner.tracking.tracing import log_exchanges
 
 TRIALS = "trials.csv"
 """The file of what each trial asked for and what came of it."""
@@ -90,17 +90,17 @@ def search(
     if len(sources) > 1:
         raise ConfigError("dataset: a search is on one; a grid (hydra/sweeper=grid) compares on several")
     (source,) = sources.values()
-    asked = declared.settings.select_on
-    on = place(asked, source) if asked else place_of_search(source)
-    how = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
-    head = declared.sweep(space.axes, own.n_trials, probes, *how, space.identity)
+    select_on = declared.settings.select_on
+    on = place(select_on, source) if select_on else place_of_search(source)
+    choice = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
+    head = declared.sweep(space.axes, own.n_trials, probes, *choice, space.identity)
     if declared.settings.dry_run:
         return plan_search(declared, head, FOLDS if on == KFOLD else 0)
     studies = Studies(
         own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
     )
     with (
-        traced(declared.tracking, declared.traces),
+        log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
         SweepRun(head, declared.settings, declared.bench, tracker) as run,
     ):
@@ -143,7 +143,7 @@ class Searching:
 
     def go(self, name: str, about: Mapping[str, Any]) -> None:
         """Ask and evaluate until each study has its trials, or a failure is to end it."""
-        self.lines = [self._kept(name, about)]
+        self.lines = [self._load_study(name, about)]
         if self.selecting.on == KFOLD:
             folds = self.selecting.folds()
             others = [(folds >= 0) & (folds != fold) for fold in range(folds.max() + 1)]
@@ -160,54 +160,56 @@ class Searching:
     def report(self) -> None:
         """Choose the winner, and report what the study that is kept has found."""
         wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
-        declared, chosen, found, files = self.selecting.declared, None, None, {}
+        declared, chosen, result, files = self.selecting.declared, None, None, {}
         try:
-            if not self.outcome.interrupted and not self._is_to_end() and self.selecting.ordered(wanted):
+            if not self.outcome.interrupted and not self._is_to_end() and self.selecting.rank(wanted):
                 chosen = self.selecting.choose(wanted, [line.trials for line in self.lines[1:]])
-                found = self._found(wanted)
-                files = self._files(found)
+                result = self._describe(wanted)
+                files = self._files(result)
                 if self.run.changed or declared.output or not self.run.has(TRIALS, files[TRIALS]):
-                    found = replace(found, importances=self._importances())
-                    told = orjson.dumps(found.importances, option=orjson.OPT_INDENT_2)
-                    files["importances.json"] = told.decode() + "\n"
+                    result = replace(result, importances=self._importances())
+                    importances = orjson.dumps(result.importances, option=orjson.OPT_INDENT_2)
+                    files["importances.json"] = importances.decode() + "\n"
         except KeyboardInterrupt:
             self.outcome.interrupted = True
         finally:  # whatever happens, the runs are there and their sweep is closed
             choices = [chosen] if chosen else []
             total = self.settings.n_trials
-            report(self.run, wanted, self.selecting.metrics, declared.output, choices, found, files, total)
+            report(self.run, wanted, self.selecting.metrics, declared.output, choices, result, files, total)
 
-    def _kept(self, name: str, about: Mapping[str, Any]) -> Line:
+    def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
         """Return the study that is kept, with its answers as they are now: if they are others, in a new one."""
         study = self.studies.latest(name) if self.selecting.declared.settings.resume else None
         if study is None:
             return Line(self.studies.new(name, about, []), None)
-        told = study.told()
-        pairs = self.selecting.identify([trial.point for trial in told])
+        answers = study.list_answers()
+        pairs = self.selecting.identify([trial.point for trial in answers])
         for _ in self.run.evaluate(dict(pairs)):
             pass
         now = [self._values(combination, None) for combination, _ in pairs]
-        if any(_differ(trial.values, values) for trial, values in zip(told, now, strict=True)):
-            study = self.studies.new(name, about, list(zip(told, now, strict=True)))
+        if any(_differ(trial.values, values) for trial, values in zip(answers, now, strict=True)):
+            study = self.studies.new(name, about, list(zip(answers, now, strict=True)))
         return Line(study, None, [combination for combination, _ in pairs])
 
     def _round(self, progress: console.Progress) -> None:
         """Ask each study for some points, evaluate them together, and tell each what came of its own."""
         share = max(_at_once(self.selecting.declared.settings) // len(self.lines), 1)
-        asked = [
-            (line, each) for line in self.lines for each in line.study.ask(min(self._missing(line), share))
+        requests = [
+            (line, request) for line in self.lines for request in line.study.ask(min(self._missing(line), share))
         ]  # fmt: skip
-        pairs = self.selecting.identify([each.point for _, each in asked])
+        pairs = self.selecting.identify([request.point for _, request in requests])
         wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
         # A fold's study asks for others, and the kept study alone is ranked.
-        main = {combination for (line, _), (combination, _) in zip(asked, pairs, strict=True) if line is self.lines[0]}
+        main = {
+            combination for (line, _), (combination, _) in zip(requests, pairs, strict=True) if line is self.lines[0]
+        }
         for _ in self.run.evaluate(wanted, progress, contenders=main):
             pass
         for _ in range(len(pairs) - len(wanted)):
             progress.advance()
-        for (line, each), (combination, _) in zip(asked, pairs, strict=True):
+        for (line, request), (combination, _) in zip(requests, pairs, strict=True):
             if combination in self.outcome.results or combination in self.outcome.failures:
-                line.study.tell(each, combination, self._values(combination, line.queries))
+                line.study.tell(request, combination, self._values(combination, line.queries))
                 line.trials.append(combination)
 
     def _missing(self, line: Line) -> int:
@@ -221,10 +223,10 @@ class Searching:
         result = self.outcome.results.get(combination)
         if result is None:
             return None
-        found = [_value(result, objective.name, queries) for objective in self.objectives]
-        return found if all(map(math.isfinite, found)) else None
+        values = [_value(result, objective.name, queries) for objective in self.objectives]
+        return values if all(map(math.isfinite, values)) else None
 
-    def _found(self, wanted: Sequence[str]) -> Search:
+    def _describe(self, wanted: Sequence[str]) -> Search:
         main, source = self.lines[0], self.selecting.source
         names = {c: r.name for c, r in self.outcome.results.items()} | {
             c: f.name for c, f in self.outcome.failures.items()
@@ -233,7 +235,7 @@ class Searching:
             study=main.study.name,
             sampler=self.settings.sampler,
             objectives=self.objectives,
-            trials=[Trial(i, names[c], self._values(c, None) or ()) for i, c in enumerate(main.trials)],
+            trials=[SearchTrial(i, names[c], self._values(c, None) or ()) for i, c in enumerate(main.trials)],
             front=self._front(wanted) if len(self.objectives) > 1 else (),
             selected_on=source.split if self.selecting.on == KFOLD else self.selecting.on,
             reported_on=source.split,
@@ -245,19 +247,19 @@ class Searching:
 
     def _front(self, wanted: Sequence[str]) -> list[FrontPoint]:
         """Return the combinations that none beats, with their values where they are reported."""
-        ordered = self.selecting.ordered(wanted)
+        ordered = self.selecting.rank(wanted)
         nothing = [math.nan] * len(self.objectives)
         values = np.array([self._values(combination, None) or nothing for combination in ordered])
         on_front = np.flatnonzero(front(values, [objective.larger for objective in self.objectives]))
-        reported = self.selecting.reported([ordered[i] for i in on_front])
-        found = []
+        reported = self.selecting.evaluate_reported([ordered[i] for i in on_front])
+        points = []
         for i in on_front:
             result = reported.get(ordered[i])
             there = [_value(result, o.name, None) for o in self.objectives] if result else ()
-            found.append(FrontPoint(int(i) + 1, self.outcome.results[ordered[i]].name, values[i].tolist(), there))
-        return found
+            points.append(FrontPoint(int(i) + 1, self.outcome.results[ordered[i]].name, values[i].tolist(), there))
+        return points
 
-    def _files(self, found: Search) -> dict[str, str]:
+    def _files(self, result: Search) -> dict[str, str]:
         import pandas as pd
 
         names = [objective.name for objective in self.objectives]
@@ -265,11 +267,11 @@ class Searching:
             {"trial": trial.number, "combination": combination}
             | dict(self.selecting.points[combination].swept)
             | dict(zip(names, trial.values, strict=False))
-            for trial, combination in zip(found.trials, self.lines[0].trials, strict=True)
+            for trial, combination in zip(result.trials, self.lines[0].trials, strict=True)
         ]
         files = {TRIALS: str(pd.DataFrame(rows).to_csv(index=False))}
-        if found.front:
-            table = front_table(found)
+        if result.front:
+            table = front_table(result)
             frame = pd.DataFrame(table.rows, columns=[column.title for column in table.columns])
             files["pareto.csv"] = str(frame.to_csv(index=False))
         return files

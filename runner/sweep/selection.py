@@ -25,7 +25,7 @@ from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.evaluation.tables import headline
-from runner.reports.sweep.selection import KFOLD, DefaultComparison, Figures, FoldWinner, Selection
+from runner.reports.sweep.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.products import Combination
@@ -37,15 +37,15 @@ TUNING_SPLITS = ("dev", "validation", "train")
 """What a search chooses on unless told otherwise, if the dataset has one of them."""
 
 
-def place(asked: str, source: DatasetSource) -> str:
+def place(wanted: str, source: DatasetSource) -> str:
     """Return the split that the winner is to be chosen on, or `KFOLD`; raises `ConfigError` if it is not there."""
     splits = source.splits()
-    if asked in (KFOLD, source.split, *splits):
-        return asked
+    if wanted in (KFOLD, source.split, *splits):
+        return wanted
     others = ", ".join(split for split in splits if split != source.split)
     there = f"the dataset's other splits are {others}" if others else "the dataset has no other split"
     raise ConfigError(
-        f"sweep.select_on={asked}: {there}; {KFOLD} chooses by cross-validation, {source.split} on the very data that "
+        f"sweep.select_on={wanted}: {there}; {KFOLD} chooses by cross-validation, {source.split} on the very data that "
         "is reported"
     )
 
@@ -67,7 +67,7 @@ class Chosen:
     """What was chosen on which data (its fingerprint), and the result to report, None where it failed."""
 
     measured: str
-    selection: Selection
+    selection: WinnerSelection
     result: Result | None
 
 
@@ -97,7 +97,7 @@ class Selecting:
 
     def identify(self, points: Sequence[Combination]) -> list[tuple[str, Experiment]]:
         """Return for each point its identity, and the experiment that measures it."""
-        experiments = self.declared.experiments([self._moved(point) for point in points]) if points else []
+        experiments = self.declared.experiments([self._move_to_split(point) for point in points]) if points else []
         pairs = [(next(iter(self.run.identify([experiment]))), experiment) for experiment in experiments]
         for point, (combination, _) in zip(points, pairs, strict=True):
             self.points.setdefault(combination, point)
@@ -123,7 +123,7 @@ class Selecting:
             )
         return folds(dataset.queries.types, counted, seed=self.declared.settings.seed, clusters=clusters)
 
-    def ordered(self, combinations: Collection[str]) -> list[str]:
+    def rank(self, combinations: Collection[str]) -> list[str]:
         """Return those of some combinations that have a result, best first, as a leaderboard has them."""
         results = self.run.outcome.results
 
@@ -133,7 +133,7 @@ class Selecting:
 
         return sorted((c for c in combinations if c in results), key=merit)
 
-    def reported(self, combinations: Sequence[str]) -> dict[str, Result]:
+    def evaluate_reported(self, combinations: Sequence[str]) -> dict[str, Result]:
         """Return the results of candidates where they are reported, which they may have to be evaluated for."""
         if self.on in (KFOLD, self.source.split):
             return {combination: self.run.outcome.results[combination] for combination in combinations}
@@ -153,7 +153,7 @@ class Selecting:
 
         In cross-validation, `by_fold` are what each fold has to choose from, if not all candidates.
         """
-        ordered = self.ordered(candidates)
+        ordered = self.rank(candidates)
         if not ordered:
             return None
         best = self.run.outcome.results[ordered[0]]
@@ -161,11 +161,11 @@ class Selecting:
             return None
         if self.on == KFOLD:
             return self._cross_validated(best, candidates, by_fold)
-        reported = self.reported(ordered[:1]).get(ordered[0])
+        reported = self.evaluate_reported(ordered[:1]).get(ordered[0])
         selection = replace(self._selection(best, reported), default=self._against_default(ordered[0], reported))
         return Chosen(best.dataset.fingerprint, selection, reported)
 
-    def _moved(self, point: Combination) -> Combination:
+    def _move_to_split(self, point: Combination) -> Combination:
         """Return a point on the split that the choice is made on."""
         if self.on in (KFOLD, self.source.split):
             return point
@@ -176,15 +176,15 @@ class Selecting:
         self, best: Result, candidates: Collection[str], by_fold: Sequence[Collection[str]]
     ) -> Chosen | None:
         fold_of = self.folds()
-        every = self.ordered({*candidates, *(c for fold in by_fold for c in fold)})
+        every = self.rank({*candidates, *(c for fold in by_fold for c in fold)})
         results = [self.run.outcome.results[combination] for combination in every]
         scores = np.stack([result.of(best.primary) for result in results])
         of_each = [set(fold) for fold in by_fold] or [set(candidates)] * (fold_of.max() + 1)
         among = np.array([[c in fold for c in every] for fold in of_each])
         if not among.any(axis=1).all():
             return None
-        found = nested(scores, fold_of, among)
-        winners = [results[winner] for winner in found.winners]
+        nested_choice = nested(scores, fold_of, among)
+        winners = [results[winner] for winner in nested_choice.winners]
         intervals = nested_intervals(
             *(scores, np.stack([result.scores for result in results], axis=1), fold_of, among),
             confidence=self.metrics.confidence,
@@ -192,15 +192,15 @@ class Selecting:
             seed=self.metrics.seed,
             clusters=best.queries.cluster_numbers,
         )
-        reported = _joined(best, winners, fold_of, intervals)
-        held = [means(found.held_out[None], fold_of == fold)[0] for fold in range(len(winners))]
+        reported = _join_folds(best, winners, fold_of, intervals)
+        held = [means(nested_choice.held_out[None], fold_of == fold)[0] for fold in range(len(winners))]
         seen = [means(w.of(w.primary)[None], (fold_of >= 0) & (fold_of != i))[0] for i, w in enumerate(winners)]
-        told = [
+        fold_winners = [
             FoldWinner(winner.name, int(np.count_nonzero(fold_of == fold)), float(seen[fold]), float(held[fold]))
             for fold, winner in enumerate(winners)
         ]
-        default = self._against_default(self.ordered(candidates)[0], reported)
-        selection = replace(self._selection(best, reported), folds=told, default=default)
+        default = self._against_default(self.rank(candidates)[0], reported)
+        selection = replace(self._selection(best, reported), folds=fold_winners, default=default)
         return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _against_default(self, winner: str, reported: Result | None) -> DefaultComparison | None:
@@ -221,7 +221,7 @@ class Selecting:
         point = self.declared.default_choice_of(self.points[winner])
         if point is None:
             return None
-        (combination,) = self.run.identify(self.declared.experiments([self._moved(point)]))
+        (combination,) = self.run.identify(self.declared.experiments([self._move_to_split(point)]))
         return point if combination in self.points else None
 
     def _default_result(self, point: Combination) -> Result | None:
@@ -239,12 +239,12 @@ class Selecting:
                 pass
         return results.get(combination)
 
-    def _selection(self, best: Result, reported: Result | None) -> Selection:
+    def _selection(self, best: Result, reported: Result | None) -> WinnerSelection:
         figures = {}
         if reported is not None:
             names = headline(best)
             figures = {m: Figures(_mean(best, m), _mean(reported, m), reported.intervals[m]) for m in names}
-        return Selection(
+        return WinnerSelection(
             dataset=best.dataset.name,
             on=self.on,
             reported_on=self.source.split,
@@ -282,24 +282,24 @@ def _mean(result: Result, measure: str) -> float:
     return math.nan if mean is None else float(mean)
 
 
-def _joined(
+def _join_folds(
     best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], intervals: NDArray[np.float64]
 ) -> Result:
     """Return the result whose value of each query is that of the winner which was chosen without the query's fold."""
     scores = np.stack([best.scores, *(winner.scores for winner in winners)])[fold_of + 1, :, np.arange(len(fold_of))].T
     types = np.array(best.queries.types)
 
-    def folded(queries: NDArray[np.bool_]) -> Mapping[str, float]:
+    def fold_means(queries: NDArray[np.bool_]) -> Mapping[str, float]:
         return dict(zip(best.measures, means(scores, queries).tolist(), strict=True))
 
     return replace(
         best,
         scores=scores,
-        means=folded(fold_of >= 0),
+        means=fold_means(fold_of >= 0),
         intervals={name: (low, high) for name, (low, high) in zip(best.measures, intervals.tolist(), strict=True)},
         by_type={
-            kind: {**found, **folded((fold_of >= 0) & (types == kind)), "queries": found["queries"]}
-            for kind, found in best.by_type.items()
+            kind: {**by_type, **fold_means((fold_of >= 0) & (types == kind)), "queries": by_type["queries"]}
+            for kind, by_type in best.by_type.items()
         },
         hits=None,
     )

@@ -14,7 +14,7 @@ from runner.config.values import check_local
 Backend = Literal["sequential", "loky", "dask", "ray"]
 
 
-def _listed(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+def _as_list(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     """Return what is given by itself, as a list, or by name (null takes a name back) as a list."""
     if isinstance(value, Mapping):
         return [element for element in value.values() if element is not None]
@@ -23,14 +23,14 @@ def _listed(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
 
 def _products(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     """Return products as one list, also where a name stands for several."""
-    if not isinstance(listed := _listed(value), list):
+    if not isinstance(listed := _as_list(value), list):
         return listed
-    return [product for each in listed for product in (each if isinstance(each, list) else [each])]
+    return [product for element in listed for product in (element if isinstance(element, list) else [element])]
 
 
 def _groups(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     """Return groups of keys as a list of lists, also where there is but one."""
-    if not isinstance(listed := _listed(value), list):
+    if not isinstance(listed := _as_list(value), list):
         return listed
     return [listed] if listed and all(isinstance(key, str) for key in listed) else listed
 
@@ -54,8 +54,8 @@ class Space:
     union: Annotated[list[dict[str, Any]], BeforeValidator(_products)] = Field(default_factory=list)
     zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
     when: Annotated[dict[str, str], BeforeValidator(_conditions)] = Field(default_factory=dict)
-    include: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
-    exclude: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
+    include: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
+    exclude: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
     sample: int | None = Field(default=None, ge=1)
     seed: int = 0
     max_combinations: int = Field(default=10_000, ge=1)

@@ -30,7 +30,7 @@ ALL_EXCLUDED = "sweep.include, sweep.exclude: no combination that is left can be
 _DIGITS = 6  # of a number from an interval: more are noise, and two points would never be the same
 
 
-class Trial(Protocol):
+class ParameterSource(Protocol):
     """What has a value for each parameter that it is asked for."""
 
     def suggest_categorical(self, name: str, choices: Sequence[Any], /) -> Any:  # noqa: ANN401 (one of the choices)
@@ -73,7 +73,7 @@ class Parameter:
     log: bool = False
     integer: bool = False
 
-    def suggested(self, trial: Trial) -> Any:  # noqa: ANN401 (a text or a number)
+    def suggest(self, trial: ParameterSource) -> Any:  # noqa: ANN401 (a text or a number)
         """Return the value that a trial has."""
         if self.choices:
             return trial.suggest_categorical(self.name, self.choices)
@@ -104,16 +104,16 @@ class SearchSpace:
     @property
     def axes(self) -> dict[str, str]:
         """Return each axis that varies with its values, as it was written."""
-        found: dict[str, dict[str, None]] = {}
+        axes: dict[str, dict[str, None]] = {}
         for axis in (axis for product in self.products for axis in product.axes if axis.varies):
-            told = [axis.line.partition("=")[2]] if axis.interval else [value.shown for value in axis.values]
-            found.setdefault(axis.name, {}).update(dict.fromkeys(told))
-        return {name: ", ".join(values) for name, values in found.items()}
+            values = [axis.line.partition("=")[2]] if axis.interval else [value.shown for value in axis.values]
+            axes.setdefault(axis.name, {}).update(dict.fromkeys(values))
+        return {name: ", ".join(values) for name, values in axes.items()}
 
     @property
     def identity(self) -> str:
         """Return what decides which point a trial's values stand for."""
-        told = [
+        parts = [
             repr((parameter, [[v.override for v in point] for point in dimension.points]))
             for (_, dimension), parameter in self._parameters.items()
         ]
@@ -122,14 +122,14 @@ class SearchSpace:
             fixed = sorted(axis.values[0].override for axis in deciding if len(axis.values) == 1)
             conditions = [f"{axis.name}: {axis.condition.text}" for axis in product.axes if axis.condition]
             texts = [expression.text for expression in (*product.include, *product.exclude)]
-            told.append(repr((fixed, conditions, texts, len(product.include))))
-        return fingerprint("space", *self.labels, *told)
+            parts.append(repr((fixed, conditions, texts, len(product.include))))
+        return fingerprint("space", *self.labels, *parts)
 
-    def point(self, trial: Trial) -> Combination | None:
+    def point(self, trial: ParameterSource) -> Combination | None:
         """Return the point that a trial stands for; None for one that the sweep excludes."""
         number = self.labels.index(trial.suggest_categorical(UNION, self.labels)) if len(self.labels) > 1 else 0
         product = self.products[number]
-        return product.combination(product.applied(lambda dimension: self._chosen(trial, number, dimension)))
+        return product.combination(product.apply(lambda dimension: self._choose(trial, number, dimension)))
 
     def probes(self, seed: int) -> list[Combination]:
         """Return points that show what may be wrong: each choice and each end of an interval, all else at its first.
@@ -140,8 +140,8 @@ class SearchSpace:
         if corners := {corner.overrides: corner for corner in self._corners()}:
             return list(corners.values())
         drawn = _Drawn(random.Random(seed))  # noqa: S311 (a point of a sweep)
-        found = (self.point(drawn) for _ in range(MOST_EXCLUDED))
-        probe = next((point for point in found if point is not None), None)
+        points = (self.point(drawn) for _ in range(MOST_EXCLUDED))
+        probe = next((point for point in points if point is not None), None)
         if probe is None:
             raise ConfigError(ALL_EXCLUDED)
         return [probe]
@@ -151,7 +151,7 @@ class SearchSpace:
             first = {dimension: _ends(dimension)[0] for dimension in product.dimensions}
             others = [{**first, dimension: end} for dimension in product.dimensions for end in _ends(dimension)[1:]]
             for ends in (first, *others):
-                point = product.combination(product.applied(ends.__getitem__))
+                point = product.combination(product.apply(ends.__getitem__))
                 if point is not None:
                     yield point
 
@@ -162,15 +162,19 @@ class SearchSpace:
     def _parameter(self, number: int, dimension: Dimension) -> Parameter:
         """Return the parameter of a dimension; products that agree on it share it."""
         name = " and ".join(axis.name for axis in dimension.axes)
-        found = _parameter(name, dimension)
+        parameter = _parameter(name, dimension)
         others = [other for other in self._parameters.values() if other.name == name]
-        return found if all(found == other for other in others) else _parameter(f"{name} ({number + 1})", dimension)
+        return (
+            parameter
+            if all(parameter == other for other in others)
+            else _parameter(f"{name} ({number + 1})", dimension)
+        )
 
-    def _chosen(self, trial: Trial, number: int, dimension: Dimension) -> Sequence[Value]:
+    def _choose(self, trial: ParameterSource, number: int, dimension: Dimension) -> Sequence[Value]:
         parameter = self._parameters.get((number, dimension))
         if parameter is None:
             return dimension.points[0]
-        value = parameter.suggested(trial)
+        value = parameter.suggest(trial)
         if parameter.choices:
             return dimension.points[parameter.choices.index(value)]
         if dimension.axes[0].interval:
@@ -181,8 +185,8 @@ class SearchSpace:
 def _labels(products: Sequence[Product]) -> list[str]:
     """Return a name for each product: the settings that tell it from the others."""
     fixed = [[f"{a.name}={a.values[0].shown}" for a in p.axes if a.varies and len(a.values) == 1] for p in products]
-    found = [", ".join(texts) for texts in fixed]
-    return [text if found.count(text) == 1 else f"{text} ({i + 1})".lstrip() for i, text in enumerate(found)]
+    labels = [", ".join(texts) for texts in fixed]
+    return [text if labels.count(text) == 1 else f"{text} ({i + 1})".lstrip() for i, text in enumerate(labels)]
 
 
 def _parameter(name: str, dimension: Dimension) -> Parameter:

@@ -39,7 +39,7 @@ LEAST_TRIALS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PendingTrial:
     """A trial under way, and the point that it stands for."""
 
     trial: Trial
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class AnsweredTrial:
     """A trial that is over: its point, and its values, None if it failed."""
 
     number: int
@@ -69,44 +69,44 @@ class Study:
         """Return the name that it has in its storage."""
         return self._study.study_name
 
-    def told(self) -> list[Told]:
+    def list_answers(self) -> list[AnsweredTrial]:
         """Return the trials that were answered, the first one first."""
         from optuna.trial import FixedTrial, TrialState
 
-        found = []
+        answers = []
         for trial in self._study.get_trials(deepcopy=False):
             if _is_over(trial) and trial.state is not TrialState.PRUNED:
                 point = self._space.point(FixedTrial(trial.params))
                 assert point is not None  # noqa: S101 (the same space, which the study's name holds it to)
-                found.append(Told(trial.number, point, trial.values, trial))
-        return found
+                answers.append(AnsweredTrial(trial.number, point, trial.values, trial))
+        return answers
 
-    def ask(self, n: int) -> list[Asked]:
+    def ask(self, n: int) -> list[PendingTrial]:
         """Return the next points, all before any of them is told, and fewer where there are no others.
 
         Raises `ConfigError` where one after the other is excluded.
         """
-        found: list[Asked] = []
+        pending: list[PendingTrial] = []
         excluded = 0
         with _quietly():
             self._study.sampler = self._sampler(self._over)
-            while len(found) < n and not self.exhausted:
+            while len(pending) < n and not self.exhausted:
                 trial = self._study.ask()
                 point = self._space.point(trial)
                 if point is not None:
-                    found.append(Asked(trial, point))
+                    pending.append(PendingTrial(trial, point))
                     continue
                 self._end(trial, None, pruned=True)
                 excluded += 1
                 if excluded == MOST_EXCLUDED:
                     raise ConfigError(ALL_EXCLUDED)
-        return found
+        return pending
 
-    def tell(self, asked: Asked, combination: str, values: Sequence[float] | None) -> None:
+    def tell(self, pending: PendingTrial, combination: str, values: Sequence[float] | None) -> None:
         """Tell what came of a point: its combination, and its values, None if it failed."""
-        asked.trial.set_user_attr("combination", combination)
+        pending.trial.set_user_attr("combination", combination)
         with _quietly():
-            self._end(asked.trial, values)
+            self._end(pending.trial, values)
 
     def importances(self, objective: int, seed: int) -> dict[str, dict[str, float]]:
         """Return which share of an objective's variance each parameter explains (fANOVA, Hutter et al. 2014).
@@ -120,8 +120,8 @@ class Study:
         groups = {"": every}
         if len(self._space.labels) > 1:
             groups |= {label: [t for t in every if t.params[UNION] == label] for label in self._space.labels}
-        found = {group: _importances(trials, objective, seed) for group, trials in groups.items()}
-        return {group: shares for group, shares in found.items() if shares}
+        importances = {group: _importances(trials, objective, seed) for group, trials in groups.items()}
+        return {group: shares for group, shares in importances.items() if shares}
 
     def _end(self, trial: Trial, values: Sequence[float] | None, pruned: bool = False) -> None:
         from optuna.trial import TrialState
@@ -160,9 +160,11 @@ class Studies:
         study = optuna.load_study(study_name=names[-1], storage=self._storage)
         for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             study.tell(trial.number, state=TrialState.FAIL)
-        return self._started(study)
+        return self._start(study)
 
-    def new(self, name: str, about: Mapping[str, Any], trials: Sequence[tuple[Told, Sequence[float] | None]]) -> Study:
+    def new(
+        self, name: str, about: Mapping[str, Any], trials: Sequence[tuple[AnsweredTrial, Sequence[float] | None]]
+    ) -> Study:
         """Begin another study of a name, with trials of an earlier one and the values that they have now."""
         import optuna
         from optuna.trial import TrialState
@@ -172,8 +174,8 @@ class Studies:
         )
         for key, value in about.items():
             study.set_user_attr(key, value)
-        for told, values in trials:
-            frozen = told.frozen
+        for answer, values in trials:
+            frozen = answer.frozen
             study.add_trial(
                 optuna.trial.create_trial(
                     state=TrialState.FAIL if values is None else TrialState.COMPLETE,
@@ -184,22 +186,22 @@ class Studies:
                     system_attrs=frozen.system_attrs,
                 )
             )
-        return self._started(study)
+        return self._start(study)
 
     def passing(self) -> Study:
         """Return a study that is kept nowhere."""
         import optuna
 
-        return self._started(optuna.create_study(directions=self._directions))
+        return self._start(optuna.create_study(directions=self._directions))
 
     def _names(self, name: str) -> list[str]:
         """Return the names of the studies of a name, the latest last."""
         import optuna
 
-        found = [n for n in optuna.get_all_study_names(self._storage) if n.rpartition(".")[0] == name]
-        return sorted(found, key=lambda n: int(n.rpartition(".")[2]))
+        names = [n for n in optuna.get_all_study_names(self._storage) if n.rpartition(".")[0] == name]
+        return sorted(names, key=lambda n: int(n.rpartition(".")[2]))
 
-    def _started(self, study: optuna.Study) -> Study:
+    def _start(self, study: optuna.Study) -> Study:
         return Study(study, self._space, lambda over: _sampler(self._sampler, self._seed, over, self._space))
 
 
@@ -257,13 +259,13 @@ def _importances(trials: Sequence[FrozenTrial], objective: int, seed: int) -> di
     passing = optuna.create_study(directions=["maximize"] * len(trials[0].values))
     passing.add_trials(trials)
     with _quietly():
-        found = optuna.importance.get_param_importances(
+        shares = optuna.importance.get_param_importances(
             passing,
             evaluator=optuna.importance.FanovaImportanceEvaluator(seed=seed),
             params=sorted(varied),
             target=lambda trial: trial.values[objective],
         )
-    return {name: float(share) for name, share in found.items()}
+    return {name: float(share) for name, share in shares.items()}
 
 
 def _storage(address: str) -> BaseStorage:

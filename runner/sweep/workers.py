@@ -26,13 +26,13 @@ from runner.config.objects import ConfigError
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.processes import processors, worker_process
-from runner.reports.sweep.leaderboard import Failure
+from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.store.base import WorkStore
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 
-Answer = Result | Failure
+Answer = Result | FailedCombination
 
 LOOK_EVERY_S = 0.05
 """How often a combination's time and memory are looked at."""
@@ -45,7 +45,7 @@ OVER_THE_LIMIT = 75
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """What a combination may take: seconds, and MiB of its worker's memory."""
 
     timeout_s: float | None = None
@@ -75,7 +75,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
     while waiting or running:
         while waiting and len(running) < crew.size:
             combination, tries = waiting.popleft()
-            running[_submitted(crew, combination, experiments[combination])] = combination, tries
+            running[_submit(crew, combination, experiments[combination])] = combination, tries
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             combination, tries = running.pop(future)
             lost = future.exception()
@@ -85,12 +85,12 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
                 waiting.append((combination, tries + 1))
             else:
                 why = " ".join(str(lost).split())[:300]
-                said = f"no worker came back with it, {tries + 1} times tried ({type(lost).__name__}: {why})"
+                message = f"no worker came back with it, {tries + 1} times tried ({type(lost).__name__}: {why})"
                 trace = "".join(traceback.format_exception(lost))
-                yield combination, Failure(experiments[combination].name, said, trace)
+                yield combination, FailedCombination(experiments[combination].name, message, trace)
 
 
-def _submitted(crew: Crew, combination: str, experiment: Experiment) -> Future[Answer]:
+def _submit(crew: Crew, combination: str, experiment: Experiment) -> Future[Answer]:
     try:
         return crew.submit(combination, experiment)
     except Exception as error:  # what cannot be sent is the failure of its own combination
@@ -124,14 +124,14 @@ def attempt(bench: Bench, experiment: Experiment) -> Answer:
     except (Exception, SystemExit) as error:
         what = " ".join(str(error).split())
         trace = "".join(traceback.format_exception(error))
-        return Failure(experiment.name, f"{type(error).__name__}: {what}", trace)
+        return FailedCombination(experiment.name, f"{type(error).__name__}: {what}", trace)
 
 
 _mine = threading.local()
 """What a worker keeps between calls. Some clusters run calls in threads, and a store is for one thread."""
 
 
-def work(combination: str, experiment: Experiment, store: WorkStore, limits: Limits, threads: int) -> Answer:
+def work(combination: str, experiment: Experiment, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer:
     """Evaluate an experiment in a worker: what every backend calls.
 
     It fails where it would be another combination: with other code, data or libraries than the process that sent it.
@@ -144,19 +144,21 @@ def work(combination: str, experiment: Experiment, store: WorkStore, limits: Lim
     try:
         same = combination_id(experiment, bench.dataset(experiment)) == combination
     except (OSError, ValueError) as error:
-        return Failure(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
+        return FailedCombination(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
     if not same:
-        said = f"its worker ({platform.node()}) has other code, data or libraries than the process that began the sweep"
-        return Failure(experiment.name, said)
-    if limits == Limits():
+        message = (
+            f"its worker ({platform.node()}) has other code, data or libraries than the process that began the sweep"
+        )
+        return FailedCombination(experiment.name, message)
+    if limits == WorkerLimits():
         return attempt(bench, experiment)
     return _within(limits, experiment, lambda: attempt(bench, experiment))
 
 
-def _within(limits: Limits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
+def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
     """Make a call in a thread and look at it. One that is over a limit has failed, and its worker ends with it."""
-    found: list[Answer] = []
-    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    answers: list[Answer] = []
+    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
     process, end = psutil.Process(), time.monotonic() + (limits.timeout_s or float("inf"))
     if limits.timeout_s is not None:  # what holds Python's lock is ended without a word
         faulthandler.dump_traceback_later(limits.timeout_s + GRACE_S, exit=True, file=2)
@@ -165,20 +167,20 @@ def _within(limits: Limits, experiment: Experiment, call: Callable[[], Answer]) 
         while thread.is_alive():
             thread.join(LOOK_EVERY_S)
             used = process.memory_info().rss / 2**20
-            if found:
+            if answers:
                 break
             if time.monotonic() > end:
-                return _ended(experiment, f"took more than sweep.timeout_s={limits.timeout_s:g}")
+                return _end_worker(experiment, f"took more than sweep.timeout_s={limits.timeout_s:g}")
             if limits.memory_mb is not None and used > limits.memory_mb:
-                return _ended(experiment, f"took {used:,.0f} MiB, more than sweep.memory_mb={limits.memory_mb:g}")
+                return _end_worker(experiment, f"took {used:,.0f} MiB, more than sweep.memory_mb={limits.memory_mb:g}")
     finally:
         faulthandler.cancel_dump_traceback_later()
-    return found[0]
+    return answers[0]
 
 
-def _ended(experiment: Experiment, why: str) -> Failure:
+def _end_worker(experiment: Experiment, why: str) -> FailedCombination:
     threading.Timer(GRACE_S / 10, os._exit, (OVER_THE_LIMIT,)).start()  # once this answer is on its way
-    return Failure(experiment.name, f"{experiment.name} {why}", "")
+    return FailedCombination(experiment.name, f"{experiment.name} {why}", "")
 
 
 def _limit_threads(threads: int) -> None:
@@ -217,14 +219,14 @@ class _Loky:
         self.size = settings.workers or cpus
         self._threads = max(1, cpus // self.size)
         self._arguments = store, _limits(settings), self._threads
-        self._limited = _limits(settings) != Limits()
+        self._limited = _limits(settings) != WorkerLimits()
         self._free: list[Any] = [worker_process(self._threads) for _ in range(self.size)]
         self._busy: dict[Future[Answer], Any] = {}
 
     def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
-            spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, Failure))
+            spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, FailedCombination))
             if spent:  # it is dead, or about to end itself
                 worker.shutdown(wait=False, kill_workers=True)
             self._free.append(worker_process(self._threads) if spent else worker)
@@ -245,8 +247,8 @@ class _Loky:
             worker.shutdown(wait=future.done(), kill_workers=not future.done())
 
 
-def _limits(settings: SweepSettings) -> Limits:
-    return Limits(settings.timeout_s, settings.memory_mb)
+def _limits(settings: SweepSettings) -> WorkerLimits:
+    return WorkerLimits(settings.timeout_s, settings.memory_mb)
 
 
 @contextmanager
@@ -271,7 +273,7 @@ class _Cluster:
 
 @contextmanager
 def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
-    distributed = _imported("distributed", "dask")
+    distributed = _import("distributed", "dask")
     local = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
     try:
         client = distributed.Client(settings.address, set_as_default=False, **({} if settings.address else local))
@@ -289,7 +291,7 @@ def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 @contextmanager
 def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
-    ray = _imported("ray", "ray")
+    ray = _import("ray", "ray")
     try:
         cpus = None if settings.address else settings.workers
         ray.init(settings.address, num_cpus=cpus, log_to_driver=False, logging_level="WARNING", include_dashboard=False)
@@ -303,7 +305,7 @@ def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
         ray.shutdown()
 
 
-def _imported(module: str, extra: str) -> Any:  # noqa: ANN401 (neither has types)
+def _import(module: str, extra: str) -> Any:  # noqa: ANN401 (neither has types)
     import importlib
 
     try:

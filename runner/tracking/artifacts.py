@@ -32,7 +32,7 @@ class ArtifactFolders:
         self.location, self._database = location, fingerprint(uri)  # which may hold a password
 
     @contextmanager
-    def announced(self, ids: Sequence[str], logged: Logged) -> Iterator[None]:
+    def announce(self, ids: Sequence[str], logged: Logged) -> Iterator[None]:
         """Announce runs whose artifacts are written in the block; if it raises, remove those of runs not logged."""
         if self.location is None or not ids:
             yield
@@ -53,15 +53,20 @@ class ArtifactFolders:
 
     def orphans(self, logged: Logged) -> list[Path]:
         """Return the folders of runs that processes which are gone did not log."""
-        return [self._of(run) for _, runs in self._left() for run in _missing(runs, logged) if self._of(run).is_dir()]
+        return [
+            self._of(run)
+            for _, runs in self._iter_abandoned()
+            for run in _missing(runs, logged)
+            if self._of(run).is_dir()
+        ]
 
     def clear(self, logged: Logged) -> None:
         """Remove the folders of runs that processes which are gone did not log."""
-        for note, runs in self._left():
+        for note, runs in self._iter_abandoned():
             self._remove(_missing(runs, logged))
             note.unlink(missing_ok=True)
 
-    def _left(self) -> Iterator[tuple[Path, list[str]]]:
+    def _iter_abandoned(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield what processes that are gone announced to this database, each note with its runs."""
         if self.location is None:
             return

@@ -24,7 +24,7 @@ from typing import Any, Self
 from runner.config.objects import ConfigError
 from runner.result import Result
 from runner.tracking.logged import LoggedRun, State, Sweep, sqlite_state, this_time
-from runner.tracking.opening import WRITING, patience, told
+from runner.tracking.opening import WRITING, explain_errors, patience
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
@@ -81,7 +81,7 @@ class BackgroundTracker:
     def start(self) -> None:
         """Begin to load MLflow, which takes seconds, beside the work."""
         if self._executor is None:
-            self._executor, self._opened = self._started()
+            self._executor, self._opened = self._start_process()
 
     def report_death(self, marker: Path) -> None:
         """Have the process that logs report it if this process dies, with what a file says is under way."""
@@ -131,7 +131,7 @@ class BackgroundTracker:
                 return
             self._queue.append(entry)
             self._send()
-            self._changed.wait_for(lambda: sum(each.bytes for each in self._queue) <= MOST_WAITING_BYTES)
+            self._changed.wait_for(lambda: sum(entry.bytes for entry in self._queue) <= MOST_WAITING_BYTES)
 
     def start_sweep(self, sweep: Sweep) -> None:
         """Open the parent run of a sweep, soon; what is logged from now on is part of it."""
@@ -226,9 +226,9 @@ class BackgroundTracker:
             if not isinstance(error, ConfigError):
                 raise
         else:
-            sent.add_done_callback(self._arrived)
+            sent.add_done_callback(self._finish_batch)
 
-    def _arrived(self, sent: Future[Any]) -> None:
+    def _finish_batch(self, sent: Future[Any]) -> None:
         with self._changed:
             error = sent.exception()
             if isinstance(error, BrokenProcessPool):
@@ -252,7 +252,7 @@ class BackgroundTracker:
         self._queue.clear()
         self._changed.notify_all()
 
-    def _started(self) -> tuple[Executor, Future[None]]:
+    def _start_process(self) -> tuple[Executor, Future[None]]:
         """Return a process, or this one, and the future of its opening the store of runs."""
         # A process that a launcher made logs by itself: not every kind of it can make another.
         if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
@@ -278,7 +278,7 @@ class BackgroundTracker:
             if self._deaths > MOST_DEATHS:
                 way_out = "is there memory for it? tracking.background=false logs without one"
                 raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
-            self._executor, self._opened = self._started()
+            self._executor, self._opened = self._start_process()
 
 
 class _Inline(Executor):
@@ -302,7 +302,7 @@ def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  
         _open[tracking] = Tracker(tracking)
     if method == "open":
         return None
-    with told(tracking, "cannot be written to"), patience(WRITING):
+    with explain_errors(tracking, "cannot be written to"), patience(WRITING):
         return getattr(_open[tracking], method)(*arguments)
 
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.tracking.record import LONGEST_NAME, REUSED, Record, link_key
+from runner.tracking.record import LONGEST_NAME, REUSED, RunRecord, link_key
 
 if TYPE_CHECKING:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 60  # with a database that another program writes to
 
-Run = tuple[str, str, Record]
+Run = tuple[str, str, RunRecord]
 """A run's id, the address of its artifacts, and what is logged of it."""
 
 
@@ -133,7 +133,7 @@ def _insert(session: Session, table: Any, rows: list[dict[str, Any]]) -> None:  
         session.execute(table.__table__.insert(), rows)
 
 
-def _run(run_id: str, artifacts: str, record: Record, experiment: str, user: str) -> dict[str, Any]:
+def _run(run_id: str, artifacts: str, record: RunRecord, experiment: str, user: str) -> dict[str, Any]:
     return {
         "run_uuid": run_id,
         "name": record.name[:LONGEST_NAME],
@@ -151,7 +151,7 @@ def _run(run_id: str, artifacts: str, record: Record, experiment: str, user: str
     }
 
 
-def _tags(record: Record) -> dict[str, str]:
+def _tags(record: RunRecord) -> dict[str, str]:
     return {**record.tags, "mlflow.runName": record.name[:LONGEST_NAME]}
 
 
@@ -159,11 +159,11 @@ def _row(run_id: str, key: str, value: str) -> dict[str, Any]:
     return {"run_uuid": run_id, "key": key, "value": value}
 
 
-def _metric(run_id: str, record: Record, key: str, value: float, step: int) -> dict[str, Any]:
+def _metric(run_id: str, record: RunRecord, key: str, value: float, step: int) -> dict[str, Any]:
     return {**_row(run_id, key, ""), "value": value, "timestamp": record.ended, "step": step, "is_nan": False}
 
 
-def _latest(record: Record) -> list[tuple[str, float, int]]:
+def _latest(record: RunRecord) -> list[tuple[str, float, int]]:
     """Return of each metric the point that MLflow shows: the last step's."""
     latest: dict[str, tuple[str, float, int]] = {}
     for point in record.metrics:
@@ -183,10 +183,10 @@ def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> 
             continue
         name, digest, source, profile, split = record.dataset
         if (name, digest) not in known:
-            asked = session.query(SqlDataset).filter_by(experiment_id=int(experiment), name=name, digest=digest)
-            found = asked.one_or_none()
-            known[name, digest] = str(found.dataset_uuid) if found else uuid.uuid4().hex
-            if not found:
+            query = session.query(SqlDataset).filter_by(experiment_id=int(experiment), name=name, digest=digest)
+            dataset = query.one_or_none()
+            known[name, digest] = str(dataset.dataset_uuid) if dataset else uuid.uuid4().hex
+            if not dataset:
                 row = {"dataset_uuid": known[name, digest], "experiment_id": int(experiment), "name": name}
                 row |= {"digest": digest, "dataset_source_type": "local", "dataset_source": source}
                 _insert(session, SqlDataset, [row | {"dataset_schema": None, "dataset_profile": profile}])

@@ -18,7 +18,7 @@ from runner.records import load_record
 from runner.result import Result, ResultError
 from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
-from runner.tracking.opening import opened, told
+from runner.tracking.opening import explain_errors, open_store
 from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
 
@@ -64,13 +64,13 @@ class Runs:
 
     def like(self, beginning: str) -> list[Run]:
         """Return the runs whose ids begin so; the beginning has hexadecimal digits only."""
-        return self._found(_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
+        return self._search(_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
 
     def of_sweep(self, parent: Run) -> list[Run]:
         """Return the finished combinations of a sweep, its own and those that it reuses."""
         own = f"tags.`mlflow.parentRunId` = '{parent.id}'"
         reused = f"tags.`{link_key(parent.id)}` = '{REUSED}'"
-        return self._found(
+        return self._search(
             _OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
         )
 
@@ -79,7 +79,7 @@ class Runs:
         folder = local_path(run.artifacts)
         if folder is not None:
             return load_record(folder)
-        with tempfile.TemporaryDirectory() as copy, told(self.tracking, f"run {run.id} cannot be fetched"):
+        with tempfile.TemporaryDirectory() as copy, explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
             client, _ = self._opened
             kept = {item.path for item in client.list_artifacts(run.id)}
             if "result.json" not in kept:
@@ -88,7 +88,7 @@ class Runs:
                 client.download_artifacts(run.id, name, copy)
             return load_record(Path(copy))
 
-    def _found(self, query: str, wanted: str, *searches: str) -> list[Run]:
+    def _search(self, query: str, wanted: str, *searches: str) -> list[Run]:
         if self.tracking.uri.startswith("sqlite:"):
             file = Path(self.tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
             try:
@@ -96,7 +96,7 @@ class Runs:
             except sqlite3.Error as error:
                 raise ConfigError(f"tracking.uri={self.tracking.uri}: cannot be read ({error})") from error
         client, experiment = self._opened
-        with told(self.tracking, "cannot be searched"):
+        with explain_errors(self.tracking, "cannot be searched"):
             pages = [
                 run for search in searches for run in client.search_runs([experiment], search, max_results=_MOST_RUNS)
             ]
@@ -115,10 +115,10 @@ class Runs:
 
     @cached_property
     def _opened(self) -> tuple[MlflowClient, str]:
-        return opened(self.tracking, self.tracking.absolute_uri())
+        return open_store(self.tracking, self.tracking.absolute_uri())
 
 
-def named(runs: Sequence[Run], most: int = 10) -> str:
+def format_runs(runs: Sequence[Run], most: int = 10) -> str:
     """Return runs by id and name, as the end of a message."""
     listed = [f"{run.id[:8]} ({run.name})" for run in runs[:most]]
     return ", ".join(listed) + (f" and {len(runs) - most:,} more" if len(runs) > most else "")

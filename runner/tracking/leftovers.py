@@ -30,22 +30,24 @@ class WaitingResults:
 def waiting_results(files: RunFiles) -> list[WaitingResults]:
     """Return the folders of results that wait to be logged."""
     groups = [(folder, list(waiting_in(folder))) for folder in sorted(files.unlogged.glob("*/"))]
-    return [WaitingResults(folder, len(group), sum(each.bytes for each in group)) for folder, group in groups if group]
+    return [
+        WaitingResults(folder, len(group), sum(waiting.bytes for waiting in group)) for folder, group in groups if group
+    ]
 
 
-def orphaned_artifacts(tracking: Tracking) -> list[Path]:
+def find_orphaned_artifacts(tracking: Tracking) -> list[Path]:
     """Return the folders of artifacts whose runs a process that is gone did not log; the next start removes them."""
     location = tracking.artifact_location()
     folders = ArtifactFolders(local_path(location) if location else None, tracking.absolute_uri())
 
-    def logged(ids: Sequence[str]) -> Collection[str]:
+    def find_logged(ids: Sequence[str]) -> Collection[str]:
         if not tracking.uri.startswith("sqlite:"):
             return ()
         ask = read_sqlite(Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0]))
         rows = (ask("select run_uuid from runs where run_uuid = :run", {"run": run}) for run in ids)
-        return {run for found in rows for (run,) in found}
+        return {run for rows_of_run in rows for (run,) in rows_of_run}
 
     try:
-        return folders.orphans(logged)
+        return folders.orphans(find_logged)
     except sqlite3.Error:  # another verb says what is the matter with it
         return []

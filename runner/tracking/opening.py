@@ -29,7 +29,7 @@ WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT"
 """How long for one that was there: what it does not take is kept, and MLflow's own minutes would hold up the work."""
 
 
-def opened(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
+def open_store(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     """Return a client of a store of runs, and the experiment that runs go to; raises `ConfigError`."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
@@ -37,7 +37,7 @@ def opened(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it would print what it raises as well
-    with told(tracking, "cannot be opened"):
+    with explain_errors(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             _write_ahead()
             database = Path(uri.removeprefix("sqlite:///").partition("?")[0])
@@ -108,7 +108,7 @@ def patience(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def told(tracking: Tracking, what: str) -> Iterator[None]:
+def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
     """Raise what goes wrong with a store as a `ConfigError`: one line without the password of its address."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -116,8 +116,8 @@ def told(tracking: Tracking, what: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, SQLAlchemyError, ImportError, OSError) as error:
-        said = f"tracking.uri={tracking.uri}: {what} ({_reason(error)})"
-        raise ConfigError(public({"said": said})["said"]) from error
+        message = f"tracking.uri={tracking.uri}: {what} ({_reason(error)})"
+        raise ConfigError(public({"said": message})["said"]) from error
 
 
 def _reason(error: BaseException) -> str:

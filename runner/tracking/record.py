@@ -36,7 +36,7 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of Py
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """A run as it is logged, whole: its name, how it ended, when (ms since the epoch), and what is known of it.
 
     `dataset` is (name, digest, source, profile, split). `write` puts the run's artifacts into a folder.
@@ -66,15 +66,19 @@ class Finished:
     @property
     def bytes(self) -> int:
         """Return about what it takes in memory: its rankings and scores."""
-        found = self.result.hits
-        ranked = found.rankings.documents.nbytes + found.rankings.scores.nbytes + found.grades.nbytes if found else 0
+        rankings = self.result.hits
+        ranked = (
+            rankings.rankings.documents.nbytes + rankings.rankings.scores.nbytes + rankings.grades.nbytes
+            if rankings
+            else 0
+        )
         return ranked + self.result.scores.nbytes
 
     @property
-    def record(self) -> Record:
+    def record(self) -> RunRecord:
         """Return what is logged."""
         result, ended = self.result, now()
-        return Record(
+        return RunRecord(
             result.name,
             "FINISHED",
             ended - int(result.timings.wall_s * 1000),
@@ -106,11 +110,11 @@ class Failed:
     bytes: int = field(default=0, init=False)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> RunRecord:
         """Return what is logged."""
         moment, tags = now(), {"kind": "evaluation", "error": self.error[:LONGEST_TAG], **self.tags}
         files = {"traceback.txt": self.traceback}
-        return Record(
+        return RunRecord(
             self.name, "FAILED", moment, moment, tags, _parameters(self.parameters),
             write=lambda folder: write_files(folder, files),
         )  # fmt: skip
@@ -128,17 +132,19 @@ class DatasetMade:
     tags: Mapping[str, str]
 
     @property
-    def record(self) -> Record:
+    def record(self) -> RunRecord:
         """Return what is logged."""
-        metrics = [(allowed(name), float(value), 0) for name, value in self.figures.items() if math.isfinite(value)]
-        return Record(
+        metrics = [
+            (sanitize_name(name), float(value), 0) for name, value in self.figures.items() if math.isfinite(value)
+        ]
+        return RunRecord(
             self.name, "FINISHED", self.started, now(), self.tags, _parameters(self.parameters), metrics,
             write=partial(write_files, files=self.files),
         )  # fmt: skip
 
 
 def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {allowed(key): value[:LONGEST_PARAMETER] for key, value in parameters.items() if value != ""}
+    return {sanitize_name(key): value[:LONGEST_PARAMETER] for key, value in parameters.items() if value != ""}
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -162,26 +168,26 @@ def metrics_of(result: Result) -> list[Point]:
     queries, a language model's grades, times, diagnostics.
     """
     means = {result.primary: result.means[result.primary], **result.means}  # the UI plots the first one unless told
-    found = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
+    points = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
     slugs = _slugs(sorted(set(result.queries.types) - {""}))
     for kind, by_type in result.by_type.items():
-        found += [(f"by_type/{slugs[kind]}/{metric_name(measure)}", mean, 0) for measure, mean in by_type.items()]
-    found += [(f"by_type/{slugs[kind]}/{rate}", value, 0) for kind, rate, value in _no_result_by_type(result)]
+        points += [(f"by_type/{slugs[kind]}/{metric_name(measure)}", mean, 0) for measure, mean in by_type.items()]
+    points += [(f"by_type/{slugs[kind]}/{rate}", value, 0) for kind, rate, value in _no_result_by_type(result)]
     for measure, mean in result.means.items():
         name, _, cutoff = measure.partition("@")
         if cutoff.isdecimal():
-            found.append((f"curve/{metric_name(name)}", mean, int(cutoff)))
-    found += _abstention_metrics(result.abstention)
-    found += [(name, value, 0) for name, value in _grades(result).items()]
+            points.append((f"curve/{metric_name(name)}", mean, int(cutoff)))
+    points += _abstention_metrics(result.abstention)
+    points += [(name, value, 0) for name, value in _grades(result).items()]
     t = result.timings
-    found += [("time/index_s", t.index_s, 0), ("time/search_s", t.search_s, 0), ("time/score_s", t.score_s, 0)]
-    found += [("time/wall_s", t.wall_s, 0), ("queries/failed", float(len(result.failures)), 0)]
+    points += [("time/index_s", t.index_s, 0), ("time/search_s", t.search_s, 0), ("time/score_s", t.score_s, 0)]
+    points += [("time/wall_s", t.wall_s, 0), ("queries/failed", float(len(result.failures)), 0)]
     if t.mean_ms is not None and t.p95_ms is not None:
-        found += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
+        points += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
     if t.median_ms is not None:
-        found.append(("latency/median_ms", t.median_ms, 0))
-    found += [(allowed(name), value, 0) for name, value in result.diagnostics.items()]
-    return list(dict.fromkeys((name, float(value), step) for name, value, step in found if math.isfinite(value)))
+        points.append(("latency/median_ms", t.median_ms, 0))
+    points += [(sanitize_name(name), value, 0) for name, value in result.diagnostics.items()]
+    return list(dict.fromkeys((name, float(value), step) for name, value, step in points if math.isfinite(value)))
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
@@ -259,7 +265,7 @@ def link_key(parent: str) -> str:
     return f"sweep/{parent}"
 
 
-def allowed(name: str) -> str:
+def sanitize_name(name: str) -> str:
     """Return a name with only those characters that MLflow's keys may have."""
     return re.sub(r"[^\w\-. :/]", "_", name)[:LONGEST_NAME]
 
@@ -270,13 +276,13 @@ def _slug(name: str) -> str:
 
 def _slugs(names: Iterable[str]) -> dict[str, str]:
     """Return a slug for each name, those that would be the same numbered."""
-    found: dict[str, str] = {}
+    slugs: dict[str, str] = {}
     for name in names:
         slug, number = _slug(name), 2
-        while slug in found.values():
+        while slug in slugs.values():
             slug, number = f"{_slug(name)}_{number}", number + 1
-        found[name] = slug
-    return found
+        slugs[name] = slug
+    return slugs
 
 
 def now() -> int:

@@ -53,7 +53,7 @@ class Tracking:
 
     @field_validator("uri")
     @classmethod
-    def _known_scheme(cls, uri: str) -> str:
+    def _check_scheme(cls, uri: str) -> str:
         if not _has_scheme(uri):
             raise ValueError(_WRONG_SCHEME)
         return uri

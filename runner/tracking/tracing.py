@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrievers.chat import ChatError
 from runner.llm.observers import observe
-from runner.tracking.opening import opened
+from runner.tracking.opening import open_store
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def traced(tracking: Tracking, wanted: bool) -> Iterator[None]:
+def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
     """Log what this process asks models whose `trace` is on, beside the runs, if that is wanted.
 
     Raises `ConfigError`.
@@ -30,7 +30,7 @@ def traced(tracking: Tracking, wanted: bool) -> Iterator[None]:
         return
     import mlflow
 
-    _, experiment = opened(tracking, tracking.absolute_uri())
+    _, experiment = open_store(tracking, tracking.absolute_uri())
     before = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")}
     mlflow.set_tracking_uri(tracking.absolute_uri())
     mlflow.set_experiment(experiment_id=experiment)
@@ -56,11 +56,11 @@ def _log(exchange: Exchange) -> None:
 
     outcome = exchange.outcome
     answer, status = (str(outcome), "ERROR") if isinstance(outcome, ChatError) else (outcome.text, "OK")
-    asked = [{"role": "system", "content": exchange.system}, {"role": "user", "content": exchange.question}]
+    messages = [{"role": "system", "content": exchange.system}, {"role": "user", "content": exchange.question}]
     span = mlflow.start_span_no_context(
         exchange.purpose or "ask",
         span_type=SpanType.CHAT_MODEL,
-        inputs={"messages": [message for message in asked if message["content"]]},
+        inputs={"messages": [message for message in messages if message["content"]]},
         attributes={"model": exchange.model, "identity": repr(exchange.llm)},
         start_time_ns=int(exchange.began * 1e9),
     )

@@ -22,7 +22,7 @@ from runner.store.lock import holder, is_gone
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.database import Rows, existing_runs, insert_links, insert_runs, read_store, sweep_rows
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
-from runner.tracking.opening import opened
+from runner.tracking.opening import open_store
 from runner.tracking.record import (
     LONGEST_NAME,
     LONGEST_TAG,
@@ -31,13 +31,13 @@ from runner.tracking.record import (
     Failed,
     Finished,
     Point,
-    Record,
-    allowed,
+    RunRecord,
     axes_of,
     dataset_of,
     link_key,
     metrics_of,
     now,
+    sanitize_name,
     write_files,
 )
 from runner.tracking.settings import Tracking
@@ -61,7 +61,7 @@ class Tracker:
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
         self.uri = tracking.absolute_uri()
-        self._client, self.experiment = opened(tracking, self.uri)
+        self._client, self.experiment = open_store(tracking, self.uri)
         self._parents: dict[str, LoggedRun] = {}
         if not self.tracking.is_server():
             self._artifact_folders.clear(self._existing)
@@ -92,7 +92,7 @@ class Tracker:
             (run_id, self._artifact_uri(run_id), _of_sweep(entry.record, sweep, parent))
             for run_id, (entry, _) in zip(ids, read, strict=True)
         ]
-        with self._artifact_folders.announced(ids, self._existing):
+        with self._artifact_folders.announce(ids, self._existing):
             for _, uri, record in rows:  # artifacts first: a run that is there has them
                 with _artifacts(uri) as folder:
                     record.write(folder)
@@ -176,7 +176,7 @@ class Tracker:
             return self._parents[sweep.process]
         tags = {"kind": "sweep", "sweep_id": sweep.id, "report_id": sweep.report, "process": sweep.process}
         tags |= {"combinations": str(sweep.combinations)} | axes_of(sweep.axes)
-        tags = {allowed(key): value[:LONGEST_TAG] for key, value in tags.items()}
+        tags = {sanitize_name(key): value[:LONGEST_TAG] for key, value in tags.items()}
         made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before this process died
         if sweep.run is not None:
             parent = sweep.run
@@ -209,13 +209,13 @@ class Tracker:
             self._client.log_inputs(run.info.run_id, [_dataset_input(dataset_of(best))])
             self._client.set_tag(run.info.run_id, "best", best.name)
         for key, value in (tags or {}).items():
-            self._client.set_tag(run.info.run_id, allowed(key), value[:LONGEST_TAG])
+            self._client.set_tag(run.info.run_id, sanitize_name(key), value[:LONGEST_TAG])
         self._keep(run, partial(write_files, files=reports))
         self._client.set_terminated(run.info.run_id, status)
         del self._parents[sweep.process]
         return parent
 
-    def _through_client(self, record: Record, waiting: Waiting | None = None, again: bool = False) -> LoggedRun:
+    def _through_client(self, record: RunRecord, waiting: Waiting | None = None, again: bool = False) -> LoggedRun:
         tags = {"process": holder(), **record.tags}
         if waiting:
             tags[_RESULT_ID] = waiting.run_id
@@ -271,15 +271,15 @@ class Tracker:
 
     def _search(self, wanted: str) -> list[Run]:
         """Return the runs that a filter of MLflow's finds, the oldest first."""
-        found: list[Run] = []
+        runs: list[Run] = []
         token: str | None = ""
         while token is not None:
             page = self._client.search_runs(
                 [self.experiment], wanted, order_by=["attributes.start_time ASC"], page_token=token or None
             )
-            found += page
+            runs += page
             token = page.token or None
-        return found
+        return runs
 
     @property
     def _store(self) -> SqlAlchemyStore:
@@ -315,7 +315,7 @@ def _without(entries: Sequence[Entry], is_logged: Callable[[Entry], bool]) -> li
     return [entry for entry in entries if not is_logged(entry)]
 
 
-def _of_sweep(record: Record, sweep: Sweep | None, parent: LoggedRun | None) -> Record:
+def _of_sweep(record: RunRecord, sweep: Sweep | None, parent: LoggedRun | None) -> RunRecord:
     # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
     tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
     if sweep is not None and parent is not None:

@@ -33,7 +33,7 @@ class UnderWay:
         with suppress(OSError):
             self.suspects = set(self._list.read_text().split())
         last = ""
-        for marker in self._abandoned_markers():
+        for marker in self._list_dead_markers():
             combination, name = _read(marker)
             if combination:
                 self.suspects.add(combination)
@@ -47,7 +47,7 @@ class UnderWay:
             self._file = os.open(self.marker, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
         return last
 
-    def _abandoned_markers(self) -> list[Path]:
+    def _list_dead_markers(self) -> list[Path]:
         """Return this process's own marker, which an earlier process may have left, and those of dead processes."""
         others = self.marker.parent.glob(f"{self._sweep}.*{_ENDING}")
         dead = (m for m in others if is_gone(m.name.removeprefix(f"{self._sweep}.").removesuffix(_ENDING)))

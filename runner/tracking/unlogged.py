@@ -63,7 +63,7 @@ class Waiting:
         with suppress(OSError):
             self.file.unlink()
 
-    def moved(self, folder: Path) -> Waiting:
+    def move_to(self, folder: Path) -> Waiting:
         """Move the result into another folder; raises `OSError`."""
         folder.mkdir(parents=True, exist_ok=True)
         file = self.file.replace(folder / self.file.name)
@@ -130,7 +130,7 @@ class Unlogged:
         _remove_unfinished(left)
         with suppress(OSError):  # another process may take it over at the same time
             for waiting in waiting_in(left):
-                waiting.moved(self.folder)
+                waiting.move_to(self.folder)
             left.rmdir()
 
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from runner.reports import console
 from runner.reports.rendering.tables import Column, Table
-from runner.reports.sweep.leaderboard import Failure, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -51,7 +51,7 @@ def test_nothing_is_wider_than_the_terminal(
 ) -> None:
     width.setenv("COLUMNS", str(columns))
     console.show_result(result(errors={3: "it timed out, and said so in a message that is longer than a line " * 2}))
-    console.show_leaderboard(leaderboard(mixed(), PRIMARY, [Failure("a", "boom " * 30)]))
+    console.show_leaderboard(leaderboard(mixed(), PRIMARY, [FailedCombination("a", "boom " * 30)]))
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
 
 
@@ -133,7 +133,7 @@ def test_a_result_shows_the_confidence_of_its_interval(
 def test_failures_that_say_the_same_are_shown_once(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failures = [Failure(name, "out of [memory]") for name in "abcde"]
+    failures = [FailedCombination(name, "out of [memory]") for name in "abcde"]
     console.show_leaderboard(leaderboard([], PRIMARY, failures))
     out = capsys.readouterr().out
     assert "5 x out of [memory]" in out
@@ -158,7 +158,7 @@ def test_there_is_colour_on_a_terminal_alone(width: pytest.MonkeyPatch) -> None:
 
     def shown(stream: io.StringIO) -> str:
         width.setattr(sys, "stdout", stream)
-        console.show_leaderboard(leaderboard([], PRIMARY, [Failure("a", "x")]))
+        console.show_leaderboard(leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
         return stream.getvalue()
 
     assert "\x1b[1;31m" in shown(Terminal())

@@ -96,7 +96,7 @@ def test_a_search_asks_only_for_what_applies() -> None:
             asked.append(axis.name)
             return [axis.value(0.75)] if axis.interval else dimension.points[min(position, len(dimension.points) - 1)]
 
-        found = searched.combination(searched.applied(choose))
+        found = searched.combination(searched.apply(choose))
         name = ["bm25", "hybrid"][position]
         assert found == Combination(
             (f"retriever={name}", f"{applies}=0.75", "dataset=beir"), {"retriever": name, applies: "0.75"}
@@ -111,7 +111,7 @@ def test_what_a_search_draws_is_within_and_kept_or_dropped_by_the_conditions(see
         zip=["x", "y"], when={"n": "x == p"}, exclude="a > 2",
     )  # fmt: skip
     generator = random.Random(seed)
-    applied = searched.applied(lambda dimension: drawn(generator, dimension))
+    applied = searched.apply(lambda dimension: drawn(generator, dimension))
     assert 0.1 <= applied["a"].plain <= 4
     assert (applied["x"].plain, applied["y"].plain) in [("p", 1), ("q", 2)]
     assert ("n" in applied) == (applied["x"].plain == "p")

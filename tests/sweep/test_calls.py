@@ -28,7 +28,7 @@ from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
 from runner.reports.plan import PlannedCalls
-from runner.sweep.calls import planned_calls
+from runner.sweep.calls import estimate_calls
 from tests.analysis.chats import always
 from tests.fake_llm import FakeLLM
 from tests.test_evaluation import Small
@@ -49,7 +49,7 @@ def experiment(retriever: object, grading: Grading | None = None) -> Experiment:
 
 
 def planned(*experiments: Experiment, to_search: bool = True) -> dict[str, PlannedCalls]:
-    return {calls.purpose: calls for calls in planned_calls((e, DATASET, to_search) for e in experiments)}
+    return {calls.purpose: calls for calls in estimate_calls((e, DATASET, to_search) for e in experiments)}
 
 
 def test_each_way_to_ask_is_counted_wherever_it_is(llm: OpenAI) -> None:
@@ -125,7 +125,7 @@ def test_the_bound_of_an_agent_is_met_where_all_that_it_may_show_is_shown(llm: O
     corpus = Corpus(["a", "b"], ["boat x", "boat y"])
     queries = Queries(["q"], ["boat"], [""])
     alike = replace(DATASET, corpus=corpus, queries=queries)
-    (bound,) = planned_calls([(experiment(how), alike, True)])
+    (bound,) = estimate_calls([(experiment(how), alike, True)])
     replies = iter([f"{'boat ' * 19} {i:04}" for i in range(3)])
     assert bound.tokens_in is not None
     listener = Listener(replies)

@@ -21,7 +21,7 @@ from runner.sweep import execute
 from runner.tracking.settings import Tracking
 
 STAGES = {
-    "SweepRun.logged": "logging the rest, comparing all",
+    "SweepRun.load_logged_runs": "logging the rest, comparing all",
     "leaderboard": "logging the rest, comparing all",
     "sweep_page": "report",
     "SweepRun.finish": "logging the report",

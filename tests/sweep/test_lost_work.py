@@ -25,7 +25,7 @@ from runner.store.base import RunFiles
 from runner.sweep import run as sweep_run
 from runner.sweep import workers
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.leftovers import orphaned_artifacts, waiting_results
+from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import Waiting, waiting_in
@@ -164,7 +164,7 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
     Tracker(Tracking(f"sqlite:///{another}", artifacts=str(artifacts)))  # whose they are not
     assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
-    (orphan,) = orphaned_artifacts(tracking)
+    (orphan,) = find_orphaned_artifacts(tracking)
     waiting = waiting_results(RunFiles(Path("mlruns")))
     assert [each.results for each in waiting] == [1]
     assert main(["cache"]) == 0

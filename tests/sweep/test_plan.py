@@ -41,7 +41,7 @@ from runner.store import disk, entries
 from runner.store.base import Entry
 from runner.store.disk import DiskStore
 from runner.sweep.estimates import Estimator
-from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, planned_sweep
+from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, plan_combinations
 from runner.tracking.settings import Tracking
 from tests.broken import Broken
 from tests.retrievers.test_contract import ALL, each
@@ -172,7 +172,7 @@ def experiment(retriever: Retriever, name: str = "one") -> Experiment:
 
 def plan_for(bench: Bench, *wanted: Retriever, finished: Sequence[str] = (), workers: int = 1) -> Plan:
     by_name = {str(n): experiment(retriever, str(n)) for n, retriever in enumerate(wanted)}
-    return planned_sweep("sweep", by_name, finished, bench, workers)
+    return plan_combinations("sweep", by_name, finished, bench, workers)
 
 
 def counted(plan: Plan) -> dict[str, tuple[int, int, int]]:

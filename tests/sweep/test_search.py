@@ -29,7 +29,7 @@ from runner.records import load_record
 from runner.result import Result
 from runner.sweep.search import SearchSettings, _at_once
 from runner.sweep.settings import SweepSettings
-from runner.sweep.study import Asked, Study
+from runner.sweep.study import PendingTrial, Study
 from runner.tracking.settings import Tracking
 from tests.test_docs import chapters, documented, page
 
@@ -376,7 +376,7 @@ def test_a_folds_study_never_sees_the_queries_of_its_fold(here: Path, monkeypatc
     told: dict[int, list[tuple[str, float]]] = {}
     tell = Study.tell
 
-    def spied(self: Study, asked: Asked, combination: str, values: Sequence[float] | None) -> None:
+    def spied(self: Study, asked: PendingTrial, combination: str, values: Sequence[float] | None) -> None:
         assert values is not None
         told.setdefault(id(self), []).append((combination, values[0]))
         tell(self, asked, combination, values)
@@ -454,7 +454,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
     batches = []
     ask = Study.ask
 
-    def spied(self: Study, n: int) -> list[Asked]:
+    def spied(self: Study, n: int) -> list[PendingTrial]:
         batches.append(n)
         return ask(self, n)
 

@@ -64,7 +64,7 @@ def test_a_study_that_was_cut_short_goes_on_as_if_it_had_not_been(
     cut.ask(1)  # and its process is killed
     resumed = studies(space(*PLANE), sampler, address).latest("s")
     assert resumed is not None
-    assert [told.point.overrides for told in resumed.told()] == before
+    assert [told.point.overrides for told in resumed.list_answers()] == before
     assert before + go(resumed, 3) == whole
 
 
@@ -96,8 +96,8 @@ def test_a_new_study_takes_over_trials_with_their_new_values() -> None:
     of = studies(space(*PLANE))
     old = of.new("s", {}, [])
     points = go(old, 3)
-    new = of.new("s", {}, list(zip(old.told(), [[1.0], None, [3.0]], strict=True)))
-    assert [(told.point.overrides, told.values) for told in new.told()] == [
+    new = of.new("s", {}, list(zip(old.list_answers(), [[1.0], None, [3.0]], strict=True)))
+    assert [(told.point.overrides, told.values) for told in new.list_answers()] == [
         (points[0], [1.0]),
         (points[1], None),
         (points[2], [3.0]),

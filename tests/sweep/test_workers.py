@@ -14,12 +14,12 @@ from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.sweep.leaderboard import Failure
+from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
-from runner.sweep.workers import Limits, answers, crew_of, work
+from runner.sweep.workers import WorkerLimits, answers, crew_of, work
 from tests.unruly import Unruly
 
 SPARE_MB = 400
@@ -45,7 +45,7 @@ def _answers(
     source: GoldenJson,
     retrievers: dict[str, Unruly],
     **settings: Any,
-) -> dict[str, Result | Failure]:
+) -> dict[str, Result | FailedCombination]:
     bench = Bench(DiskStore(tmp_path / "cache"))
     made = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
     experiments = {combination_id(experiment, bench.dataset(experiment)): experiment for experiment in made}
@@ -72,29 +72,29 @@ def test_a_worker_that_dies_costs_its_combination_one_retry(tmp_path: Path, sour
 def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
     wanted = {"dies": Unruly(9, "die", 99, deaths), **{f"fine {i}": Unruly(i) for i in range(4)}}
     found = _answers(tmp_path, source, wanted, retries=2)
-    assert [name for name, answer in found.items() if isinstance(answer, Failure)] == ["dies"]
-    assert "no worker came back with it, 3 times tried" in found["dies"].error  # type: ignore[union-attr]  # a Failure, as said above
+    assert [name for name, answer in found.items() if isinstance(answer, FailedCombination)] == ["dies"]
+    assert "no worker came back with it, 3 times tried" in found["dies"].error  # type: ignore[union-attr]  # a FailedCombination, as said above
     assert len(os.listdir(deaths)) == 3  # noqa: PTH208 (a count)
 
 
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, source: GoldenJson) -> None:
     wanted = {"sleeps": Unruly(1, "sleep"), "fine": Unruly(2), "raises": Unruly(3, "raise"), "also fine": Unruly(4)}
     found = _answers(tmp_path, source, wanted, timeout_s=10, workers=1)
-    failures = {name: answer.error for name, answer in found.items() if isinstance(answer, Failure)}
+    failures = {name: answer.error for name, answer in found.items() if isinstance(answer, FailedCombination)}
     assert failures == {"sleeps": "sleeps took more than sweep.timeout_s=10", "raises": "RuntimeError: no luck"}
 
 
 def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson) -> None:
     found = _answers(tmp_path, source, {"eats": Unruly(1, "eat"), "fine": Unruly(2)}, memory_mb=SPARE_MB, workers=1)
     assert isinstance(found["fine"], Result)
-    assert "more than sweep.memory_mb=400" in found["eats"].error  # type: ignore[union-attr]  # a Failure
+    assert "more than sweep.memory_mb=400" in found["eats"].error  # type: ignore[union-attr]  # a FailedCombination
 
 
 def test_a_worker_with_other_code_refuses(tmp_path: Path, source: GoldenJson) -> None:
     bench = Bench(DiskStore(tmp_path / "cache"))
     experiment = Experiment("fine", "bm25", Unruly(1), source, MetricSettings(), {}, {})
-    answer = work("what another would be", experiment, bench.store, Limits(), 1)
-    assert isinstance(answer, Failure)
+    answer = work("what another would be", experiment, bench.store, WorkerLimits(), 1)
+    assert isinstance(answer, FailedCombination)
     assert "other code, data or libraries" in answer.error
 
 

@@ -22,7 +22,7 @@ from runner.reports.comparison.comparability import ReportError, other_gold, som
 from runner.reports.comparison.labels import labels, swept_apart
 from runner.reports.evaluation.tables import recall_at_most, unknown_warning
 from runner.reports.rendering.tables import Table
-from runner.reports.sweep.selection import Search, Selection
+from runner.reports.sweep.selection import Search, WinnerSelection
 from runner.result import DatasetSummary, Result
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ FINALISTS = 8
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedCombination:
     """A combination that came to nothing: its name, what went wrong in one line, and where."""
 
     name: str
@@ -45,7 +45,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class LeaderboardRow:
     """One combination. `position` is its result's place among those that the leaderboard was made from.
 
     `label` tells it from the others and leaves out what all share. `low` and `high` are the interval of the mean.
@@ -85,14 +85,14 @@ class Leaderboard:
     """Combinations, best first (ties by name), and those that failed.
 
     `queries` is how many enter the mean of the primary measure, `clusters` how many clusters of variants they form
-    (None where every query is its own), `confidence` that of the intervals, `test` and `correction` how all pairs are
-    tested as one family, so that a row may be compared to the best by the same scores. `detectable` is the difference
-    to the best that one test with these queries sees in 4 of 5 tries, for the median of the others. `shared` is what of
-    the swept settings is the same everywhere, `others` the columns of `Row.means`. `dataset` is None where everything
-    failed. `selection` is the choice that was made among them, `search` how they were found, if either was. `letters`
-    are those of the finalists, by rank: two that differ significantly have none in common; empty where there is nothing
-    to tell apart. `notes` are what a reader should know besides. `systems` are those of a sweep on several datasets,
-    with their score on each.
+    (None where every query is its own), `confidence` that of the intervals, `test` and `correction` how all pairs
+    are tested as one family, so that a row may be compared to the best by the same scores. `detectable` is the
+    difference to the best that one test with these queries sees in 4 of 5 tries, for the median of the others.
+    `shared` is what of the swept settings is the same everywhere, `others` the columns of `LeaderboardRow.means`.
+    `dataset` is None where everything failed. `selection` is the choice that was made among them, `search` how they
+    were found, if either was. `letters` are those of the finalists, by rank: two that differ significantly have
+    none in common; empty where there is nothing to tell apart. `notes` are what a reader should know besides.
+    `systems` are those of a sweep on several datasets, with their score on each.
     """
 
     primary: str
@@ -105,9 +105,9 @@ class Leaderboard:
     detectable: float
     shared: Mapping[str, Any]
     others: Sequence[str]
-    rows: Sequence[Row]
-    failures: Sequence[Failure]
-    selection: Selection | None = None
+    rows: Sequence[LeaderboardRow]
+    failures: Sequence[FailedCombination]
+    selection: WinnerSelection | None = None
     search: Search | None = None
     letters: Mapping[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -128,9 +128,9 @@ class Leaderboard:
         """Tell whether the run of any combination is known."""
         return any(row.run for row in self.rows)
 
-    def failures_by_error(self) -> dict[str, list[Failure]]:
+    def failures_by_error(self) -> dict[str, list[FailedCombination]]:
         """Return the failures that say the same together, the most frequent first."""
-        groups: dict[str, list[Failure]] = {}
+        groups: dict[str, list[FailedCombination]] = {}
         for failure in self.failures:
             groups.setdefault(failure.error, []).append(failure)
         return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
@@ -162,7 +162,7 @@ class Leaderboard:
 def leaderboard(
     results: Sequence[Result],
     primary: str,
-    failures: Sequence[Failure] = (),
+    failures: Sequence[FailedCombination] = (),
     *,
     confidence: float = 0.95,
     alpha: float = 0.05,
@@ -219,7 +219,7 @@ def leaderboard(
             result = ranked[i]
             low, high = intervals[i]
             rows.append(
-                Row(
+                LeaderboardRow(
                     rank=i + 1,
                     position=order[i],
                     name=result.name,

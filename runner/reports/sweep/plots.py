@@ -28,7 +28,7 @@ from runner.reports.rendering.plots import (
     render_svg,
 )
 from runner.reports.sweep import tables
-from runner.reports.sweep.leaderboard import Leaderboard, Row
+from runner.reports.sweep.leaderboard import Leaderboard, LeaderboardRow
 from runner.reports.sweep.selection import Search
 
 
@@ -182,9 +182,9 @@ def lines(board: Leaderboard, key: str) -> str:
     return render_svg("settings", draw, 3.2)
 
 
-def _tip(row: Row) -> str:
+def _tip(row: LeaderboardRow) -> str:
     return f"tip-{row.rank}"
 
 
-def _tips(board: Leaderboard, rows: Sequence[Row]) -> dict[str, str]:
+def _tips(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> dict[str, str]:
     return {_tip(r): f"{r.rank}. {r.label}: {board.primary} {numbers.score4(r.mean)}" for r in rows}

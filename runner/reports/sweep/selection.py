@@ -71,7 +71,7 @@ class FoldWinner:
 
 
 @dataclass(frozen=True)
-class Selection:
+class WinnerSelection:
     """The winner of a sweep: chosen by `primary` on a split (or by cross-validation), reported on another.
 
     `queries` enter the mean that is reported. `figures` are by measure, the primary one first; without any, the winner
@@ -158,7 +158,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchTrial:
     """A trial that is over: the combination that it asked for, its label, and its values, none if it failed."""
 
     number: int
@@ -190,14 +190,14 @@ class Search:
     study: str
     sampler: str
     objectives: Sequence[Objective]
-    trials: Sequence[Trial]
+    trials: Sequence[SearchTrial]
     importances: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     front: Sequence[FrontPoint] = ()
     selected_on: str = ""
     reported_on: str = ""
 
     @property
-    def done(self) -> list[Trial]:
+    def done(self) -> list[SearchTrial]:
         """Return the trials that did not fail."""
         return [trial for trial in self.trials if trial.values]
 
@@ -228,7 +228,7 @@ def on_reported_data(split: str) -> str:
     )
 
 
-def selection_table(selection: Selection) -> Table:
+def selection_table(selection: WinnerSelection) -> Table:
     """Return the winner's figures where it is reported and where it was chosen."""
     columns = [
         Column("measure"),
@@ -245,7 +245,7 @@ def selection_table(selection: Selection) -> Table:
     return Table(columns, rows)
 
 
-def folds_table(selection: Selection) -> Table:
+def folds_table(selection: WinnerSelection) -> Table:
     """Return what was chosen without each fold."""
     columns = [
         Column("fold", number, numeric=True),

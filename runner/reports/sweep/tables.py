@@ -25,7 +25,7 @@ from runner.reports.rendering.numbers import (
 )
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.sweep import leaderboard
-from runner.reports.sweep.leaderboard import Leaderboard, Row
+from runner.reports.sweep.leaderboard import Leaderboard, LeaderboardRow
 from runner.reports.sweep.selection import on_reported_data
 from runner.result import Result
 
@@ -189,7 +189,7 @@ def to_compare(board: Leaderboard, overrides: Sequence[str] = ()) -> str:
     return " ".join([f"python -m runner compare baseline={runs[1]} candidate={runs[0]}", *overrides])
 
 
-def finalists(board: Leaderboard) -> list[Row]:
+def finalists(board: Leaderboard) -> list[LeaderboardRow]:
     """Return the best few combinations and the best of each retriever and search type, at most eight."""
     return [board.rows[i] for i in leaderboard.finalists([(row.retriever, row.search_type) for row in board.rows])]
 
@@ -214,7 +214,7 @@ def letters_note(board: Leaderboard) -> str:
     )
 
 
-def rival(board: Leaderboard) -> Row | None:
+def rival(board: Leaderboard) -> LeaderboardRow | None:
     """Return what the best is best compared to: the best of another retriever, or else the second."""
     measured = [row for row in board.rows[1:] if not math.isnan(row.mean)]
     others = [row for row in measured if row.retriever != board.rows[0].retriever]
@@ -236,10 +236,10 @@ def finalists_by_type(board: Leaderboard, results: Sequence[Result]) -> Table:
     return Table(columns, rows if len(types) > 1 else [])
 
 
-def pareto(board: Leaderboard) -> list[Row]:
+def pareto(board: Leaderboard) -> list[LeaderboardRow]:
     """Return the combinations that none is both as quick as and better than, the quickest first."""
     timed = [row for row in board.rows if not missing(row.means.get("median_ms")) and not missing(row.mean)]
-    front: list[Row] = []
+    front: list[LeaderboardRow] = []
     for row in sorted(timed, key=lambda row: (row.means["median_ms"], -row.mean, row.rank)):
         if not front or row.mean > front[-1].mean:
             front.append(row)

@@ -20,7 +20,7 @@ from runner.metrics.settings import Correction, Test
 from runner.reports.comparison.comparability import ReportError
 from runner.reports.comparison.labels import labels
 from runner.reports.console import show_leaderboard
-from runner.reports.sweep.leaderboard import Failure, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.tables import to_compare
@@ -189,7 +189,11 @@ def test_the_primary_measure_has_no_second_column() -> None:
 
 
 def test_failures_that_say_the_same_are_one_group() -> None:
-    failures = [Failure("a", "no such file"), Failure("b", "out of memory"), Failure("c", "out of memory")]
+    failures = [
+        FailedCombination("a", "no such file"),
+        FailedCombination("b", "out of memory"),
+        FailedCombination("c", "out of memory"),
+    ]
     groups = leaderboard([], PRIMARY, failures).failures_by_error()
     assert [(error, [f.name for f in group]) for error, group in groups.items()] == [
         ("out of memory", ["b", "c"]),

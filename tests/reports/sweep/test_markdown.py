@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.reports.sweep.leaderboard import Failure, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from tests.reports.factory import mixed, result, sweep
 from tests.reports.reading import rows
@@ -19,7 +19,7 @@ def test_a_sweep_without_gold_has_no_best() -> None:
 
 def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:
     results = mixed()
-    board = leaderboard(results, PRIMARY, [Failure("x", "boom")])
+    board = leaderboard(results, PRIMARY, [FailedCombination("x", "boom")])
     text = sweep_markdown(board, results)
     shown = rows(text, "Leaderboard")
     assert [row[1:3] for row in shown] == [[row.label, f"{row.mean:.4f}"] for row in board.rows]
@@ -34,7 +34,9 @@ def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:
 
 
 def test_a_sweep_in_which_all_failed_says_so() -> None:
-    text = sweep_markdown(leaderboard([], PRIMARY, [Failure("a", "boom"), Failure("b", "boom")]), [])
+    text = sweep_markdown(
+        leaderboard([], PRIMARY, [FailedCombination("a", "boom"), FailedCombination("b", "boom")]), []
+    )
     assert "Everything failed" in text
     assert rows(text, "Failures") == [["boom", "2", "a, b"]]
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from runner.reports.sweep.leaderboard import Failure, Leaderboard, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, Leaderboard, leaderboard
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
 from tests.reports.factory import mixed, result, sweep
@@ -16,7 +16,7 @@ from tests.reports.reading import EVIL, Page
 PRIMARY = "nDCG@10"
 
 
-def swept(results: list[Result], failures: tuple[Failure, ...] = ()) -> tuple[Leaderboard, str]:
+def swept(results: list[Result], failures: tuple[FailedCombination, ...] = ()) -> tuple[Leaderboard, str]:
     board = leaderboard(results, PRIMARY, failures)
     return board, sweep_page(board, results)
 
@@ -83,7 +83,7 @@ def test_data_is_never_markup() -> None:
         result(f"{EVIL}{i}", retriever=EVIL, swept={f"{EVIL}.k": f"{EVIL}{i}"}, types=(EVIL, "b"), text=EVIL, seed=i)
         for i in range(3)
     ]
-    page = Page(swept(results, (Failure(EVIL, EVIL, EVIL),))[1])
+    page = Page(swept(results, (FailedCombination(EVIL, EVIL, EVIL),))[1])
     assert page.tags["script"] == 1
     assert page.tags["img"] == 0
     assert any(EVIL in text for text in page.texts)
@@ -127,7 +127,7 @@ def test_a_page_says_nothing_of_when_or_by_which_version_it_was_drawn(of_mixed: 
     ],
 )  # fmt: skip
 def test_whatever_there_is_makes_a_page(results: list[Result]) -> None:
-    page = Page(swept(results, (Failure("x", "boom", "Traceback"),))[1])
+    page = Page(swept(results, (FailedCombination("x", "boom", "Traceback"),))[1])
     assert "boom (1)" in page.texts
 
 

@@ -18,8 +18,8 @@ from runner.reports.sweep.selection import (
     FrontPoint,
     Objective,
     Search,
-    Selection,
-    Trial,
+    SearchTrial,
+    WinnerSelection,
     folds_table,
     front_table,
     importances_table,
@@ -38,9 +38,9 @@ WARNING = (
 EVIL = "k1=<b>|*x*"
 
 
-def selection(on: str = "dev", reported_on: str = "test", winner: str = "k1=1.2, b=0.75") -> Selection:
+def selection(on: str = "dev", reported_on: str = "test", winner: str = "k1=1.2, b=0.75") -> WinnerSelection:
     folds = [FoldWinner("k1=1", 3, 0.7, 0.6), FoldWinner(winner, 2, 0.69, 0.7)] if on == "kfold" else []
-    return Selection("harbour", on, reported_on, winner, {"k1": "1.2"}, PRIMARY, 5, FIGURES, folds)
+    return WinnerSelection("harbour", on, reported_on, winner, {"k1": "1.2"}, PRIMARY, 5, FIGURES, folds)
 
 
 def search(objectives: int = 2) -> Search:
@@ -49,7 +49,7 @@ def search(objectives: int = 2) -> Search:
         study="a study.1",
         sampler="tpe",
         objectives=[Objective(PRIMARY, True), Objective("mean_ms", False)][:objectives],
-        trials=[Trial(i, f"k1={i % 4}", value[:objectives]) for i, value in enumerate(values)],
+        trials=[SearchTrial(i, f"k1={i % 4}", value[:objectives]) for i, value in enumerate(values)],
         importances={PRIMARY: {"": {"k1": 0.25, "b": 0.75}}},
         front=[FrontPoint(1, "k1=3", (0.6, 3.0), (0.58, 3.5)), FrontPoint(3, EVIL, (0.55, 1.0), ())],
         selected_on="dev",
@@ -57,7 +57,7 @@ def search(objectives: int = 2) -> Search:
     )
 
 
-def board(**found: Selection | Search) -> Leaderboard:
+def board(**found: WinnerSelection | Search) -> Leaderboard:
     return replace(leaderboard(sweep(6), PRIMARY), **found)
 
 
@@ -125,7 +125,7 @@ def test_a_search_says_how_it_went() -> None:
     assert search().best_so_far() == [(0, 0.5), (2, 0.6)]
     smaller = replace(search(), objectives=[Objective("index_s", False)])
     assert smaller.best_so_far() == [(0, 0.5)]
-    failed = replace(search(), trials=[Trial(0, "k1=0", ())])
+    failed = replace(search(), trials=[SearchTrial(0, "k1=0", ())])
     assert failed.sentence() == "1 trial (tpe) asked for 1 combination, 1 failed."
 
 

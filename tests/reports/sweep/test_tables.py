@@ -12,7 +12,7 @@ import pytest
 from runner.analysis.comparison import compare_pairs
 from runner.metrics.settings import Correction, Test
 from runner.reports.sweep import tables
-from runner.reports.sweep.leaderboard import Failure, leaderboard
+from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -28,7 +28,7 @@ def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() ->
 
 
 def test_the_verdict_covers_the_edges() -> None:
-    assert "nothing to rank" in tables.verdict(leaderboard([], PRIMARY, [Failure("a", "x")]))
+    assert "nothing to rank" in tables.verdict(leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
     assert "nothing to compare" in tables.verdict(leaderboard([result()], PRIMARY))
     assert "None of 2 differs" in tables.verdict(leaderboard([result("a"), result("b")], PRIMARY))
     two = [result("a", quality=0.8), result("b", quality=0.3)]
