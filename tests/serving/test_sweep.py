@@ -51,12 +51,12 @@ def test_a_server_gives_exactly_what_its_retrievers_give(
         assert len(found) == 6
         for name in TYPES:
             ours, served = found[name, ""], found["golden_api", name]
-            assert ours.found is not None
-            assert served.found is not None
-            assert len(ours.found.rankings) == 50
-            assert ours.found.rankings.depth >= 50
-            assert np.array_equal(served.found.rankings.documents, ours.found.rankings.documents)
-            assert served.found.rankings.scores.tobytes() == ours.found.rankings.scores.tobytes()
+            assert ours.hits is not None
+            assert served.hits is not None
+            assert len(ours.hits.rankings) == 50
+            assert ours.hits.rankings.depth >= 50
+            assert np.array_equal(served.hits.rankings.documents, ours.hits.rankings.documents)
+            assert served.hits.rankings.scores.tobytes() == ours.hits.rankings.scores.tobytes()
             assert np.array_equal(served.scores, ours.scores, equal_nan=True)
             assert served.queries.statuses == ours.queries.statuses
             assert set(served.queries.errors) == {""}
