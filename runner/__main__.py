@@ -8,6 +8,7 @@ import pkgutil
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -19,7 +20,7 @@ from runner.config import help_of
 from runner.config.completion import FLAGS, complete_verb
 from runner.processes import main_module_not_imported_again
 
-USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
 """Hydra's flags whose value is the next word."""
@@ -45,63 +46,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     _handle_signals()
     try:
-        from runner.config.launch import launch  # which loads Hydra: long enough to be interrupted
-        from runner.config.mistakes import check_flags
-        from runner.config.objects import ConfigError, suggestion
-
-        check_flags(words)
-        if verb not in verbs:
-            way_out = "it is written --help" if verb == "help" else suggestion(verb, verbs)
-            raise ConfigError(f"{verb}: no such verb; {way_out}")
-        with main_module_not_imported_again():
-            return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
-    except ValueError as error:
-        if not isinstance(error, _mistakes()):
-            raise
-        _say(str(error))
-        return USER_MISTAKE
-    except BrokenPipeError:  # whoever read the output has seen enough
+        return _run(verb, verbs, words)
+    except BrokenPipeError:  # the reader of the output closed it
         sys.stdout = None  # or its closing would complain
         return PIPE_CLOSED
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
+    except Exception as error:
+        if isinstance(error, _mistakes()):
+            _say(str(error))
+            return USER_MISTAKE
+        if not _is_private(traceback.format_exc()):
+            raise
+        _say(traceback.format_exc())
+        return CRASHED
+
+
+def _run(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
+    from runner.config.launch import launch  # loads Hydra, which takes long enough to be interrupted
+    from runner.config.mistakes import check_flags
+    from runner.config.objects import ConfigError, suggestion
+
+    check_flags(words)
+    if verb not in verbs:
+        way_out = "write --help" if verb == "help" else suggestion(verb, verbs)
+        raise ConfigError(f"{verb}: no such verb; {way_out}")
+    with main_module_not_imported_again():
+        return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
 
 
 def _import_from_working_directory() -> None:
-    """Find plug-ins in the working directory, as `python -m` does; the installed command would look beside itself."""
+    """Find plug-ins in the working directory, as `python -m` does; the installed command looks beside itself."""
     here = str(Path.cwd())
     if not sys.flags.safe_path and here not in sys.path:
         sys.path.insert(0, here)
 
 
 def _handle_signals() -> None:
-    """End as Ctrl-C does when the process is asked to end or its terminal goes away, unless it was begun by nohup."""
-    with suppress(ValueError):  # of a thread that is not the main one: signals are then not for us
+    """End as after Ctrl-C on SIGTERM, and on SIGHUP unless nohup started the process."""
+    with suppress(ValueError):  # only the main thread can handle signals
         signal.signal(signal.SIGTERM, _interrupt)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
             signal.signal(signal.SIGHUP, _interrupt)
 
 
 def _write_any_character() -> None:
-    """Have standard output escape what its encoding lacks: no result is lost for a character."""
+    """Have standard output escape characters that its encoding lacks, so that none of them costs a result."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """End as Ctrl-C does, with what is done."""
+    """End as after Ctrl-C, keeping what is done."""
     raise KeyboardInterrupt
 
 
 def _versions() -> str:
-    """Return the version of this program, and of those that a user of it meets."""
+    """Return the versions of this program, Hydra and MLflow."""
     own, hydra, mlflow = map(metadata.version, ("retrieval-runner", "hydra-core", "mlflow"))
     return f"retrieval-runner {own} (Hydra {hydra}, MLflow {mlflow})\n"
 
 
 def _take_verb(words: list[str]) -> str:
-    """Take the verb out of the words: the first that is neither a flag, nor the value of one, nor an override."""
+    """Remove and return the verb: the first word that is neither a flag, nor the value of one, nor an override."""
     for position, word in enumerate(words):
         is_value = position > 0 and TAKES_A_VALUE.fullmatch(words[position - 1])
         if not (is_value or word.startswith(("-", "~")) or "=" in word):
@@ -110,7 +118,7 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _mistakes() -> tuple[type[ValueError], ...]:
-    """Return the errors that are about what the user gave, not about this program."""
+    """Return the errors about a mistake of the user, as opposed to one of this program."""
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError
     from runner.datasets.base import DatasetError
@@ -118,6 +126,13 @@ def _mistakes() -> tuple[type[ValueError], ...]:
     from runner.result import ResultError
 
     return ConfigError, DatasetError, MeasureError, ResultError, RetrieverError
+
+
+def _is_private(text: str) -> bool:
+    """Tell whether a text shows the value of an environment variable that is not public."""
+    from runner.config.environment import hide_values
+
+    return hide_values(text) != text
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, grade_found
+from runner.config.environment import hide_values
 from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
 from runner.datasets.base import Dataset, Judgments
@@ -34,6 +35,16 @@ from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.result import DatasetSummary, Result, Timings
 from runner.store.base import WorkStore
+
+
+def hide_private_values(result: Result) -> Result:
+    """Return a result whose errors and addresses show no value of an environment variable that is not public.
+
+    For the process that composed the settings: a worker may not have the variables.
+    """
+    queries = replace(result.queries, errors=[hide_values(error) for error in result.queries.errors])
+    addresses = {part: hide_values(address) for part, address in result.addresses.items()}
+    return replace(result, queries=queries, addresses=addresses)
 
 
 class LoadedDatasets:

@@ -18,7 +18,7 @@ from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Key
 from runner.__main__ import main
-from runner.commands.cache import CacheSettings, chosen
+from runner.commands.cache import CacheSettings, select_entries
 from runner.store import disk as stores
 from runner.store.base import Entry, EntryUse
 from runner.store.disk import DiskStore
@@ -78,12 +78,10 @@ def left(kept: dict[str, Path]) -> set[str]:
 
 
 def test_an_empty_store_is_said_to_be_empty(here: Path, out: Lines) -> None:
-    assert out() == ["mlruns/cache: nothing is kept there"]
+    assert out() == ["mlruns/cache: the cache is empty"]
     here.mkdir(parents=True)
     assert out("cache.verify=true") == ["0 entries, 0 bytes: none damaged"]
-    assert out("store.path=elsewhere", "cache.older_than=1d", "cache.remove=true") == [
-        "elsewhere: nothing is kept there"
-    ]
+    assert out("store.path=elsewhere", "cache.older_than=1d", "cache.remove=true") == ["elsewhere: the cache is empty"]
 
 
 def test_what_is_kept_is_listed_by_kind_dataset_and_settings(kept: dict[str, Path], out: Lines) -> None:
@@ -140,10 +138,10 @@ def test_what_is_meant_is_shown_and_goes_only_when_told_so(
 ) -> None:
     shown = out(*arguments)
     assert left(kept) == set(kept)
-    assert ("cache.remove=true removes them" in shown[0]) == bool(goes)
+    assert ("add cache.remove=true to remove them" in shown[0]) == bool(goes)
     done = out(*arguments, "cache.remove=true")
     assert left(kept) == set(kept) - set(goes.split())
-    assert (" removed, of 4 entries" in done[0]) == bool(goes)
+    assert (": removed " in done[0] and " of 4 entries" in done[0]) == bool(goes)
     assert done[1:] == shown[1:]
 
 
@@ -156,15 +154,15 @@ def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
     out("cache.older_than=0d", "cache.remove=true")
     assert [path for path in here.rglob("*") if path.is_file()] == []
     assert not half.exists()
-    assert out() == ["mlruns/cache: nothing is kept there"]
+    assert out() == ["mlruns/cache: the cache is empty"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["cache.kind=ranking"], "fits cache.kind=ranking; did you mean rankings?"),
-        (["cache.dataset=scifcat"], "fits cache.dataset=scifcat; did you mean scifact?"),
-        (["cache.dataset=scifact", "cache.kind=document vectors"], "none of which fits"),
+        (["cache.kind=ranking"], "none matches cache.kind=ranking; did you mean rankings?"),
+        (["cache.dataset=scifcat"], "none matches cache.dataset=scifcat; did you mean scifact?"),
+        (["cache.dataset=scifact", "cache.kind=document vectors"], "none matches"),
     ],
 )
 def test_where_nothing_fits_that_is_said_and_is_no_mistake(
@@ -179,7 +177,7 @@ def test_where_nothing_fits_that_is_said_and_is_no_mistake(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("cache.remove=true", "cache.remove=true: say what is to go: cache.older_than=30d"),
+        ("cache.remove=true", "cache.remove=true: which entries? Add cache.older_than=30d"),
         ("cache.older_than=30", "cache.older_than=30: should be a number and one of s, min, h, d, w, such as 30d"),
         ("cache.older_than=-1d", "cache.older_than=-1d: should be a number"),
         ("cache.older_than=3 months", "cache.older_than=3 months: should be a number"),
@@ -232,8 +230,8 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
     monkeypatch.setattr(Path, "rename", refuse)
     assert main(["cache", "cache.older_than=0d", "cache.remove=true"]) == 1
     told = capsys.readouterr()
-    assert "3 entries, 5.0 MB removed, of 4 entries" in told.out
-    assert f"postings/{kept['postings'].name}: can't be removed (Permission denied)" in told.err
+    assert "removed 3 entries, 5.0 MB of 4 entries" in told.out
+    assert f"postings/{kept['postings'].name}: cannot be removed (Permission denied)" in told.err
     assert left(kept) == {"postings"}
 
 
@@ -285,7 +283,7 @@ SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20
 def test_what_stays_within_a_size_fits_and_is_what_was_used_last(sizes: list[tuple[int, int]], most: int) -> None:
     kept = [Entry(str(n), str(n), "k", {}, size, 0.0, float(used), ()) for n, (size, used) in enumerate(sizes)]
     kept.sort(key=lambda entry: entry.used)
-    goes = chosen(kept, CacheSettings(max_size=f"{most}B"), 100.0)  # type: ignore[arg-type]  # text, as from YAML
+    goes = select_entries(kept, CacheSettings(max_size=f"{most}B"), 100.0)  # type: ignore[arg-type]  # text, as from YAML
     stays = [entry for entry in kept if entry not in goes]
     assert sum(entry.bytes for entry in stays) <= most
     assert not goes or sum(entry.bytes for entry in stays) + goes[-1].bytes > most

@@ -207,8 +207,8 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["retriever=bm52"], "retriever=bm52: no such choice; did you mean bm25?"),
-        (["retriever.k2=1"], "retriever.k2: no such setting; did you mean k1?"),
+        (["retriever=bm52"], "retriever=bm52: no such choice; did you mean retriever=bm25?"),
+        (["retriever.k2=1"], "retriever.k2: no such setting; did you mean retriever.k1?"),
         (["retriver.k1=1"], "retriver.k1: no such setting"),
         (["retriever.k1=-1"], "retriever.k1=-1: should be greater than or equal to 0"),
         (["retriever.k1=fast"], "retriever.k1=fast: should be a valid number"),
@@ -226,7 +226,7 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["-m", "metrics.primary=AP,RR"], "a sweep is ranked by one measure, not by AP@100 and RR"),
         (["sweep.union=[{retriever:bm25}]"], "sweep.union: add -m to run a sweep"),
         (["-m", "sweep.output=/proc/nowhere", "retriever.k1=1,2"], "sweep.output=/proc/nowhere: cannot be made"),
-        (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean fail_fast?"),
+        (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean sweep.fail_fast?"),
         (["tracking.experiment="], "tracking.experiment=: should not be empty"),
         (["-m", "retriever.k1=-1"], "retriever.k1=-1: should be greater than or equal to 0\n"),
         (["tracking.uri=ftp://nowhere"], "tracking.uri=ftp://nowhere: not the address of a store"),

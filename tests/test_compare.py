@@ -187,7 +187,7 @@ def test_whatever_is_wrong_with_an_input_is_a_mistake(run: Run, monkeypatch: pyt
     def damaged(*_: object) -> list[Named]:
         raise KeyError("dataset")
 
-    monkeypatch.setattr("runner.lookup.results_called", damaged)
+    monkeypatch.setattr("runner.commands.compare.results_called", damaged)
     _, err = run("compare", "baseline=good", "candidate=bad", code=2)
     assert "baseline=good: cannot be read (KeyError: 'dataset')" in err
     assert len(err.splitlines()) == 1
@@ -197,7 +197,7 @@ def test_a_crash_is_no_violation_and_leaves_its_traceback(run: Run, monkeypatch:
     def crash(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr("runner.reports.comparison.compare.compare", crash)
+    monkeypatch.setattr("runner.commands.compare.compare", crash)
     _, err = run("compare", "baseline=good", "candidate=bad", code=3)
     assert err.startswith("Traceback")
     assert err.endswith("RuntimeError: no luck\n")
@@ -292,7 +292,7 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
 def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> None:
     run("promote", "run=good", "name=main", "promote.by=Ada")
     _, err = run("promote", "run=bad", "name=main", code=2)
-    assert "is a baseline already, from good, promoted by Ada on" in err
+    assert "is already a baseline, from good, promoted by Ada on" in err
     assert load_record(here / "baselines" / "main").name == "good"
     run("promote", "run=bad", "name=main", "promote.replace=true")
     assert load_record(here / "baselines" / "main").name == "bad"
@@ -304,7 +304,7 @@ def test_a_damaged_promotion_is_in_nobodys_way(run: Run, here: Path, promotion: 
     run("promote", "run=good", "name=main")
     (here / "baselines" / "main" / "promotion.json").write_text(promotion)
     _, err = run("promote", "run=bad", "name=main", code=2)
-    assert "name=main: is a baseline already; promote.replace=true" in err
+    assert "name=main: is already a baseline; promote.replace=true" in err
     run("promote", "run=bad", "name=main", "promote.replace=true")
     assert load_record(here / "baselines" / "main").name == "bad"
 
@@ -323,7 +323,7 @@ def test_a_report_can_be_a_baseline(run: Run, here: Path) -> None:
         (["run=good"], "name: is required"),
         (["name=main"], "run: is required"),
         (["run=good", "name=../main"], "name=../main: should be one word"),
-        (["run=several.json", "name=main"], "choose one: several.json@bm25, several.json@vector"),
+        (["run=several.json", "name=main"], "choose one: run=several.json@bm25, run=several.json@vector"),
         (["run=good", "name=main", "baselines=good/result.json"], "cannot be written"),
         (["run=good", "name=main", "promote.depth=-1"], "promote.depth=-1"),
     ],

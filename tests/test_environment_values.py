@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import gzip
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import orjson
 import pytest
 
+from retrievers.base import Corpus, Rankings, build_rankings
+from retrievers.store import NoStore, Store
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
 
@@ -48,3 +54,98 @@ def test_values_from_the_environment_reach_no_artifact(
 def test_public_variables_reach_the_artifacts(here: Path) -> None:
     assert main(["public_environment=[HUSH]", *DATA]) == 0
     assert any(file.endswith("config.yaml") for file in files_with(SECRET, here / "mlruns" / "artifacts"))
+
+
+TOKEN = "hush/token-4711 'x'"
+
+
+@dataclass(frozen=True)
+class Leaky:
+    """Quotes its token in what goes wrong, as a library may do with an address."""
+
+    token: str
+    fails: Literal["index", "search", "query"]
+
+    def index(self, corpus: Corpus, store: Store) -> LeakySearcher:
+        if self.fails == "index":
+            raise RuntimeError(f"refused: {self.token!r}")
+        return LeakySearcher(self, corpus)
+
+
+@dataclass(frozen=True)
+class LeakySearcher:
+    settings: Leaky
+    corpus: Corpus
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        if self.settings.fails == "search":
+            raise ValueError(f"refused:\n{self.settings.token}")
+        rankings = build_rankings([[(0, 1.0)]] * len(queries), self.corpus.tie_order, k)
+        return replace(rankings, errors={0: f"refused: {self.settings.token}"}, addresses={"": self.settings.token})
+
+
+LEAKY = [f"plugins=[{__name__}]", "retriever=leaky", "--config-dir=configs"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (1, [*LEAKY, "retriever.fails=index"]),
+        (1, [*LEAKY, "retriever.fails=search"]),
+        (1, [*LEAKY, "retriever.fails=query"]),
+        (1, [*LEAKY, "-m", "retriever.fails=index,search,query", "sweep.output=reports"]),
+        (1, [*LEAKY, "-m", "retriever.fails=search,query", "sweep.backend=loky", "sweep.workers=1"]),
+        (2, ["retriever.variant=${oc.env:HUSH}"]),
+        (2, ["-m", "retriever.variant=${oc.env:HUSH},lucene"]),
+        (2, ["retriever.k1=${oc.decode:${oc.env:HUSH}}"]),
+        (2, ["dataset=beir", "dataset.path=${oc.env:HUSH}"]),
+        (2, ["retriever=http", "retriever.base_url=${oc.env:HUSH}", "retriever.retries=0"]),
+        (2, ["tracking.uri=${oc.env:HUSH}"]),
+        (2, ["compare", "baseline=${oc.env:HUSH}", "candidate=x"]),
+        (2, ["synthesize", "source.path=${oc.env:HUSH}"]),
+        (2, ["traces", "path=${oc.env:HUSH}", "output=x"]),
+    ],
+)
+def test_values_from_the_environment_reach_no_error(
+    tracking: Tracking,
+    code: int,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("configs/retriever").mkdir(parents=True)
+    Path("configs/retriever/leaky.yaml").write_text(
+        f"_target_: {__name__}.Leaky\ntoken: ${{oc.env:HUSH}}\nfails: query\n"
+    )
+    monkeypatch.setenv("HUSH", TOKEN)
+    assert main([*words, "tracking.background=false"]) == code
+    captured = capsys.readouterr()
+    texts = [captured.out + captured.err, *map(content_of, Path().rglob("*"))]
+    assert not [line for text in texts for line in text.splitlines() if "token-4711" in line]
+    assert "${oc.env:HUSH}" in captured.err + captured.out
+
+
+def test_the_traceback_of_a_crash_shows_no_value_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def crash(source: object) -> None:
+        raise RuntimeError(f"cannot read {TOKEN}")
+
+    monkeypatch.setenv("HUSH", TOKEN)
+    monkeypatch.setattr("runner.datasets.golden_json.GoldenJson.load", crash)
+    assert main(["export", "dataset.name=${oc.env:HUSH}", "output=x"]) == 1
+    err = capsys.readouterr().err
+    assert "token-4711" not in err
+    assert "RuntimeError: cannot read ${oc.env:HUSH}" in err
+
+
+def content_of(file: Path) -> str:
+    """Return the name and the content of a file."""
+    if not file.is_file():
+        return str(file)
+    content = file.read_bytes()
+    return str(file) + (gzip.decompress(content) if file.suffix == ".gz" else content).decode(errors="replace")

@@ -231,9 +231,7 @@ def test_a_sweeps_pool_is_judged_and_scored_without_and_with(
     assert main([*judge, "llm.max_calls=4"]) == 0
     shown = capsys.readouterr()
     assert re.search(r"stopped after 4 of \d+ pairs in", shown.err)
-    assert re.search(
-        r"(\d+) of \d+ pairs are left without a verdict, \1 of them unasked \(.*the same command", shown.err
-    )
+    assert re.search(r"(\d+) of \d+ pairs have no verdict, \1 of them were not sent \(.*the same command", shown.err)
     assert len((Path("judged") / "judgments.tsv").read_text().splitlines()) == 1 + 4
     assert main(judge) == 0
     standings = orjson.loads((Path("judged") / "standings.json").read_bytes())
@@ -293,7 +291,7 @@ def test_a_judge_needs_a_run_and_a_model(here: Path, capsys: pytest.CaptureFixtu
     assert main(["judge", "llm=openai", "llm.model=m"]) == 2
     assert "run: is required" in capsys.readouterr().err
     assert main(["judge", "run=0123"]) == 2
-    assert "llm=none: there is nobody to judge" in capsys.readouterr().err
+    assert "llm=none: judging needs a language model" in capsys.readouterr().err
 
 
 def test_grades_off_the_scale_are_counted_and_calls_are_those_of_the_ledger(

@@ -72,7 +72,7 @@ def test_other_splits_are_in_files_of_other_formats_as_documented(
 def test_a_split_that_cannot_be_read_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(here, {**DIR, "DIR/qrels/train.tsv": "gone\td1\t1\n"})
     assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 2
-    assert "error: the split train, which is looked at for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
+    assert "error: split train, which is checked for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
 
 
 def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
     [
         ([], "output: is required"),
         (["output=file"], "output=file: is a file; name a folder"),
-        (["output=file/there"], "output=file/there: cannot be made a folder (Not a directory)"),
+        (["output=file/there"], "output=file/there: cannot be created (Not a directory)"),
         (["output=out", "inspection.cutof=3"], "cutof"),
         (["output=out", "inspection.cutoff=0"], "inspection.cutoff=0: should be greater than or equal to 1"),
         (["output=out", "+retrievers.odd=3"], "retrievers"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from runner.records import load_record
 from runner.result import Result
 from runner.tracking.record import tags_of
 from runner.tracking.settings import Tracking
-from tests.retrievers.fake_api import Answer, Asked, fake_api
+from tests.retrievers.fake_api import Answer, Asked, fake_api, hits
 
 EXAMPLE = re.compile(r"^```yaml\n# FOLDER/(retriever/elastic\.yaml).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DATASET = (
@@ -95,3 +96,23 @@ def test_a_query_that_the_api_refuses_is_an_error_with_exit_code_1_and_a_result(
     assert "HTTP 400" in found.queries.errors[1]
     with fake_api(lambda _: no) as api:
         assert main([*words, f"retriever.base_url={api.url}", *DATASET]) == 1
+
+
+def test_search_types_of_one_api_are_queried_at_the_same_time_by_several_workers(here: Path) -> None:
+    types, both = set(), threading.Event()
+
+    def search(asked: Asked) -> Answer:
+        types.add(asked.body["search_type"])
+        if len(types) == 2:
+            both.set()
+        both.wait()  # one type after the other, the first is never answered, and its queries time out
+        return hits(("d1", 1.0))
+
+    with fake_api(search) as api:
+        words = ["retriever=http", f"retriever.base_url={api.url}", "retriever.search_type=bm25,vector"]
+        words += ["retriever.timeout_s=600", "retriever.retries=0", "sweep.backend=loky", "sweep.workers=2"]
+        try:
+            assert main(["-m", *words, *DATASET]) == 0
+        finally:
+            both.set()
+    assert types == {"bm25", "vector"}

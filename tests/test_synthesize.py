@@ -16,7 +16,7 @@ from mlflow.tracking import MlflowClient
 from omegaconf import OmegaConf
 
 from runner.__main__ import main
-from runner.commands.synthesize import _synthesis
+from runner.commands.synthesize import _build_synthesis
 from runner.config import CONF
 from runner.generation.synthesis.base import QUERY_TYPES
 from runner.tracking.settings import Tracking
@@ -91,13 +91,13 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
             ["generator.types=[comparison]"],
             "generator.types: comparison needs bundles of two goldens: set",
         ),
-        (["output=null"], "error: output: is required"),
-        (["output="], "error: output: is required"),
+        (["output=null"], "error: output=null: cannot be null; set it with output=VALUE"),
+        (["output="], "error: output=: should not be empty"),
         (["output=."], "error: output=.: is a folder"),
         (["output=2024"], "error: output=2024: is a folder"),
         (["llm=openai"], "error: llm.model: is required"),
         (["count=0"], "error: count=0: should be greater than or equal to 1"),
-        (["selection.distractor=2"], "error: selection.distractor: no such setting; did you mean distractors?"),
+        (["selection.distractor=2"], "error: selection.distractor: no such setting; did you mean selection.dist"),
         (["sampling.weights.keyword=-1"], "error: sampling.weights.keyword=-1: should be greater than"),
         (["limits.caps.keyword=0"], "error: generator.limits.caps.keyword=0: should be greater than"),
     ],
@@ -264,5 +264,5 @@ def test_each_preset_becomes_settings_with_each_choice(
     config: Any = OmegaConf.to_container(cfg, resolve=False)
     config.pop("hydra")
     config = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
-    synthesis = _synthesis(config)
+    synthesis = _build_synthesis(config)
     assert synthesis.validation.mode == validation

@@ -29,8 +29,6 @@ VAGUE = {"asked", "each", "found", "how", "said", "told"}
 PENDING: set[str] = {
     "runner",
     "runner/analysis",
-    "runner/commands",
-    "runner/config",
     "runner/reports",
 }
 """Rooms whose names still wait for their revision; a room leaves this set for good."""

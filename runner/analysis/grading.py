@@ -25,6 +25,7 @@ from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
 from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
+from runner.config.addresses import LocalPath
 from runner.datasets.base import EXPECTED_ANSWER, Queries
 from runner.datasets.chunking import DOCUMENT
 from runner.llm.journal import Journal
@@ -50,7 +51,7 @@ class Grading:
     """
 
     llm: Chat
-    prompt: str = "bundled:usefulness.txt"
+    prompt: LocalPath = "bundled:usefulness.txt"
     k: int = Field(default=5, ge=1)
     max_characters: int = Field(default=10_000, ge=100)
     repeats: int = Field(default=1, ge=1)
@@ -60,7 +61,7 @@ class Grading:
     answer_field: str = EXPECTED_ANSWER
     document_field: str | None = None
     document_pattern: str | None = None
-    reference: str | None = None
+    reference: LocalPath | None = None
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

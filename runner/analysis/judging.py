@@ -25,6 +25,7 @@ from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
+from runner.config.addresses import LocalPath
 from runner.datasets.base import Dataset, Judgments
 from runner.llm.journal import Journal
 from runner.llm.prompts import Prompt, load_prompt
@@ -57,7 +58,7 @@ class Judging:
     """
 
     llm: Chat
-    prompt: str = "bundled:relevance.txt"
+    prompt: LocalPath = "bundled:relevance.txt"
     depth: int = Field(default=10, ge=1)
     max_characters: int = Field(default=10_000, ge=100)
     retries: int = Field(default=3, ge=0)

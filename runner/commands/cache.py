@@ -1,46 +1,52 @@
-"""List, prune and verify what is kept between runs."""
+"""List, prune and verify the cache."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass as settings
 
-if TYPE_CHECKING:
-    from runner.store.base import Entry, WorkStore
+from runner.config.objects import ConfigError, build, build_settings, suggestion
+from runner.config.values import resolve_config, store_path
+from runner.reports import cache as report
+from runner.reports import console
+from runner.store.base import Entry, WorkStore
+from runner.store.opening import open_store
+from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 
 FAILED = 1
-"""The exit code when something is damaged, or can't be removed."""
+"""The exit code when an entry is damaged or cannot be removed."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 PREFIX = re.compile("[0-9a-f]{6,32}")
-"""What of a fingerprint is enough to be sure."""
+"""A part of a fingerprint that is long enough to identify it."""
 
 
 def _with_unit(units: Mapping[str, float], example: str) -> Callable[[object], object]:
-    lower = {unit.lower(): size for unit, size in units.items()}
+    """Return a parser of numbers with a unit."""
+    sizes = {unit.lower(): size for unit, size in units.items()}
 
     def parse(value: object) -> object:
         if value is None:
             return None
-        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+)", str(value).lower())
-        if not found or found[2] not in lower:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+)", str(value).lower())
+        if not match or match[2] not in sizes:
             raise ValueError(f"should be a number and one of {', '.join(units)}, such as {example}")
-        return float(found[1]) * lower[found[2]]
+        return float(match[1]) * sizes[match[2]]
 
     return parse
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
 class CacheSettings:
-    """Which entries are meant, and what is done with them: see `conf/cache.yaml`."""
+    """Which entries to select and what to do with them: see `conf/cache.yaml`."""
 
     kind: str | None = None
     dataset: str | None = None
@@ -51,144 +57,128 @@ class CacheSettings:
     json: bool = False
 
     @property
-    def choosing(self) -> bool:
-        """Return whether it is said which entries are meant."""
+    def has_filter(self) -> bool:
+        """Return whether any setting restricts the selection."""
         return any(value is not None for value in (self.kind, self.dataset, self.older_than, self.max_size))
 
 
 def main(cfg: DictConfig) -> int:
-    """Tell of the entries that are meant, and remove them if that is wanted; return 1 for damage."""
-    from runner.config.objects import ConfigError, build
-    from runner.config.values import store_path
-    from runner.reports import console
-    from runner.reports.cache import as_json, leftover_lines
-    from runner.store.opening import open_store
-    from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
-
-    config: Any = OmegaConf.to_container(cfg, resolve=True)
-    wanted: CacheSettings = build({**config["cache"], "_target_": f"{__name__}.CacheSettings"}, "cache")
-    if wanted.remove and not (wanted.choosing or wanted.verify):
+    """List the selected entries, and verify or remove them on request; return 1 for damage."""
+    config = resolve_config(cfg)
+    own = build_settings(CacheSettings, config["cache"], "cache")
+    if own.remove and not (own.has_filter or own.verify):
         raise ConfigError(
-            "cache.remove=true: say what is to go: cache.older_than=30d, cache.dataset=NAME, ...; cache.older_than=0d "
-            "is everything"
+            "cache.remove=true: which entries? Add cache.older_than=30d, cache.dataset=NAME, ...; "
+            "cache.older_than=0d selects all"
         )
     store, now = open_store(store_path(config)), time.time()
-    kept = store.list_entries()
-    meant = chosen(kept, wanted, now)
-    damaged = _damaged(store, meant) if wanted.verify else None
-    doomed = meant if damaged is None else list(damaged)
-    stays = _remove(store, doomed, wanted.verify) if wanted.remove else {}
-    removed = [entry for entry in doomed if wanted.remove and entry not in stays]
+    present = store.list_entries()
+    selection = select_entries(present, own, now)
+    damage = _find_damage(store, selection) if own.verify else None
+    doomed = selection if damage is None else list(damage)
+    failures = _remove(store, doomed, own.verify) if own.remove else {}
+    removed = [entry for entry in doomed if own.remove and entry not in failures]
     waiting, orphans = waiting_results(store.run_files), find_orphaned_artifacts(build(config["tracking"], "tracking"))
-    if wanted.json:
-        console.line(as_json(store.location, meant, damaged, removed, waiting, orphans))
-    elif damaged is not None:
-        _tell_damage(meant, damaged, removed, wanted)
+    if own.json:
+        console.line(report.as_json(store.location, selection, damage, removed, waiting, orphans))
+    elif damage is not None:
+        _show_damage(selection, damage, removed, own)
     else:
-        _tell(store.location, kept, meant, removed, wanted, now)
-    if not wanted.json:
-        for line in leftover_lines(waiting, orphans):
+        _show_entries(store.location, present, selection, removed, own, now)
+    if not own.json:
+        for line in report.leftover_lines(waiting, orphans):
             console.line(line)
-    for entry, why in stays.items():
-        console.error(f"{entry.place}: can't be removed ({why})")
-    return FAILED if damaged or stays else 0
+    for entry, reason in failures.items():
+        console.error(f"{entry.place}: cannot be removed ({reason})")
+    return FAILED if damage or failures else 0
 
 
-def chosen(kept: Sequence[Entry], wanted: CacheSettings, now: float) -> list[Entry]:
-    """Return the entries that are meant, the least recently used first, in which order they are given."""
-    meant = [
+def select_entries(present: Sequence[Entry], own: CacheSettings, now: float) -> list[Entry]:
+    """Return the entries that fit every setting, in the order given: the least recently used first."""
+    selection = [
         entry
-        for entry in kept
-        if (wanted.kind is None or entry.kind == wanted.kind)
-        and (wanted.dataset is None or _is_of(entry, wanted.dataset))
-        and (wanted.older_than is None or now - entry.used >= wanted.older_than)
+        for entry in present
+        if (own.kind is None or entry.kind == own.kind)
+        and (own.dataset is None or _is_of(entry, own.dataset))
+        and (own.older_than is None or now - entry.used >= own.older_than)
     ]
-    if wanted.max_size is None:
-        return meant
-    total, goes = sum(entry.bytes for entry in meant), 0
-    while total > wanted.max_size:
-        total -= meant[goes].bytes
-        goes += 1
-    return meant[:goes]
+    if own.max_size is None:
+        return selection
+    total, count = sum(entry.bytes for entry in selection), 0
+    while total > own.max_size:
+        total -= selection[count].bytes
+        count += 1
+    return selection[:count]
 
 
 def _is_of(entry: Entry, dataset: str) -> bool:
-    """Tell whether an entry was used by a dataset, or made from its content."""
+    """Tell whether a dataset used an entry, or the entry was made from its content."""
     prints = {*entry.parts.values(), *(use.fingerprint for use in entry.uses)}
     return any(use.dataset == dataset for use in entry.uses) or (
         PREFIX.fullmatch(dataset) is not None and any(text.startswith(dataset) for text in prints)
     )
 
 
-def _damaged(store: WorkStore, meant: Sequence[Entry]) -> dict[Entry, str]:
-    """Read entries, all of each, and return what is wrong with those that are damaged."""
-    from runner.reports import console
-
-    found = {}
+def _find_damage(store: WorkStore, selection: Sequence[Entry]) -> dict[Entry, str]:
+    """Read entries in full, and return what is wrong with each damaged one."""
+    damage = {}
     with console.Working("cache") as working:
-        for n, entry in enumerate(meant):
-            working.note(f"verifying {n + 1:,} of {len(meant):,}")
-            if (wrong := store.find_damage(entry)) is not None:
-                found[entry] = wrong
-    return found
+        for n, entry in enumerate(selection):
+            working.note(f"verifying {n + 1:,} of {len(selection):,}")
+            if (problem := store.find_damage(entry)) is not None:
+                damage[entry] = problem
+    return damage
 
 
 def _remove(store: WorkStore, doomed: Iterable[Entry], damaged: bool) -> dict[Entry, str]:
-    """Remove entries, what processes that are gone left, and notes on what is gone; return what stays, and why."""
-    stays = {}
+    """Remove entries and the leftovers of ended processes; return why each entry that remains was not removed."""
+    failures = {}
     for entry in doomed:
         try:
             store.remove(entry, only_damaged=damaged)
         except OSError as error:
-            stays[entry] = error.strerror or str(error)
+            failures[entry] = error.strerror or str(error)
     store.tidy()
-    return stays
+    return failures
 
 
-def _tell(
+def _show_entries(
     store: str,
-    kept: Sequence[Entry],
-    meant: Sequence[Entry],
+    present: Sequence[Entry],
+    selection: Sequence[Entry],
     removed: Sequence[Entry],
-    wanted: CacheSettings,
+    own: CacheSettings,
     now: float,
 ) -> None:
-    from runner.reports import console
-    from runner.reports.cache import describe_size, entries_table
-
-    if not kept:
-        console.line(f"{store}: nothing is kept there")
-    elif not wanted.choosing:
-        console.line(f"{store}: {describe_size(kept)}")
-    elif not meant:
-        console.line(f"{store}: {describe_size(kept)}, none of which fits{_near(kept, wanted)}")
-    elif wanted.remove:
-        console.line(f"{store}: {describe_size(removed)} removed, of {describe_size(kept)}")
+    total = report.describe_size(present)
+    if not present:
+        console.line(f"{store}: the cache is empty")
+    elif not own.has_filter:
+        console.line(f"{store}: {total}")
+    elif not selection:
+        console.line(f"{store}: {total}; none matches{_suggest_filter(present, own)}")
+    elif own.remove:
+        console.line(f"{store}: removed {report.describe_size(removed)} of {total}")
     else:
-        console.line(f"{store}: {describe_size(meant)}, of {describe_size(kept)}; cache.remove=true removes them")
-    console.show_table(entries_table(meant, now))
+        console.line(f"{store}: {report.describe_size(selection)} of {total}; add cache.remove=true to remove them")
+    console.show_table(report.entries_table(selection, now))
 
 
-def _near(kept: Sequence[Entry], wanted: CacheSettings) -> str:
-    """Return what may have been meant by a kind or a dataset of which there is nothing."""
-    from runner.config.objects import suggestion
-
-    kinds = {entry.kind for entry in kept}
-    datasets = {use.dataset for entry in kept for use in entry.uses}
-    if wanted.kind is not None and wanted.kind not in kinds:
-        return f" cache.kind={wanted.kind}; {suggestion(wanted.kind, kinds)}"
-    if wanted.dataset is not None and not any(_is_of(entry, wanted.dataset) for entry in kept):
-        return f" cache.dataset={wanted.dataset}; {suggestion(wanted.dataset, datasets)}"
+def _suggest_filter(present: Sequence[Entry], own: CacheSettings) -> str:
+    """Return what an unknown kind or dataset may have meant."""
+    kinds = {entry.kind for entry in present}
+    datasets = {use.dataset for entry in present for use in entry.uses}
+    if own.kind is not None and own.kind not in kinds:
+        return f" cache.kind={own.kind}; {suggestion(own.kind, kinds)}"
+    if own.dataset is not None and not any(_is_of(entry, own.dataset) for entry in present):
+        return f" cache.dataset={own.dataset}; {suggestion(own.dataset, datasets)}"
     return ""
 
 
-def _tell_damage(
-    meant: Sequence[Entry], damaged: Mapping[Entry, str], removed: Sequence[Entry], wanted: CacheSettings
+def _show_damage(
+    selection: Sequence[Entry], damage: Mapping[Entry, str], removed: Sequence[Entry], own: CacheSettings
 ) -> None:
-    from runner.reports import console
-    from runner.reports.cache import damage_table, describe_size
-
-    found = f"{len(damaged):,} damaged" if damaged else "none damaged"
-    done = f", {len(removed):,} removed" if wanted.remove else "; cache.remove=true removes them" if damaged else ""
-    console.line(f"{describe_size(meant)}: {found}{done}")
-    console.show_table(damage_table(damaged))
+    count = f"{len(damage):,} damaged" if damage else "none damaged"
+    action = f", {len(removed):,} removed" if own.remove else "; cache.remove=true removes them" if damage else ""
+    console.line(f"{report.describe_size(selection)}: {count}{action}")
+    console.show_table(report.damage_table(damage))

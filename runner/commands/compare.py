@@ -1,137 +1,130 @@
-"""Compare results with one of them, tell how they differ, and say by a gate's rules whether that is good enough."""
+"""Compare results with a baseline: how they differ, whether the differences are significant, and what a gate says."""
 
 from __future__ import annotations
 
 import math
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-if TYPE_CHECKING:
-    from runner.lookup import Named
-    from runner.reports.comparison.compare import Comparison
-    from runner.reports.comparison.gate import Check
-    from runner.tracking.settings import Tracking
+from runner.config.addresses import LocalPath
+from runner.config.objects import ConfigError, build, build_settings
+from runner.config.values import resolve_config, without_secrets
+from runner.lookup import Named, as_typed, results_called
+from runner.metrics.errors import MeasureError
+from runner.metrics.measures import parse
+from runner.reports import console
+from runner.reports.comparison import tables
+from runner.reports.comparison.compare import Comparison, compare
+from runner.reports.comparison.gate import Check, checked
+from runner.reports.comparison.json import comparison_json
+from runner.reports.comparison.markdown import comparison_markdown
+from runner.reports.comparison.page import comparison_page
+from runner.result import ResultError
+from runner.tracking.settings import Tracking
 
 VIOLATED, CRASHED = 1, 3
-"""The exit codes when a rule of the gate is violated, and when this program fails: the two must not be mixed up."""
+"""The exit codes for a violated gate and for a failure of this program, which must not be confused."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
-class CompareSettings:
-    """What is told: the measure that counts (None: the results' own), how many queries, and whether as JSON."""
+class ShownSettings:
+    """What is shown: the primary measure (None: the results' own), how many queries, and whether as JSON."""
 
     primary: str | None = None
     queries: int = Field(default=5, ge=0)
     json: bool = False
 
 
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
+class CompareSettings:
+    """Where baselines are, where reports go, and what is shown: see `conf/compare.yaml`."""
+
+    baselines: LocalPath
+    compare: ShownSettings
+    output: LocalPath | None = None
+
+
 def main(cfg: DictConfig) -> int:
     """Compare, show, write the reports; return 1 when a rule of the gate is violated, 3 when this program fails."""
-    from runner.config.objects import ConfigError
-    from runner.config.values import without_secrets
-    from runner.metrics.errors import MeasureError
-    from runner.result import ResultError
-
     try:
-        return _compared(cfg)
-    except (ConfigError, MeasureError, ResultError, BrokenPipeError):  # are told as mistakes are
+        return _compare(cfg)
+    except (ConfigError, MeasureError, ResultError, BrokenPipeError):  # mistakes, which are reported in one line
         raise
     except Exception:
         sys.stderr.write(without_secrets(traceback.format_exc()))
         return CRASHED
 
 
-def _compared(cfg: DictConfig) -> int:
-    from hydra.core.hydra_config import HydraConfig
-
-    from runner.config.objects import build
-    from runner.reports import console
-    from runner.reports.comparison.compare import compare
-    from runner.reports.comparison.gate import checked
-    from runner.reports.comparison.json import comparison_json
-
-    config: Any = OmegaConf.to_container(cfg, resolve=True)
-    wanted: CompareSettings = build({**config["compare"], "_target_": f"{__name__}.CompareSettings"}, "compare")
+def _compare(cfg: DictConfig) -> int:
+    config = resolve_config(cfg)
+    own = build_settings(CompareSettings, config)
     statistics, gate = build(config["statistics"], "statistics"), build(config["gate"], "gate")
-    named = _results(config, HydraConfig.get().overrides.task)
+    baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
+    overrides = HydraConfig.get().overrides.task
+    words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
+    results = _load_results(words["baseline"], words["candidate"], tracking, baselines)
     comparison = compare(
-        [each.result for each in named],
+        [named.result for named in results],
         statistics,
-        _primary(wanted),
-        [each.source for each in named],
+        _parse_primary(own.compare),
+        [named.source for named in results],
     )
     checks = checked(gate, comparison)
-    if config["output"] is not None:
-        _write(Path(config["output"]), comparison, checks, wanted)
-    if wanted.json:
+    if own.output is not None:
+        _write(Path(own.output), comparison, checks, own.compare)
+    if own.compare.json:
         console.line(comparison_json(comparison, checks))
     else:
-        _show(comparison, checks, wanted)
+        _show(comparison, checks, own.compare)
     return VIOLATED if any(check.violated for check in checks) else 0
 
 
-def _primary(wanted: CompareSettings) -> str | None:
-    from runner.config.objects import ConfigError
-    from runner.metrics.errors import MeasureError
-    from runner.metrics.measures import parse
-
+def _parse_primary(shown: ShownSettings) -> str | None:
     try:
-        return None if wanted.primary is None else str(parse(wanted.primary))
+        return None if shown.primary is None else str(parse(shown.primary))
     except MeasureError as error:
-        raise ConfigError(f"compare.primary={wanted.primary}: {error}") from None
+        raise ConfigError(f"compare.primary={shown.primary}: {error}") from None
 
 
-def _results(config: Mapping[str, Any], overrides: Sequence[str]) -> list[Named]:
+def _load_results(
+    baseline_words: Sequence[str], candidate_words: Sequence[str], tracking: Tracking, baselines: Path
+) -> list[Named]:
     """Return what is compared: the baseline, then the candidates, without the baseline among them."""
-    from runner.config.objects import ConfigError, build
-    from runner.lookup import as_typed
-
-    tracking, baselines = build(config["tracking"], "tracking"), Path(config["baselines"])
-    asked = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
-    found = {
-        key: [named for word in words for named in _found(f"{key}={word}", word, tracking, baselines)]
-        for key, words in asked.items()
-    }
-    if len(found["baseline"]) > 1:
-        choices = ", ".join(f"baseline={named.source}" for named in found["baseline"])
-        raise ConfigError(f"baseline={','.join(asked['baseline'])}: is several results; choose one: {choices}")
-    (baseline,) = found["baseline"]
-    several = len(found["candidate"]) > len(asked["candidate"])  # a report's search types, of which it may be one
-    return [baseline, *(named for named in found["candidate"] if not (several and named.source == baseline.source))]
+    first = [named for word in baseline_words for named in _load("baseline", word, tracking, baselines)]
+    candidates = [named for word in candidate_words for named in _load("candidate", word, tracking, baselines)]
+    if len(first) > 1:
+        choices = ", ".join(f"baseline={named.source}" for named in first)
+        raise ConfigError(f"baseline={','.join(baseline_words)}: names several results; choose one: {choices}")
+    (baseline,) = first
+    several = len(candidates) > len(candidate_words)  # a report's search types, one of which may be the baseline
+    return [baseline, *(named for named in candidates if not (several and named.source == baseline.source))]
 
 
-def _found(asked: str, word: str, tracking: Tracking, baselines: Path) -> list[Named]:
-    """Return the results that a word names; whatever is wrong with them is a mistake in one line."""
-    from runner.config.objects import ConfigError
-    from runner.lookup import results_called
-    from runner.result import ResultError
-
+def _load(key: str, word: str, tracking: Tracking, baselines: Path) -> list[Named]:
+    """Return the results that a word names; any problem with them is a mistake, reported in one line."""
     try:
         return results_called(word, tracking, baselines)
     except (ConfigError, ResultError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise ConfigError(f"{asked}: cannot be read ({type(error).__name__}: {said})") from error
+        problem = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{key}={word}: cannot be read ({type(error).__name__}: {problem})") from error
 
 
-def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettings) -> None:
-    from runner.reports import console
-    from runner.reports.comparison import tables
-
+def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:
     few = tables.headline(comparison)
     for verdict in tables.verdicts(comparison):
         console.paragraph(verdict)
     console.show_table(tables.measures_table(comparison, few), "Measures")
     for i, label in enumerate(comparison.labels[1:], 1):
-        console.show_table(tables.differences_table(comparison, i, few), f"{label} less {comparison.labels[0]}")
+        console.show_table(tables.differences_table(comparison, i, few), f"{label} minus {comparison.labels[0]}")
     console.show_table(tables.no_result_table(comparison), "Queries without gold")
     console.show_table(tables.types_table(comparison, [comparison.primary]), "By query type")
     console.show_table(tables.agreement_table(comparison), "Agreement")
@@ -139,27 +132,21 @@ def _show(comparison: Comparison, checks: Sequence[Check], wanted: CompareSettin
     for i, label in enumerate(comparison.labels[1:], 1):
         for what, changes in (("gains", tables.gains(comparison, i)), ("losses", tables.losses(comparison, i))):
             console.show_table(
-                tables.changes_table(changes[: wanted.queries], comparison.primary), f"The largest {what} of {label}"
+                tables.changes_table(changes[: shown.queries], comparison.primary), f"Largest {what} of {label}"
             )
-    for told in ("", *tables.about(comparison)):
-        console.paragraph(told)
+    for text in ("", *tables.about(comparison)):
+        console.paragraph(text)
     if checks:
         console.show_table(tables.gate_table([check for check in checks if check.violated]), "Violations")
         console.line(f"\n{tables.gate_verdict(checks)}")
         for check in checks:
-            if check.violated or not math.isnan(check.p):  # a drop that was tested is a larger one than is allowed
+            if check.violated or not math.isnan(check.p):  # only drops larger than allowed are tested
                 console.paragraph(check.told(), indent=2)
 
 
-def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], wanted: CompareSettings) -> None:
-    from runner.config.objects import ConfigError
-    from runner.reports import console
-    from runner.reports.comparison.json import comparison_json
-    from runner.reports.comparison.markdown import comparison_markdown
-    from runner.reports.comparison.page import comparison_page
-
+def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:
     files = {
-        "comparison.md": comparison_markdown(comparison, checks, wanted.queries),
+        "comparison.md": comparison_markdown(comparison, checks, shown.queries),
         "comparison.json": comparison_json(comparison, checks),
         "comparison.html": comparison_page(comparison, checks),
     }

@@ -1,4 +1,4 @@
-"""Evaluate one configured retriever on one dataset, log it, and show it. Sweeps go through `runner.sweep` instead."""
+"""Evaluate one configured retriever on one dataset, log the result, and show it. Sweeps run in `runner.sweep`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-if TYPE_CHECKING:
-    from runner.evaluation import Bench
-    from runner.result import Result
-    from runner.tracking.background import BackgroundTracker
-    from runner.tracking.logged import LoggedRun
-    from runner.tracking.record import Finished
-    from runner.tracking.unlogged import Waiting
+from retrievers.base import RetrieverError
+from runner.config.objects import ConfigError, build
+from runner.config.values import settle, store_path, without_secrets
+from runner.evaluation import Bench, hide_private_values
+from runner.experiment import build_experiment
+from runner.llm.spending import compute_figures, describe_spending, measure_spending
+from runner.reports import console
+from runner.reports.evaluation.files import evaluation_files
+from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
+from runner.reports.golden.report import golden_files
+from runner.result import Result
+from runner.store.opening import open_store
+from runner.sweep.identity import combination_id
+from runner.sweep.settings import settings_of
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import LoggedRun
+from runner.tracking.record import Failed, Finished
+from runner.tracking.tracing import log_exchanges, traces
+from runner.tracking.unlogged import Unlogged, Waiting
 
 FAILED = 1
 
@@ -26,35 +39,15 @@ EVALUATIONS = "evaluations"
 
 def main(cfg: DictConfig) -> int:
     """Run one evaluation; return 1 when the retriever or a query raised an error."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    from retrievers.base import RetrieverError
-    from runner.config.objects import ConfigError, build
-    from runner.config.values import settle, store_path
-    from runner.evaluation import Bench
-    from runner.experiment import build_experiment
-    from runner.llm.spending import compute_figures, describe_spending, measure_spending
-    from runner.reports import console
-    from runner.reports.evaluation.files import evaluation_files
-    from runner.reports.golden.report import golden_files
-    from runner.store.opening import open_store
-    from runner.sweep.identity import combination_id
-    from runner.sweep.settings import settings_of
-    from runner.tracking.background import BackgroundTracker
-    from runner.tracking.record import Failed, Finished
-    from runner.tracking.tracing import log_exchanges, traces
-    from runner.tracking.unlogged import Unlogged
-
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
-    # A job of another sweeper than ours, which a launcher may have taken to another machine, is told by its overrides.
+    # A job of another sweeper, which a launcher may run on another machine, is named by its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     sweep = settings_of(settled.config.get("sweep"))
     if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
     if sweep.dry_run:
-        raise ConfigError("sweep.dry_run: add -m, as for a sweep, or say plan: python -m runner plan ...")
+        raise ConfigError("sweep.dry_run: needs a sweep: add -m, or use the verb plan")
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )
@@ -67,22 +60,23 @@ def main(cfg: DictConfig) -> int:
     identity = combination_id(experiment, bench.dataset(experiment))
     with log_exchanges(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
         tracker.start()
-        kept = earlier.find(identity)
-        entry = kept and kept.read()
-        if kept and entry:
-            console.note(f"this was evaluated before and waits in {kept.file}: it is logged now, not evaluated again")
-            return _finish(entry.result, kept, tracker, bench)
+        waiting = earlier.find(identity)
+        entry = waiting and waiting.read()
+        if waiting and entry:
+            console.note(f"already evaluated; logging the result that waits in {waiting.file}")
+            return _finish(entry.result, waiting, tracker, bench)
         try:
             with console.Working(experiment.name):
-                result = bench.grade(experiment, bench.evaluate(experiment))
+                result = hide_private_values(bench.grade(experiment, bench.evaluate(experiment)))
         except (RetrieverError, ConfigError):
             raise
         except Exception as error:
-            what, trace = f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
-            (run,) = tracker.ask("log", [Failed(experiment.name, experiment.parameters, what, trace)])
-            console.error(f"{what} (see {run.where('traceback.txt')})")
+            problem = without_secrets(f"{type(error).__name__}: {error}")
+            trace = without_secrets("".join(traceback.format_exception(error)))
+            (run,) = tracker.ask("log", [Failed(experiment.name, experiment.parameters, problem, trace)])
+            console.error(f"{problem} (see {run.where('traceback.txt')})")
             return FAILED
-        finally:  # what is spent is spent, whatever became of it
+        finally:  # the cost is shown even after an error
             if spent := describe_spending(paid):
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
@@ -91,17 +85,14 @@ def main(cfg: DictConfig) -> int:
             reports |= golden_files([result], datetime.now(UTC))
         entry = Finished(result, experiment.parameters, reports)
         try:
-            kept = Unlogged(earlier.folder, shared=False).keep(identity, entry)
+            waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)
         except OSError as error:
-            console.note(f"{earlier.folder}: the result cannot be kept until it is logged ({error.strerror})")
-        return _finish(result, kept or entry, tracker, bench)
+            console.note(f"{earlier.folder}: cannot save the result before it is logged ({error.strerror})")
+        return _finish(result, waiting or entry, tracker, bench)
 
 
 def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracker, bench: Bench) -> int:
     """Show a result and log it; return the exit code."""
-    from runner.reports import console
-    from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
-
     run: LoggedRun | None = None
     try:
         console.show_result(result)
@@ -110,7 +101,7 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
             console.show_table(verdict_table(result))
         if missing := missing_line(result):
             console.note(missing)
-    finally:  # whatever becomes of what is shown
+    finally:  # even if the result cannot be shown
         run = _log(entry, tracker)
     if run is None:
         return FAILED
@@ -123,19 +114,15 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
 
 
 def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:
-    """Return the run of a result, None where the store of runs does not take it and it waits on disk."""
-    from runner.config.objects import ConfigError
-    from runner.reports import console
-    from runner.tracking.unlogged import Waiting
-
+    """Return the run of a result, None if it cannot be logged now and waits on disk."""
     try:
         (run,) = tracker.ask("log", [entry], None, True)  # again: a process that died may have logged it
     except ConfigError as error:
         if not isinstance(entry, Waiting):
             raise
-        with suppress(OSError):  # where the next start looks, while this process is still there
+        with suppress(OSError):  # where the next start looks, even while this process runs
             entry = entry.move_to(entry.file.parents[1] / EVALUATIONS)
-        console.error(f"{error}; the result is kept in {entry.file}: run the same command again to log it")
+        console.error(f"{error}; the result is saved in {entry.file}; run the same command to log it")
         return None
     if isinstance(entry, Waiting):
         with suppress(OSError):

@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
+from pydantic.dataclasses import dataclass as settings
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runner.generation.mining.base import CaseSource, Mining
+from runner.config.addresses import RequiredPath
+from runner.config.arguments import arguments
+from runner.config.objects import ConfigError, build, build_settings
+from runner.config.parameters import deciding, flatten
+from runner.config.values import public, resolve_config, store_path, without_environment
+from runner.generation.mining.base import Mining
+from runner.generation.mining.forward import count_unfinished
+from runner.generation.mining.mine import mine_cases, select_kept
+from runner.generation.mining.output import DOUBTFUL, REJECTED, compute_figures, write
+from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
+from runner.llm.journal import Journal
+from runner.llm.none import NoLLM
+from runner.llm.spending import describe_spending
+from runner.reports import console
+from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
+from runner.store.opening import open_store
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.record import DatasetMade, now
 
 NOTHING = 1
-"""The exit code if no query is kept."""
+"""The exit code if no query is left."""
+
+
+@settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
+class MineSettings:
+    """How queries are mined, and the file they go into: see `conf/mine.yaml`."""
+
+    mining: Mining
+    output: RequiredPath
 
 
 def main(cfg: DictConfig) -> int:
-    """Mine cases and write and log the dataset; return 1 if no query is kept."""
-    from pathlib import Path
-
-    from runner.config.arguments import arguments
-    from runner.config.objects import ConfigError, build
-    from runner.config.parameters import deciding, flattened
-    from runner.config.values import public, resolved, store_path, without_environment
-    from runner.generation.mining.forward import count_unfinished
-    from runner.generation.mining.mine import mine_cases, select_kept
-    from runner.generation.mining.output import DOUBTFUL, REJECTED, compute_figures, write
-    from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
-    from runner.llm.journal import Journal
-    from runner.llm.none import NoLLM
-    from runner.llm.spending import describe_spending
-    from runner.reports import console
-    from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
-    from runner.store.opening import open_store
-    from runner.tracking.background import BackgroundTracker
-    from runner.tracking.record import DatasetMade, now
-
-    started, config = now(), resolved(cfg)
-    mining: Mining = build(config["mining"], "mining", config["plugins"])
-    source: CaseSource = build(config["source"], "source", config["plugins"])
-    if config["output"] in (None, ""):
-        raise ConfigError("output: is required; name the file for the dataset")
+    """Read cases and targets, mine queries, write and log the dataset; return 1 if no query is left."""
+    started, config = now(), resolve_config(cfg)
+    own = build_settings(MineSettings, config, plugins=config["plugins"])
+    mining, path = own.mining, Path(own.output).expanduser()
+    source = build(config["source"], "source", config["plugins"])
     tracking = build(config["tracking"], "tracking")
-    path = Path(str(config["output"])).expanduser()  # a name may be a number
-    check_output(path, *_files(config["source"]))
+    check_output(path, *_source_files(config["source"]))
     store = open_store(store_path(config))
     with console.Working("reading cases and targets"):
         material = source.load()
     for note in material.targets.notes:
         console.note(note)
     if all(case.fault for case in material.cases):
-        raise ConfigError(f"source: none of {len(material.cases)} cases can become a query: {material.cases[0].fault}")
+        n, first = len(material.cases), material.cases[0].fault
+        raise ConfigError(f"source: none of the {n} cases can become a query; the first: {first}")
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         journal = Journal(beside(path, JOURNAL))
@@ -60,7 +64,7 @@ def main(cfg: DictConfig) -> int:
         try:
             with console.Working(f"{work}{asking}"):
                 queries = mine_cases(mining, material, store, journal)
-        finally:  # calls were paid for even if the work failed
+        finally:  # the cost is shown even after an error
             if spent := describe_spending([mining.llm]):
                 console.note(spent)
         summary = write(path, queries, select_kept(mining, queries), material.targets)
@@ -78,8 +82,8 @@ def main(cfg: DictConfig) -> int:
         recorded = without_environment(cfg, config)
         decided = public({"source": recorded["source"], "mining": deciding(recorded["mining"], mining)})
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
-        made = DatasetMade(path.stem, started, flattened(decided), compute_figures(summary), files, {"kind": "mining"})
-        (run,) = tracker.ask("log", [made])
+        record = DatasetMade(path.stem, started, flatten(decided), compute_figures(summary), files, {"kind": "mining"})
+        (run,) = tracker.ask("log", [record])
     console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:
@@ -92,9 +96,7 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _files(source: Mapping[str, Any]) -> list[Path]:
-    """Return the files that a source reads, which must not be overwritten."""
-    from pathlib import Path
-
-    named = [Path(str(source[name])).expanduser() for name in ("definitions", "targets", "imports") if source.get(name)]
-    return [file for path in named for file in [*path.glob("*/benchmark.yaml"), *([] if path.is_dir() else [path])]]
+def _source_files(source: Mapping[str, Any]) -> list[Path]:
+    """Return the files that a source names, which must not be overwritten."""
+    paths = [Path(str(source[name])).expanduser() for name in ("definitions", "targets", "imports") if source.get(name)]
+    return [file for path in paths for file in [*path.glob("*/benchmark.yaml"), *([] if path.is_dir() else [path])]]

@@ -1,12 +1,12 @@
-"""Say what a sweep would do and what it would cost. A sweep that is a dry run says it: see `runner.sweep.plan`."""
+"""Show what a sweep would compute and what it would cost; `runner.sweep.plan` does it for a sweep that is a dry run."""
 
 from __future__ import annotations
 
 from omegaconf import DictConfig
 
+from runner.config.objects import ConfigError
+
 
 def main(cfg: DictConfig) -> int:
-    """Refuse to be one evaluation, which is what Hydra calls this for; a plan is of a sweep, if only of one."""
-    from runner.config.objects import ConfigError
-
-    raise ConfigError("hydra.mode: a plan is of a sweep, where one combination is a sweep as well; leave it out")
+    """Refuse a single evaluation, the only case in which Hydra calls this."""
+    raise ConfigError("hydra.mode: plan always describes a sweep, also of one combination; remove hydra.mode")

@@ -1,58 +1,63 @@
-"""Generate a dataset from chunks: validated queries with the chunks and documents that answer them."""
+"""Generate a dataset from chunks: queries with the chunks and documents that answer them, validated, in files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig
+from pydantic.dataclasses import dataclass as settings
 
-if TYPE_CHECKING:
-    from runner.generation.synthesis.pipeline import Synthesis, SynthesisResult
+from retrievers.chat import ChatError
+from runner.config.addresses import RequiredPath
+from runner.config.arguments import arguments
+from runner.config.objects import ConfigError, build, build_settings
+from runner.config.parameters import deciding, flatten
+from runner.config.values import public, resolve_config, store_path, without_environment
+from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
+from runner.generation.synthesis.generators import Deterministic
+from runner.generation.synthesis.loading import check_source, count_skipped_files
+from runner.generation.synthesis.output import REJECTED, write
+from runner.generation.synthesis.pipeline import Synthesis, SynthesisResult, synthesize
+from runner.generation.synthesis.summary import figures, summarize_types, summary
+from runner.llm.journal import Journal
+from runner.llm.none import NoLLM
+from runner.llm.spending import describe_spending
+from runner.reports import console
+from runner.reports.synthesis import (
+    chunks_line,
+    describe_skipped,
+    reasons_table,
+    samples_note,
+    samples_table,
+    types_table,
+)
+from runner.store.opening import open_store
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.record import DatasetMade, now
 
 UNFINISHED = 1
-"""The exit code if a language model failed or no query was accepted."""
+"""The exit code if the language model stopped answering, or no query was accepted."""
 
 DECIDING = ("count", "seed", "source", "checks", "selection", "sampling", "generator", "validation")
 """The parts of the config that decide which queries are generated."""
 
 
-def main(cfg: DictConfig) -> int:
-    """Generate queries, write them and show the result; return 1 if it is empty or incomplete."""
-    from retrievers.chat import ChatError
-    from runner.config.arguments import arguments
-    from runner.config.objects import ConfigError, build
-    from runner.config.parameters import deciding, flattened
-    from runner.config.values import public, resolved, store_path, without_environment
-    from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
-    from runner.generation.synthesis.generators import Deterministic
-    from runner.generation.synthesis.loading import check_source, count_skipped_files
-    from runner.generation.synthesis.output import REJECTED, write
-    from runner.generation.synthesis.pipeline import synthesize
-    from runner.generation.synthesis.summary import figures, summarize_types, summary
-    from runner.llm.journal import Journal
-    from runner.llm.spending import describe_spending
-    from runner.reports import console
-    from runner.reports.synthesis import (
-        chunks_line,
-        describe_skipped,
-        reasons_table,
-        samples_note,
-        samples_table,
-        types_table,
-    )
-    from runner.store.opening import open_store
-    from runner.tracking.background import BackgroundTracker
-    from runner.tracking.record import DatasetMade, now
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
+class SynthesizeSettings:
+    """The file that queries go into: see `conf/synthesize.yaml`."""
 
-    started, config = now(), resolved(cfg)
-    if config["output"] in (None, ""):
-        raise ConfigError("output: is required; name the file for the queries")
-    output = Path(str(config["output"])).expanduser()  # a name may be a number
-    synthesis, tracking = _synthesis(config), build(config["tracking"], "tracking")
+    output: RequiredPath
+
+
+def main(cfg: DictConfig) -> int:
+    """Generate queries, write and show them; return 1 if there are none, or not all."""
+    started, config = now(), resolve_config(cfg)
+    output = Path(build_settings(SynthesizeSettings, config).output).expanduser()
+    synthesis, tracking = _build_synthesis(config), build(config["tracking"], "tracking")
     check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
-    check_source(synthesis.source)  # before a tracker is waited for
+    check_source(synthesis.source)  # before waiting for a tracker
     store, journal = open_store(store_path(config)), Journal(beside(output, JOURNAL))
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
@@ -76,7 +81,7 @@ def main(cfg: DictConfig) -> int:
         console.show_table(types_table(types), "By query type")
         console.show_table(reasons_table(types), "Rejected")
         if outcome.exhausted and outcome.accepted:
-            console.note(_exhausted(outcome, synthesis.count))
+            console.note(_describe_shortage(outcome, synthesis.count))
         console.line(f"\nqueries: {output}")
         if outcome.accepted:
             dataset = {"dataset": "synthetic", "dataset.path": str(output)}
@@ -84,8 +89,8 @@ def main(cfg: DictConfig) -> int:
             console.line(f"inspect them: python -m runner inspect {arguments(inspection)}")
             console.line(f"evaluate them: python -m runner {arguments(dataset)}")
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
-        made = DatasetMade(output.stem, started, flattened(decided), figures(types), files, {"kind": "synthesis"})
-        (run,) = tracker.ask("log", [made])
+        record = DatasetMade(output.stem, started, flatten(decided), figures(types), files, {"kind": "synthesis"})
+        (run,) = tracker.ask("log", [record])
     console.line(f"run: {run.id}")
     if outcome.accepted:
         console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")
@@ -98,24 +103,15 @@ def main(cfg: DictConfig) -> int:
     return 0 if outcome.accepted else UNFINISHED
 
 
-def _synthesis(config: Mapping[str, Any]) -> Synthesis:
-    """Return the settings of a config."""
-    from runner.config.objects import ConfigError, build
-    from runner.llm.none import NoLLM
-
-    node = {name: config[name] for name in (*DECIDING, "cache")}
-    node["_target_"] = "runner.generation.synthesis.pipeline.Synthesis"
-    try:
-        made: Synthesis = build(node, "synthesize", config["plugins"])
-    except ConfigError as error:  # the settings are at the top
-        raise ConfigError(str(error).removeprefix("synthesize.")) from error
-    if isinstance(getattr(made.generator, "llm", None), NoLLM):
+def _build_synthesis(config: Mapping[str, Any]) -> Synthesis:
+    synthesis = build_settings(Synthesis, config, plugins=config["plugins"])
+    if isinstance(getattr(synthesis.generator, "llm", None), NoLLM):
         raise ConfigError("generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)")
-    return made
+    return synthesis
 
 
-def _exhausted(outcome: SynthesisResult, count: int | None) -> str:
-    """Return a note that there are fewer queries than requested, and how to get more."""
+def _describe_shortage(outcome: SynthesisResult, count: int | None) -> str:
+    """Explain why there are fewer queries than requested, and how to get more."""
     return (
         f"only {len(outcome.accepted):,} of {count:,} queries were accepted: every type was requested from all "
         f"{len(outcome.bundles):,} bundles. Try more chunks, more types or less strict validation."

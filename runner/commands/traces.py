@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import fields
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
+
+from runner.config.addresses import LocalPath
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,11 +32,11 @@ _MAX_NAMES = 3  # of undefined tasks in a message
 class TraceSettings:
     """The settings of the command; see `conf/traces.yaml`."""
 
-    path: str | None = None
-    file: str | None = None
-    tasks: str | None = None
-    output: str | None = None
-    tools: str | None = None
+    path: LocalPath | None = None
+    file: LocalPath | None = None
+    tasks: LocalPath | None = None
+    output: LocalPath | None = None
+    tools: LocalPath | None = None
     shell: bool = True
     sufficient_files: bool = False
     baseline: str | None = None
@@ -51,9 +52,9 @@ def main(cfg: DictConfig) -> int:
     from runner.agents.events.sightings import create_observer
     from runner.agents.runs.tasks import find_tasks
     from runner.config.objects import ConfigError, build
-    from runner.config.values import resolved, without_environment
+    from runner.config.values import resolve_config, without_environment
 
-    config = resolved(cfg)
+    config = resolve_config(cfg)
     wanted = _settings(config)
     if (wanted.path is None) == (wanted.file is None):
         problem = "both are set" if wanted.path is not None else "neither is set"
@@ -150,14 +151,9 @@ def _evaluate(
 
 
 def _settings(config: Mapping[str, Any]) -> TraceSettings:
-    from runner.config.objects import ConfigError, build
+    from runner.config.objects import build_settings
 
-    node = {field.name: config[field.name] for field in fields(TraceSettings)}
-    try:
-        settings: TraceSettings = build({**node, "_target_": f"{__name__}.TraceSettings"}, "traces")
-    except ConfigError as error:  # the settings are at the top
-        raise ConfigError(str(error).removeprefix("traces.")) from error
-    return settings
+    return build_settings(TraceSettings, config)
 
 
 def _record_settings(config: Mapping[str, Any]) -> dict[str, str]:

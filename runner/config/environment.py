@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 RESOLVER = "oc.env"
 """The resolver that reads a variable, which is in the text of every value from the environment."""
@@ -12,6 +17,52 @@ RESOLVER = "oc.env"
 _VARIABLE = re.compile(r"oc\.env\s*:\s*([^,}\s]*)")
 _PLACEHOLDER = "__environment_{}__"
 """What stands for a reference while a config is resolved. A plain word, so that resolvers take it as an argument."""
+
+_SHORT = 4
+"""Values with fewer characters are hidden only where they stand alone: one is likely to be a part of other words."""
+
+_referenced: set[str] = set()
+_public: set[str] = set()
+"""The variables that the settings of the current command refer to, and those of them that may be shown."""
+
+
+def forget_references() -> None:
+    """Start a command, of whose settings none is known yet."""
+    _referenced.clear()
+    _public.clear()
+
+
+def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, or overrides)
+    """Remember which variables unresolved settings refer to, so that `hide_values` knows them."""
+    text = json.dumps(raw, default=str)
+    if RESOLVER in text:
+        _referenced.update(_VARIABLE.findall(text))
+        names = raw.get("public_environment") if isinstance(raw, Mapping) else None
+        _public.update(name for name in names or () if isinstance(name, str))
+
+
+def hide_values(text: str) -> str:
+    """Return a text with references in place of the values of variables that settings refer to and are not public.
+
+    Errors quote settings, and libraries quote them in errors of their own; no value may be shown that way either.
+    """
+    values = {name: value for name in _referenced - _public if (value := os.environ.get(name))}
+    spellings = {spelling: name for name, value in values.items() for spelling in _spellings(value)}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        if spelling in text:
+            reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
+            alone = rf"(?<![\w.]){re.escape(spelling)}(?![\w.])" if len(spelling) < _SHORT else re.escape(spelling)
+            text = re.sub(alone, lambda _, shown=reference: shown, text)  # type: ignore[misc]  # of a default argument
+    return text
+
+
+def _spellings(value: str) -> set[str]:
+    """Return how messages may spell a value: on one line, escaped, and as a path without what `Path` drops."""
+    line = " ".join(value.split())
+    path = str(Path(value)) if "/" in value else value
+    bare = value.strip("'\"")
+    spellings = {value, line, path, bare, repr(value)[1:-1], json.dumps(value)[1:-1], html.escape(value), quote(value)}
+    return spellings - {"", "."}
 
 
 def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 (any value)

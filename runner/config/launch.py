@@ -1,4 +1,4 @@
-"""How a verb is started: Hydra composes `conf/<verb>.yaml` with the overrides and calls the verb's function."""
+"""Starts a verb: Hydra composes `conf/<verb>.yaml` with the overrides and calls the verb's function."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from collections.abc import Callable, Sequence
 import hydra
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
+from runner.config.environment import forget_references, note_references
 from runner.config.mistakes import SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.source import check_files
-from runner.config.values import check_local
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
-"""The words that have Hydra run a verb more than once."""
+"""The words that make Hydra run a verb more than once."""
 
 
-def launch(verb: str, task: Callable[[DictConfig], int], overrides: Sequence[str]) -> int:
+def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -> int:
     """Run a verb under Hydra and return its exit code; raises `ConfigError` for a mistake in the overrides."""
-    _check_once(verb, overrides)
+    _check_once(verb, words)
     code, home = 0, os.getpid()
-    raised: list[Exception] = []
+    errors: list[Exception] = []
 
     def job(cfg: DictConfig) -> None:
         nonlocal code
         try:
-            check_local(OmegaConf.select(cfg, "output", throw_on_resolution_failure=False), "output")
             code = max(code, task(cfg))
         except Exception as error:
-            if os.getpid() != home:  # a launcher took the job elsewhere: it brings the error back
+            if os.getpid() != home:  # a launcher runs the job elsewhere, and brings its error back
                 raise
-            raised.append(error)  # raised below: Hydra would say more than is asked
+            errors.append(error)  # raised below: Hydra would add to it
 
-    # Hydra then raises what goes wrong instead of printing it, so that it can be said in one line.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    told = _with_plugins_last([_quoted(word) for word in overrides if _is_override(word)])
-    sys.argv = ["runner", *(word for word in overrides if not _is_override(word)), *told]  # Hydra wants flags first
-    check_files()
-    check_added(verb, told)
-    check_plugins(told[-1])
-    try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(explain(error, verb, told)) from error
-    except ValueError as error:
-        if not _is_hydras_own(error):
-            raise
-        raise ConfigError(explain(error, verb, told)) from error
-    except OSError as error:
-        raise _said(error) from error
-    except SystemExit as ended:  # --help and --cfg end so, and a sweep that failed
-        code = ended.code if isinstance(ended.code, int) else 0
-    if raised:
-        raise raised[0]
+    overrides = _with_plugins_last([_quote_expression(word) for word in words if _is_override(word)])
+    sys.argv = ["runner", *(word for word in words if not _is_override(word)), *overrides]  # Hydra wants flags first
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
+    forget_references()
+    note_references(overrides)
+    with check_files(verb, overrides):
+        check_added(verb, overrides)
+        check_plugins(overrides[-1])
+        try:
+            hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(explain(error, verb, overrides)) from error
+        except ValueError as error:
+            if not _is_from_hydra(error):
+                raise
+            raise ConfigError(explain(error, verb, overrides)) from error
+        except OSError as error:
+            raise _explain_unwritable(error) from error
+        except SystemExit as end:  # of --help, --cfg and sweeps
+            code = end.code if isinstance(end.code, int) else 0
+    if errors:
+        raise errors[0]
     return code
 
 
 def _check_once(verb: str, words: Sequence[str]) -> None:
     """Refuse a sweep of a verb that has one output."""
     if verb not in SWEEPING and not MULTIRUN.isdisjoint(words):
-        raise ConfigError(f"-m: {verb} does not sweep, and its runs would overwrite each other: say it once for each")
+        raise ConfigError(f"-m: {verb} cannot sweep, as its runs would overwrite each other; run it once per value")
 
 
-def _quoted(word: str) -> str:
-    """Return an override with its value quoted where that is an expression, whose signs Hydra takes for its own."""
+def _quote_expression(word: str) -> str:
+    """Return an override with its value quoted if that is an expression, whose operators Hydra would parse."""
     key, _, value = word.partition("=")
     if (
         key.lstrip("+") not in ("sweep.exclude", "sweep.include")
@@ -82,22 +82,22 @@ def _quoted(word: str) -> str:
     return f"{key}={QuotedString(value, Quote.single).with_quotes()}"
 
 
-def _with_plugins_last(told: Sequence[str]) -> list[str]:
-    """Return the overrides with a last word on `plugins`, so that what a YAML file says of them never counts."""
-    named = [word.partition("=") for word in told if word.lstrip("+").startswith("plugins=")]
-    others = [word for word in told if not word.lstrip("+").startswith("plugins=")]
-    return [*others, f"++plugins={named[-1][2] if named else '[]'}"]
+def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides with `plugins` set last, so that no YAML file can name plug-ins."""
+    named = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("plugins=")]
+    others = [word for word in overrides if not word.lstrip("+").startswith("plugins=")]
+    return [*others, f"++plugins={named[-1] if named else '[]'}"]
 
 
-def _said(error: OSError) -> Exception:
-    """Return what to raise for a folder that Hydra cannot make; what is not about that stays as it is."""
+def _explain_unwritable(error: OSError) -> Exception:
+    """Return what to raise for a folder that Hydra cannot create; any other error is returned as it is."""
     if error.errno not in (errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST):
         return error
     return ConfigError(f"{error.filename}: cannot be written ({error.strerror}); run in a folder of your own")
 
 
-def _is_hydras_own(error: ValueError) -> bool:
-    """Tell what Hydra says of its arguments in a bare ValueError from what went wrong in this program."""
+def _is_from_hydra(error: ValueError) -> bool:
+    """Tell a ValueError that Hydra raised about its arguments from one of this program."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "hydra"
 

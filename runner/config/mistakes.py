@@ -1,4 +1,4 @@
-"""Hydra's errors about a user's mistake, in one line that says what would be right."""
+"""Explains mistakes in overrides in one line each, with a correction that works when it is pasted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path, get_args_parser
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -20,33 +18,34 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
+from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search_path, get_args_parser, iter_children
 from runner.config.objects import ConfigError, near, suggestion
 from runner.config.values import VOLATILE
 
 SWEEPING = ("evaluate", "plan")
-"""The verbs that take several values of a setting."""
+"""The verbs that can sweep over several values of a setting."""
 
 _OTHERWISE = {"analyzer": "plain is for other languages"}
-"""By group, what to choose where nothing that is there fits."""
+"""By group, what to choose if no choice fits."""
 
 
 def check_flags(words: Sequence[str]) -> None:
-    """Refuse a word with dashes that is no flag of Hydra's; raises `ConfigError`."""
+    """Refuse an unknown flag; raises `ConfigError`."""
     parser = get_args_parser()
     parser.exit_on_error = False
     try:
         _, unknown = parser.parse_known_args([word for word in words if word.startswith("-") or "=" not in word])
     except ArgumentError as error:
         raise ConfigError(f"{error}; flags are in --help") from error
-    for word in (word for word in unknown if word.startswith("-")):  # ~KEY after a flag is no flag
+    for word in (word for word in unknown if word.startswith("-")):  # ~KEY after a flag is an override
         name, _, value = word.lstrip("-").partition("=")
-        raise ConfigError(f"{word}: no such flag; a setting is written without dashes: {name}={value or 'VALUE'}")
+        raise ConfigError(f"{word}: no such flag; write a setting without dashes: {name}={value or 'VALUE'}")
 
 
 def check_added(verb: str, overrides: Sequence[str]) -> None:
-    """Refuse a setting added with `+` outside all that there is, which nothing would read; raises `ConfigError`.
+    """Refuse a setting added with `+` that nothing reads; raises `ConfigError`.
 
-    A key that another override refers to, as in `+root=/data dataset.path=${root}/x`, is read by that.
+    An override may refer to the setting, as in `+root=/data dataset.path=${root}/x`.
     """
     added = [word.lstrip("+").partition("=")[0] for word in overrides if word.startswith("+")]
     for key in added:
@@ -65,9 +64,9 @@ def check_added(verb: str, overrides: Sequence[str]) -> None:
             ]
             composed = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
         except (HydraException, OmegaConfBaseException):
-            return  # what is wrong there is explained when the whole is composed
+            return  # explained when the whole config is composed
         if top not in composed:
-            raise ConfigError(_unknown_key(key, verb, overrides))
+            raise ConfigError(_describe_unknown_key(key, verb, overrides))
 
 
 def check_plugins(word: str) -> None:
@@ -75,61 +74,60 @@ def check_plugins(word: str) -> None:
     try:
         modules = OverridesParser.create().parse_overrides([word])[0].value()
     except HydraException:
-        return  # explained when the whole is composed
+        return  # explained when the whole config is composed
     for module in modules if isinstance(modules, list) else ():
         problem = _import_problem(module) if isinstance(module, str) and module else ""
         if problem:
-            raise ConfigError(f"plugins: {module}: {problem}; install it, or run in the folder that it is in")
+            raise ConfigError(f"plugins: {module}: {problem}; install it, or run in its folder")
 
 
 def _import_problem(module: str) -> str:
-    """Return why a module cannot be imported, "" if it can; the packages that it is in are imported."""
+    """Return why a module cannot be imported, "" if it can; its parent packages are imported."""
     try:
         return "" if find_spec(module) else "no such module"
     except ModuleNotFoundError as error:
         return f"no such module ({error})"
-    except Exception as error:  # whatever the package that it is in raises
+    except Exception as error:  # anything that a parent package raises
         return f"cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
 
 
 def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
-    """Return one line about a failed composition: the key, its value, and what would be right."""
+    """Return one line about a failed composition: the key, its value, and how to correct it."""
     text = str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options is not None:
         group, _, choice = error.missing_cfg_file.rpartition("/")
-        return _no_such_choice(group, choice, error.options)
+        return _describe_unknown_choice(group, choice, error.options)
     if match := re.search(r"Could not load '([^/']+)/([^']+)'", text):
         known = _loader()[0].get_group_options(match[1])
-        return _no_such_choice(match[1], match[2], known)
+        return _describe_unknown_choice(match[1], match[2], known)
     if match := re.search(r"Could not override '([^']+)'", text):
-        return _unknown_key(match[1], verb, overrides)
+        return _describe_unknown_key(match[1], verb, overrides)
     if match := re.search(r"Ambiguous value for argument '(.+)'", text):
         key, _, values = match[1].partition("=")
-        return f"{match[1]}: several values; {_several_values(key, values, verb, overrides)}"
+        return f"{match[1]}: several values; {_suggest_several_values(key, values, verb, overrides)}"
     if text.startswith("Config group override must be"):
-        return _null_group(overrides)
+        return _describe_null_group(overrides)
     if match := re.search(r"Error merging override (.+)", text):
         reason = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
-        return f"{match[1]}: {reason or 'is not a value that this setting takes'}"
+        return f"{match[1]}: {reason or 'not a valid value for this setting'}"
     if isinstance(error, OverrideParseException):
         key, _, value = error.override.partition("=")
         if value.startswith("~"):
-            return f"{error.override}: a ~ is read within quotes alone: '{key}=\"{value}\"'; or give the full path"
-        return f"{error.override}: not understood ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
+            return f"{error.override}: a ~ needs quotes: '{key}=\"{value}\"'; or give the full path"
+        return f"{error.override}: invalid syntax ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
     return " ".join(text.split())
 
 
-def _several_values(key: str, values: str, verb: str, overrides: Sequence[str]) -> str:
-    """Say how several values of a setting are written: as axis of a sweep, or as a list where the setting is one."""
+def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequence[str]) -> str:
+    """Suggest how to write several values: as an axis of a sweep, or as a list if the setting is one."""
     sweeps = verb in SWEEPING and key.partition(".")[0] not in (*VOLATILE, "hydra")
-    ways = ["add -m to sweep over them"] if sweeps else []
     if _is_list(key, verb, overrides, unset=not sweeps):
-        ways.append(f"write a list as '{key}=[{values}]'")
-    return ", or ".join(ways) or "it takes one value"
+        return f"write a list as '{key}=[{values}]'"
+    return "add -m to sweep over them" if sweeps else "give one value"
 
 
 def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool:
-    """Tell whether a setting is a list in the composed config, `unset` where it has no value."""
+    """Tell whether a setting is a list in the composed config; return `unset` if it has no value."""
     loader, config_name = _loader()
     try:
         groups = [
@@ -146,13 +144,12 @@ def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool
     return unset if value is None else isinstance(value, ListConfig)
 
 
-def _no_such_choice(group: str, choice: str, known: Sequence[str]) -> str:
-    return "; ".join(
-        filter(None, (f"{group}={choice}: no such choice", suggestion(choice, known), _OTHERWISE.get(group)))
-    )
+def _describe_unknown_choice(group: str, choice: str, known: Sequence[str]) -> str:
+    meant = suggestion(choice, known, f"{group}=")
+    return "; ".join(filter(None, (f"{group}={choice}: no such choice", meant, _OTHERWISE.get(group))))
 
 
-def _null_group(overrides: Sequence[str]) -> str:
+def _describe_null_group(overrides: Sequence[str]) -> str:
     loader, _ = _loader()
     for o in OverridesParser.create().parse_overrides(list(overrides)):
         if loader.repository.group_exists(o.key_or_group) and not o.is_delete() and o.value() is None:
@@ -160,8 +157,8 @@ def _null_group(overrides: Sequence[str]) -> str:
     return "a choice of a group cannot be null"
 
 
-def _unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
-    """Name what is known at the last place on the way to a key that does exist."""
+def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
+    """Return what is wrong with a key, with the nearest known key at the place where it goes wrong."""
     loader, config_name = _loader()
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
@@ -176,69 +173,82 @@ def _unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     except (HydraException, OmegaConfBaseException, ValueError):
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
 
-    def having(choice: str) -> set[str]:
-        """Return the settings that there are with another choice; none where it cannot be composed."""
+    def list_settings(choice: str) -> set[str]:
+        """Return the settings that another choice has; none if it cannot be composed."""
         with suppress(HydraException, OmegaConfBaseException, ValueError):
             return set(_settings(loader.load_configuration(config_name or verb, [*choices, choice], RunMode.RUN)))
         return set()
 
+    value = next(
+        (o.input_line.partition("=")[2] for o in parsed if o.input_line and o.get_key_element().lstrip("+~") == key),
+        "VALUE",
+    )
     if group := next((o.get_key_element() for o in parsed if o.is_sweep_override() and _is_of(key, o)), None):
-        return f"{key}: not known before {group} is chosen, which is swept over; write ++{key}=VALUE"
+        return f"{key}: depends on {group}, which is swept over; write {_quote(f'++{key}={value}')}"
     if "@" in key and loader.repository.group_exists(key.partition("@")[0]):
-        return f"{key}: nothing is chosen there yet; add it with +{key}=..."
+        return f"{key}: nothing is chosen there yet; write {_quote(f'+{key}={value}')}"
     chosen = {str(group): choice for group, choice in composed.hydra.runtime.choices.items()}
     groups = {group for group in chosen if not {"/", "@"}.intersection(group)}
     if key not in groups and loader.repository.group_exists(key):
         places = [group for group in chosen if group.startswith(f"{key}@")]
         there = f"did you mean {' or '.join(places)}?" if places else suggestion("", groups - {"hydra"})
-        return f"{key}: {verb} does not choose of this group there; {there}"
+        return f"{key}: {verb} has no such group there; {there}"
     known = {*map(str, composed), *groups} - {"hydra"}
     elsewhere = [path for path in _settings(composed) if path.rpartition(".")[2] == key.rpartition(".")[2]]
     if key.partition(".")[0] not in composed and elsewhere:
         return f"{key}: no such setting; did you mean {' or '.join(elsewhere[:3])}?"
-    return f"{key}: {_unknown_setting(key, composed, known, having)}"
+    return f"{key}: {_describe_unknown_setting(key, composed, known, list_settings, value)}"
 
 
-def _unknown_setting(key: str, node: DictConfig, known: set[str], having: Callable[[str], set[str]]) -> str:
-    """Say what is wrong with a key, by what is known where it leaves the settings that there are."""
+def _describe_unknown_setting(
+    key: str, node: DictConfig, known: set[str], list_settings: Callable[[str], set[str]], value: str
+) -> str:
+    """Return what is wrong with a key, found where it leaves the known settings."""
     chosen, (name, *rest) = node.hydra.runtime.choices, key.split(".")
     while rest and isinstance(node.get(name), DictConfig):
         node = node[name]
         known, (name, *rest) = {*map(str, node)}, rest
-    if name in known and not rest:
-        return f"has names of its own, to which others are added with +{key}={{NAME: VALUE}}"
+    after = "".join(f".{part}" for part in rest)
+    before = key.removesuffix(f"{name}{after}")
+    if not known or (name in known and not rest):
+        return f"takes names of your own; write {_quote(f'+{key}={value}')}"
     if name in known:
         return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} is set as a whole"
-    place = key.removesuffix(".".join(["", name, *rest]))
+    place = before.rstrip(".") or key
     group = next((str(group) for group in chosen if place in (group, str(group).rpartition("@")[2])), "")
     if near(name, known) or not group:
-        return f"no such setting; {suggestion(name, known)}"
+        return f"no such setting; {suggestion(name, known, before, after)}"
     options = _loader()[0].get_group_options(group.partition("@")[0])
-    others = [option for option in options if key in having(f"{group}={option}")]
+    others = [option for option in options if key in list_settings(f"{group}={option}")]
     if not others:
-        return f"no such setting; {suggestion(name, known)}"
+        return f"no such setting; {suggestion(name, known, before)}"
     *first, last = others
     listed = " or ".join(filter(None, (", ".join(first), last)))
     has_no = "settings" if known == {"_target_"} else "such setting"
     return f"{group}={chosen[group]} has no {has_no}; choose {group}={listed}"
 
 
+def _quote(override: str) -> str:
+    """Return an override as it is typed in a shell."""
+    return override if re.fullmatch(r"[\w+@./=:-]+", override) else f"'{override}'"
+
+
 def _is_of(key: str, override: Override) -> bool:
-    """Tell whether a setting is one of what an override chooses."""
+    """Tell whether a setting belongs to the group that an override chooses."""
     return key.startswith(f"{override.get_key_element().lstrip('+')}.")
 
 
 def _settings(node: DictConfig, path: str = "") -> Iterator[str]:
-    """Yield the keys of all settings of this program, in full."""
-    for name in (str(name) for name in node if path or name not in ("hydra", "choices")):
-        if isinstance(part := node._get_node(name), DictConfig):  # unresolved: what is missing is no fault here
-            yield from _settings(part, f"{path}{name}.")
-        else:
+    """Yield the full keys of all settings of this program."""
+    for name, child in iter_children(node):  # unresolved: a missing value is no mistake here
+        if isinstance(child, DictConfig):
+            yield from _settings(child, f"{path}{name}.")
+        elif path or name not in ("hydra", "choices"):
             yield f"{path}{name}"
 
 
 def _loader() -> tuple[ConfigLoaderImpl, str | None]:
-    """Return a loader of the configs that the command line's flags name, and the primary one if they name it."""
+    """Return a loader of the folders that the command line names, and the primary config if it names one."""
     flags, _ = get_args_parser().parse_known_args()
     search_path = create_config_search_path(str(CONF))
     if flags.config_dir:

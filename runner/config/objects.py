@@ -12,12 +12,15 @@ import importlib
 import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
 OWN_MODULES = ("retrievers", "runner")
+
+T = TypeVar("T")
 
 
 class ConfigError(ValueError):
@@ -25,27 +28,64 @@ class ConfigError(ValueError):
 
 
 def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: ANN401 (any configured object)
-    """Return what a node of a plain config describes: objects where it has `_target_`, inside out.
+    """Return what a node of a plain config describes: objects where it has `_target_`, the innermost first.
 
     `path` is the node's place in the config, for messages. Raises `ConfigError`.
     """
     if isinstance(node, Mapping):
-        target = _locate(str(node["_target_"]), path, plugins) if "_target_" in node else None
-        given = {key: value for key, value in node.items() if key != "_target_"}
-        if target:
-            _check_names(target, given, path)  # before anything is made that nothing takes
-        values = {key: build(value, f"{path}.{key}", plugins) for key, value in given.items()}
-        return _call(target, values, path) if target else values
+        if "_target_" not in node:
+            return {key: build(value, _join(path, key), plugins) for key, value in node.items()}
+        target = _locate(str(node["_target_"]), path, plugins)
+        return _create(target, {key: value for key, value in node.items() if key != "_target_"}, path, plugins)
     if isinstance(node, (list, tuple)):
         return [build(value, f"{path}.{position}", plugins) for position, value in enumerate(node)]
     return node
 
 
-def suggestion(word: str, possible: Iterable[str]) -> str:
-    """Return what a misspelt word may have meant, as the end of a message."""
+def build_settings(
+    kind: type[T], node: Any, path: str = "", plugins: Sequence[str] = ()  # noqa: ANN401 (any node)
+) -> T:  # fmt: skip
+    """Return the settings of a dataclass from a node, or from those keys of a whole config that it has (no `path`).
+
+    A mapping for a field that is a dataclass becomes that. Raises `ConfigError`, which names the setting.
+    """
+    if node is not None and not isinstance(node, Mapping):
+        names = ", ".join(f"{path}.{name}" for name in inspect.signature(kind).parameters)
+        raise ConfigError(f"{path}={json.dumps(node, default=str)}: has settings of its own; set {names}")
+    given = {str(key): value for key, value in (node or {}).items()}
+    if not path:
+        given = {field.name: given[field.name] for field in fields(kind) if field.name in given}  # type: ignore[arg-type]  # a dataclass
+    types = get_type_hints(kind)
+    nested = {name: types[name] for name in given if is_dataclass(types.get(name)) and _is_plain(given[name])}
+    built = {name: build_settings(types[name], given[name], _join(path, name), plugins) for name in nested}
+    made: T = _create(kind, {**given, **built}, path, plugins)
+    return made
+
+
+def _is_plain(node: object) -> bool:
+    """Tell a mapping that does not name its class."""
+    return isinstance(node, Mapping) and "_target_" not in node
+
+
+def _join(path: str, key: str) -> str:
+    """Return the whole key of a setting in a node, or at the top of the config (no path)."""
+    return f"{path}.{key}" if path else str(key)
+
+
+def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence[str]) -> Any:  # noqa: ANN401 (any configured object)
+    _check_names(target, given, path)  # before anything is made that nothing takes
+    return _call(target, {key: build(value, _join(path, key), plugins) for key, value in given.items()}, path)
+
+
+def suggestion(word: str, possible: Iterable[str], before: str = "", after: str = "") -> str:
+    """Return what a misspelt word may have meant, as the end of a message.
+
+    The nearest word stands between `before` and `after`, so that it can be pasted as a whole.
+    """
     known = sorted(set(possible) - {"_target_"})
-    meant = near(word, known)
-    return f"did you mean {meant}? ({', '.join(known)})" if meant else f"there are {', '.join(known) or 'none'}"
+    nearest = near(word, known)
+    listed = ", ".join(known) or "none"
+    return f"did you mean {before}{nearest}{after}? ({listed})" if nearest else f"there are {listed}"
 
 
 def near(word: str, possible: Iterable[str]) -> str | None:
@@ -58,13 +98,13 @@ def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
     module, _, name = target.rpartition(".")
     _check_module(module, target, path, plugins)
     try:
-        found = getattr(importlib.import_module(module), name)
+        located = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
-    if not inspect.isclass(found):
+    if not inspect.isclass(located):
         raise ConfigError(f"{path}._target_={target}: is not a class")
-    _check_module(found.__module__, target, path, plugins)  # a module may have imported it from anywhere
-    return found
+    _check_module(located.__module__, target, path, plugins)  # a module may have imported it from anywhere
+    return located
 
 
 def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -> None:
@@ -84,10 +124,10 @@ def _check_names(target: type, values: Mapping[str, Any], path: str) -> None:
     parameters = _parameters(target)
     for name in values:
         if name not in parameters:
-            raise ConfigError(f"{path}.{name}: no such setting; {suggestion(name, parameters)}")
+            raise ConfigError(f"{_join(path, name)}: no such setting; {suggestion(name, parameters, _join(path, ''))}")
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in values:
-            raise ConfigError(f"{path}.{name}: is required")
+            raise ConfigError(f"{_join(path, name)}: is required; set it with {_join(path, name)}=VALUE")
 
 
 def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 (any configured object)
@@ -96,25 +136,30 @@ def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: A
     except ValidationError as error:
         raise ConfigError(_one_line(error, path)) from error
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error}" if path else str(error)) from error
     for name in (name for name, value in values.items() if isinstance(value, bool)):
         if type(getattr(made, name, None)) in (int, float):
-            raise ConfigError(f"{path}.{name}={str(values[name]).lower()}: should be a number")
+            raise ConfigError(f"{_join(path, name)}={str(values[name]).lower()}: should be a number")
     return made
 
 
 def _one_line(error: ValidationError, path: str) -> str:
-    """Say the first thing that is wrong: which setting, its value, and what would be right."""
-    first = error.errors(include_url=False)[0]
-    place = ".".join([path, *(str(part) for part in first["loc"] if not isinstance(part, str) or part.isidentifier())])
+    """Describe the first problem: which setting, its value, and what is expected."""
+    first, *others = error.errors(include_url=False)
+    if first["type"] != "value_error":  # of a union, the alternative that got furthest
+        first = next((e for e in others if e["type"] == "value_error" and e["loc"][:1] == first["loc"][:1]), first)
+    parts = (str(part) for part in first["loc"] if not isinstance(part, str) or part.isidentifier())
+    place = ".".join(filter(None, [path, *parts]))
     message = first["msg"].removeprefix("Value error, ").replace("Input should", "should")
     value = first["input"]
     shown = value if isinstance(value, str) else json.dumps(value, default=str)
     if first["type"] in ("tuple_type", "list_type") and value is not None:
-        message = f"should be a list, such as [{shown}]"
+        message = f"should be a list, such as '{place}=[{shown}]'"
+    if value is None:
+        message = f"cannot be null; set it with {place}=VALUE"
     if first["type"] == "string_too_short" and value == "":
         message = "should not be empty"
     if first["type"] == "string_type" and isinstance(value, (int, float)):
-        message = f"should be text, and is in quotes: '\"{shown}\"' on the command line"
-    told = f"={shown}" if isinstance(value, (str, int, float, list)) or value is None else ""
-    return f"{place}{told}: {message}"
+        message = f"should be text; write '{place}=\"{shown}\"'"
+    given = f"={shown}" if isinstance(value, (str, int, float, list)) or value is None else ""
+    return f"{place}{given}: {message}"

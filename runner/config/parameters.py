@@ -10,7 +10,7 @@ from typing import Any
 
 def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
     """Return a config without the settings that decide nothing of what is made: those that its repr leaves out."""
-    idle = {each.name for each in fields(made) if not each.repr} if is_dataclass(made) else set()
+    idle = {field.name for field in fields(made) if not field.repr} if is_dataclass(made) else set()
     kept = {key: value for key, value in config.items() if key not in idle}
     return {
         key: deciding(value, getattr(made, key, None)) if isinstance(value, Mapping) else value
@@ -18,12 +18,12 @@ def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
     }
 
 
-def flattened(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
+def flatten(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
     """Return settings by their whole names, what is not text as JSON, without the names of classes."""
     parameters: dict[str, str] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
-            parameters |= flattened(value, f"{path}{key}.")
+            parameters |= flatten(value, f"{path}{key}.")
         elif key != "_target_":
             parameters[f"{path}{key}"] = value if isinstance(value, str) else json.dumps(value)
     return parameters

@@ -1,38 +1,91 @@
-"""The config files that Hydra loads: those from outside this program are checked first."""
+"""The config files that Hydra loads: those from outside this program, and presets, are checked first."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
-from hydra._internal.core_plugins import file_config_source
-from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
+from omegaconf import OmegaConf
 
-from runner.config import CONF
-from runner.config.objects import ConfigError
+from runner.config import CONF, hydra_internals
+from runner.config.objects import ConfigError, suggestion
 from runner.config.yaml_files import YamlError, describe, parse_yaml
 
 
-class FileConfigSource(file_config_source.FileConfigSource):
-    """Hydra's source of files under its own name, without which the registry would refuse it."""
+class FileConfigSource(hydra_internals.FileConfigSource):
+    """Hydra's source of files under its own name, without which the registry would refuse it.
+
+    `verb` is the verb whose settings a preset may change, `overrides` what else may refer to a setting that it adds.
+    """
+
+    verb = "evaluate"
+    overrides: Sequence[str] = ()
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """Load a file. Raises `ConfigError` with file, line and column if it is not valid YAML."""
+        """Load a file; raises `ConfigError`, which names the place, for invalid YAML and for an unknown setting."""
         file = Path(self.path, self._normalize_file_name(config_path))
-        if not file.is_file() or CONF in file.parents:
-            return super().load_config(config_path)
+        if not file.is_file():
+            return super().load_config(config_path)  # raises
         place = os.path.relpath(file)
         try:
-            parse_yaml(file.read_bytes(), place)
-            return super().load_config(config_path)
+            if CONF not in file.parents:
+                parse_yaml(file.read_bytes(), place)
+            text = file.read_text(encoding="utf-8")
+            content = hydra_internals.load_yaml(text)
         except YamlError as error:
             raise ConfigError(str(error)) from None
         except (yaml.YAMLError, UnicodeError) as error:  # duplicate keys, which only Hydra refuses
             raise ConfigError(describe(error, place)) from None
+        header = self._get_header_dict(text[:512])
+        if header.get("package") == "_global_" and isinstance(content, Mapping):
+            self._check_preset(content, text, place)
+        config = OmegaConf.create({} if content is None else content)
+        return ConfigResult(config=config, path=f"file://{self.path}", provider=self.provider, header=header)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Return the choices of a group, without the files that begin with `_`: other files are built on these."""
+        return [name for name in super().list(config_path, results_filter) if not name.startswith("_")]
+
+    def _check_preset(self, content: Mapping[Any, Any], text: str, place: str) -> None:
+        """Refuse a setting at the top of a preset that no part of the program reads; raises `ConfigError`."""
+        known = _top_keys(self.verb) | {"defaults", *_keys_of(content.get("defaults"))}
+        for key in (str(key) for key in content if key not in known):
+            if not any(f"${{{key}" in words for words in (text, *self.overrides)):
+                raise ConfigError(f"{place}: {key}: no such setting; {suggestion(key, known - {'defaults', 'hydra'})}")
 
 
-def check_files() -> None:
-    """Have Hydra load files through this module."""
-    SourcesRegistry.instance().types[FileConfigSource.scheme()] = FileConfigSource
+@contextmanager
+def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
+    """Have Hydra load files through this module meanwhile."""
+    types = hydra_internals.SourcesRegistry.instance().types
+    before = types.get(FileConfigSource.scheme(), hydra_internals.FileConfigSource)
+    own = {"verb": verb, "overrides": tuple(overrides)}
+    types[FileConfigSource.scheme()] = type(FileConfigSource.__name__, (FileConfigSource,), own)
+    try:
+        yield
+    finally:
+        types[FileConfigSource.scheme()] = before
+
+
+@cache
+def _top_keys(verb: str) -> frozenset[str]:
+    """Return the keys at the top of a verb's config."""
+    content = hydra_internals.load_yaml((CONF / f"{verb}.yaml").read_text(encoding="utf-8"))
+    return frozenset({"hydra", *map(str, content), *_keys_of(content["defaults"])} - {"defaults"})
+
+
+def _keys_of(defaults: Any) -> Iterator[str]:  # noqa: ANN401 (whatever the file holds)
+    """Yield the keys at the top that a list of defaults brings: of files, and where the choice of a group goes."""
+    for default in defaults if isinstance(defaults, list) else ():
+        if isinstance(default, str) and default != "_self_" and (CONF / f"{default}.yaml").is_file():
+            yield from _top_keys(default)
+        for group in default if isinstance(default, Mapping) else ():
+            name, _, package = str(group).rpartition(" ")[2].lstrip("/").partition("@")
+            yield (package or name.partition("/")[0]).partition(".")[0]

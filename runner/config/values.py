@@ -14,13 +14,12 @@ from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
-from runner.config.addresses import is_address
-from runner.config.environment import RESOLVER, hide_environment, show_references
-from runner.config.objects import ConfigError, build
+from runner.config.addresses import RequiredPath
+from runner.config.environment import RESOLVER, hide_environment, hide_values, note_references, show_references
+from runner.config.objects import ConfigError, build_settings
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """What there is no evaluation without."""
@@ -45,7 +44,7 @@ _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
 class StoreSettings:
     """Where postings, embeddings and indexes are kept between runs."""
 
-    path: str = Field(min_length=1)
+    path: RequiredPath
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,11 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     for key in REQUIRED:
         if raw.get(key) in (None, ""):
             raise ConfigError(f"{key}: is required; choose one with {key}=...")
-    kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _used(raw))
+    kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _find_used_groups(raw))
     recorded = (kept | {"experiment"}) - set(VOLATILE)
     chosen = {str(group): choice for group, choice in choices.items() if choice is not None}
     chosen = {g: choice for g, choice in chosen.items() if _roots(g) & recorded}
-    config = {**resolved(cfg, kept), "choices": chosen}
+    config = {**resolve_config(cfg, kept, raw), "choices": chosen}
     _check_plugins(config.get("plugins", []))
     shown = public({**without_environment(cfg, config, raw, kept), "choices": chosen})
     return Settled(config, shown, _parameters(shown, raw))
@@ -99,15 +98,14 @@ def without_environment(
     if RESOLVER not in json.dumps(raw, default=str):
         return config
     hidden, references = hide_environment(raw, _public_variables(raw.get("public_environment", [])))
-    return show_references(resolved(OmegaConf.create(hidden), kept), references)  # type: ignore[no-any-return]  # a mapping
+    return show_references(resolve_config(OmegaConf.create(hidden), kept, hidden), references)  # type: ignore[no-any-return]  # a mapping
 
 
 def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (whatever was given)
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         example = names if isinstance(names, str) and names else "NAME"
-        raise ConfigError(
-            f"public_environment={json.dumps(names)}: should be a list of variables: public_environment=[{example}]"
-        )
+        given = f"public_environment={json.dumps(names)}"
+        raise ConfigError(f"{given}: should be a list of variables; write public_environment=[{example}]")
     return names
 
 
@@ -124,37 +122,31 @@ def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN
     interpolation, and the value is as plain.
     """
     keys = path.split(".")
-    shown = _shown(value, keys[-1])
+    shown = _hide_secrets(value, keys[-1])
     parameters = {**settled.parameters, path: _parameter(shown)} if path in settled.parameters else settled.parameters
-    return Settled(_replaced(settled.config, keys, value), _replaced(settled.public, keys, shown), parameters)
+    return Settled(_replace_value(settled.config, keys, value), _replace_value(settled.public, keys, shown), parameters)
 
 
-def _replaced(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
+def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
     """Return a config with another value for a key in it, or as it is where it does not have, or does not show, it."""
     key, *rest = keys
     if not isinstance(node, Mapping) or key not in node:
         return node
-    return {**node, key: _replaced(node[key], rest, value) if rest else value}
+    return {**node, key: _replace_value(node[key], rest, value) if rest else value}
 
 
 def store_path(config: Mapping[str, Any]) -> Path:
     """Return the folder of the store that a plain config names; raises `ConfigError`."""
-    node = config.get("store")
-    if not isinstance(node, Mapping):
-        raise ConfigError(f"store={json.dumps(node)}: has a path; set it with store.path=FOLDER")
-    made = build({**node, "_target_": f"{StoreSettings.__module__}.{StoreSettings.__name__}"}, "store")
-    check_local(made.path, "store.path")
-    return Path(made.path)
+    return Path(build_settings(StoreSettings, config.get("store"), "store").path)
 
 
-def check_local(path: Any, setting: str) -> None:  # noqa: ANN401 (whatever was given)
-    """Refuse an address where a path belongs, for which a folder would be made. Raises `ConfigError`."""
-    if isinstance(path, str) and is_address(path):
-        raise ConfigError(f"{setting}={without_secrets(path)}: is an address; give a path on this machine")
-
-
-def resolved(cfg: DictConfig, kept: Collection[Any] | None = None) -> dict[str, Any]:
+def resolve_config(
+    cfg: DictConfig,
+    kept: Collection[Any] | None = None,
+    raw: Any = None,  # noqa: ANN401 (a config that is not resolved)
+) -> dict[str, Any]:
     """Return a config, or those keys of it that are kept, as plain values; raises `ConfigError` for what is missing."""
+    note_references(OmegaConf.to_container(cfg, resolve=False) if raw is None else raw)
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
@@ -169,13 +161,13 @@ def resolved(cfg: DictConfig, kept: Collection[Any] | None = None) -> dict[str, 
 def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (whatever was given)
     if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
         example = plugins if isinstance(plugins, str) and plugins else "my_module"
-        raise ConfigError(f"plugins={json.dumps(plugins)}: should be a list of modules: plugins=[{example}]")
+        raise ConfigError(f"plugins={json.dumps(plugins)}: should be a list of modules; write plugins=[{example}]")
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:
     """Flatten a config; what only refers to another group (a retriever's `${analyzer}`) is not repeated."""
     references = {f"${{{group}}}" for group in SHARED_GROUPS}
-    found = {group: str(choice) for group, choice in config["choices"].items()}
+    parameters = {group: str(choice) for group, choice in config["choices"].items()}
 
     def walk(node: Any, unresolved: Any, path: str) -> None:  # noqa: ANN401 (any value)
         if isinstance(unresolved, str) and unresolved in references:
@@ -185,13 +177,13 @@ def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, 
             for key, value in node.items():
                 if key != "_target_":
                     walk(value, within.get(key), f"{path}.{key}")
-        elif path not in found:
-            found[path] = _parameter(node)
+        elif path not in parameters:
+            parameters[path] = _parameter(node)
 
     for key, value in config.items():
         if key not in (*VOLATILE, "choices"):
             walk(value, raw.get(key), key)
-    return found
+    return parameters
 
 
 def _parameter(value: Any) -> str:  # noqa: ANN401 (any value)
@@ -200,20 +192,25 @@ def _parameter(value: Any) -> str:  # noqa: ANN401 (any value)
 
 def public(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config without its secrets: keys that name one, and passwords within addresses."""
-    return {key: _shown(value, key) for key, value in config.items()}
+    return {key: _hide_secrets(value, key) for key, value in config.items()}
 
 
-def _shown(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
+def _hide_secrets(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
     if value not in (None, "") and _is_secret(key):
         return _HIDDEN
     if isinstance(value, Mapping):
-        return {k: _shown(v, str(k)) for k, v in value.items()}
+        return {k: _hide_secrets(v, str(k)) for k, v in value.items()}
     if isinstance(value, list):
-        return [_shown(v, "") for v in value]
-    return without_secrets(value) if isinstance(value, str) else value
+        return [_hide_secrets(v, "") for v in value]
+    return _without_passwords(value) if isinstance(value, str) else value
 
 
 def without_secrets(text: str) -> str:
+    """Return a text without passwords, tokens and the values of environment variables that are not public."""
+    return _without_passwords(hide_values(text))
+
+
+def _without_passwords(text: str) -> str:
     """Return a text without the passwords and tokens of the addresses and settings in it."""
     text = _PASSWORD.sub(rf"\1:{_HIDDEN}", text)
     text = _TOKEN.sub(rf"\1{_HIDDEN}", text)
@@ -232,7 +229,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return fingerprint(json.dumps(deciding, sort_keys=True, default=str))
 
 
-def _used(raw: Mapping[Any, Any]) -> set[str]:
+def _find_used_groups(raw: Mapping[Any, Any]) -> set[str]:
     """Return the shared groups that the rest of a config refers to, directly or through one another."""
     used: set[str] = set()
     todo = [value for key, value in raw.items() if key not in (*SHARED_GROUPS, "hydra")]

@@ -22,6 +22,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.chat import ChatError, Reply
 from retrievers.store import fingerprint
+from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError
 from runner.llm.faults import LONGEST_WAIT_S, Fault, backoff
 from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, open_ledger
@@ -76,7 +77,7 @@ class LLM(ABC):
     price_in: float | None = Field(default=None, ge=0, repr=False, allow_inf_nan=False)
     price_out: float | None = Field(default=None, ge=0, repr=False, allow_inf_nan=False)
     budget: str | None = Field(default=None, repr=False, validate_default=True)
-    ledger: str = Field(default="mlruns/llm.db", min_length=1, repr=False, validate_default=True)
+    ledger: LocalPath = Field(default="mlruns/llm.db", min_length=1, repr=False, validate_default=True)
     cache: bool = Field(default=False, repr=False)
     trace: bool = Field(default=False, repr=False)
 

@@ -26,6 +26,7 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
+from runner.config.environment import hide_values
 from runner.reports import plan as plan_tables
 from runner.reports.comparison.labels import told
 from runner.reports.evaluation import tables
@@ -52,22 +53,22 @@ ENOUGH = 0.2
 
 def line(text: str) -> None:
     """Print a line."""
-    _console().print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    _console().print(hide_values(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 def paragraph(text: str, indent: int = 0) -> None:
     """Print text whose lines are as long as there is room for, broken between words."""
-    _console().print(Padding(Text(text), (0, 0, 0, indent), expand=False))
+    _console().print(Padding(Text(hide_values(text)), (0, 0, 0, indent), expand=False))
 
 
 def note(text: str) -> None:
     """Print what the user should know meanwhile, as one line, to standard error."""
-    _console(stderr=True).print(Text(" ".join(text.split())), soft_wrap=True)
+    _console(stderr=True).print(Text(" ".join(hide_values(text).split())), soft_wrap=True)
 
 
 def error(text: str) -> None:
     """Print what went wrong, as one line, to standard error."""
-    message = Text.assemble(("error: ", "bold red"), " ".join(text.split()))
+    message = Text.assemble(("error: ", "bold red"), " ".join(hide_values(text).split()))
     _console(stderr=True).print(message, soft_wrap=True)
 
 

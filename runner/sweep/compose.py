@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
-from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf, open_dict
+from omegaconf import DictConfig, Node, OmegaConf, open_dict
 
 from runner.config.environment import RESOLVER
+from runner.config.hydra_internals import apply_overrides, create_repository, is_untyped_value, iter_children, raw_value
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, suggestion
 from runner.config.values import Settled, settle, with_value
@@ -62,8 +62,7 @@ class Composer:
         self._loader = loader
         self.verb = config_name
         self._fixed = [o for o in hydra_overrides if not o.startswith("hydra.sweeper.params")]
-        assert isinstance(loader, ConfigLoaderImpl)  # noqa: S101 (Hydra has no other)
-        _, self._repository = loader._parse_overrides_and_create_caching_repo(config_name, self._fixed)
+        self._repository = create_repository(loader, config_name, self._fixed)
         self._parser = OverridesParser.create(config_loader=loader)
         self._parsed: dict[str, _Parsed] = {}
         self._bases: dict[tuple[str, ...], _Base] = {}
@@ -73,7 +72,7 @@ class Composer:
         """Return the config that Hydra composes for these overrides. Raises what Hydra does, or `ConfigError`."""
         parsed = [self._parse(line) for line in overrides]
         config = copy.deepcopy(self._base(parsed).config)
-        ConfigLoaderImpl._apply_overrides_to_config([p.override for p in parsed if not p.of_group], config)
+        apply_overrides([p.override for p in parsed if not p.of_group], config)
         return config
 
     def settle(self, overrides: Sequence[str]) -> Settled:
@@ -135,7 +134,7 @@ def _select(node: Any, key: str) -> Any:  # noqa: ANN401 (any node and any value
     for name in key.split("."):
         known = [str(k) for k in node if k != "hydra"] if isinstance(node, DictConfig) else []
         if name not in known:
-            raise ConfigError(f"{key}: no such setting; {suggestion(name, known)}")
+            raise ConfigError(f"{key}: no such setting; {suggestion(name, known, key.rpartition(name)[0])}")
         node = None if OmegaConf.is_missing(node, name) else node[name]
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
@@ -173,33 +172,15 @@ def _alone(config: DictConfig) -> Iterator[str]:
     if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
         return  # an interpolation that may refer to anything
     references = set(_REFERENCE.findall(text))
-    for group, node in _children(config):
+    for group, node in iter_children(config):
         for path in _leaves(node, group) if group not in ("hydra", "choices") else ():
             if not any(_is_related(path, reference) for reference in references):
                 yield path
 
 
 def _leaves(node: Node, path: str) -> Iterator[str]:
-    for key, child in _children(node):
+    for key, child in iter_children(node):
         if isinstance(child, DictConfig):
             yield from _leaves(child, f"{path}.{key}")
-        elif _takes_any_value(child) and _is_plain(_raw(child)):
+        elif is_untyped_value(child) and _is_plain(raw_value(child)):
             yield f"{path}.{key}"
-
-
-def _children(node: Node) -> list[tuple[str, Any]]:
-    """Return the nodes in a mapping by key, without what an override cannot reach by its path."""
-    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing() or node._is_interpolation():
-        return []
-    keys = [key for key in node if isinstance(key, str) and "." not in key]
-    return [(key, node._get_node(key)) for key in keys]
-
-
-def _takes_any_value(node: Node) -> bool:
-    """Tell a node without a type of its own, as all in YAML are, from one of a structured config."""
-    untyped = node._metadata.ref_type is Any and not node._get_flag("readonly")
-    return untyped and (type(node) is AnyNode or (isinstance(node, ListConfig) and node._metadata.element_type is Any))
-
-
-def _raw(node: Any) -> Any:  # noqa: ANN401 (any node)
-    return OmegaConf.to_container(node, resolve=False) if isinstance(node, ListConfig) else node._value()

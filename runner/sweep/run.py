@@ -15,7 +15,8 @@ from typing import Self
 from retrievers.search import is_live
 from retrievers.work import kind_of
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench
+from runner.config.values import without_secrets
+from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
@@ -319,7 +320,7 @@ class SweepRun:
         """Return an answer with what it found graded; this process does it, so that one budget holds for all."""
         if isinstance(answer, FailedCombination):
             return answer
-        graded = self._bench.grade(self._experiments[combination], answer)
+        graded = hide_private_values(self._bench.grade(self._experiments[combination], answer))
         if graded.unfinished and not self._told_unfinished:
             console.note(missing_line(graded))
             self._told_unfinished = True
@@ -328,6 +329,8 @@ class SweepRun:
     def _log(self, combination: str, answer: Answer) -> Answer:
         """Hand an answer over to be logged; return it without its rankings."""
         if isinstance(answer, FailedCombination):
+            error, trace = without_secrets(answer.error), without_secrets(answer.traceback)
+            answer = replace(answer, error=error, traceback=trace)
             self.outcome.failures[combination] = answer
             parameters, tags = self._describe_run(combination)
             self._tracker.log(Failed(answer.name, parameters, answer.error, answer.traceback, tags))

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.config.objects import build
-from runner.config.values import check_local
+from runner.config.addresses import LocalPath
+from runner.config.objects import build_settings
 
 Backend = Literal["sequential", "loky", "dask", "ray"]
 
@@ -71,7 +71,7 @@ class SweepSettings(Space):
     """
 
     name: str | None = None
-    output: str | None = None
+    output: LocalPath | None = None
     resume: bool = True
     dry_run: bool = False
     fail_fast: bool = False
@@ -97,6 +97,4 @@ class SweepSettings(Space):
 
 def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
     """Return a config's settings of a sweep; raises `ConfigError`."""
-    made: SweepSettings = build({**(node or {}), "_target_": f"{__name__}.SweepSettings"}, "sweep")
-    check_local(made.output, "sweep.output")
-    return made
+    return build_settings(SweepSettings, node, "sweep")

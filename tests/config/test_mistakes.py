@@ -41,35 +41,38 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "foo: no such setting; there are analyzer, chunking, dataset, encoder, experiment, grading, llm, metrics, "
             "plugins, public_environment, retriever, store, sweep, tracking",
         ),
-        ("gate=none", "gate: evaluate does not choose of this group there; there are analyzer, chunking, dataset"),
+        ("gate=none", "gate: evaluate has no such group there; there are analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),
-        ("reranker=llm", "reranker: evaluate does not choose of this group there; there are analyzer"),
+        ("reranker=llm", "reranker: evaluate has no such group there; there are analyzer"),
         (
             "retriever=reranked reranker=llm",
-            "reranker: evaluate does not choose of this group there; did you mean reranker@retriever.reranker?",
+            "reranker: evaluate has no such group there; did you mean reranker@retriever.reranker?",
         ),
         (
             "retriever=hybrid retriever.parts.lexcal.k1=2",
-            "retriever.parts.lexcal.k1: no such setting; did you mean lexi",
+            "retriever.parts.lexcal.k1: no such setting; did you mean retriever.parts.lexical.k1?",
         ),
         ("retriever.k1.x=2", "retriever.k1.x: no such setting; retriever.k1 is set as a whole"),
         (
             "retriever@retriever.parts.words=bm25",
-            "retriever@retriever.parts.words: nothing is chosen there yet; add it",
+            "retriever@retriever.parts.words: nothing is chosen there yet; write +retriever@retriever.parts.words=bm25",
         ),
         ("retriever.k1=0.9,1.2", "retriever.k1=0.9,1.2: several values; add -m to sweep over them"),
         ("mine source.package=json,csv", "source.package=json,csv: several values; write a list as"),
-        ("-m mine output=a,b", "-m: mine does not sweep"),
-        ("--multirun compare baseline=a,b", "-m: compare does not sweep"),
-        ("hydra.mode=MULTIRUN export output=a", "-m: export does not sweep"),
-        ("-m chunking=headings,tokens chunking.size=9", "chunking.size: not known before chunking is chosen, which is"),
+        ("-m mine output=a,b", "-m: mine cannot sweep"),
+        ("--multirun compare baseline=a,b", "-m: compare cannot sweep"),
+        ("hydra.mode=MULTIRUN export output=a", "-m: export cannot sweep"),
+        (
+            "-m chunking=headings,tokens chunking.size=9",
+            "chunking.size: depends on chunking, which is swept over; write ++chunking.size=9",
+        ),
         ("export output=", "output=: should not be empty"),
         ("inspect output=", "output=: should not be empty"),
         ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis without a value"),
         ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: one experiment at a time"),
         ("-m store.path=a,b", "store.path=a,b: store is one for the whole sweep"),
-        ("export output=~/x", "output=~/x: a ~ is read within quotes alone: 'output=\"~/x\"'; or give the full path"),
-        ("plugins=mine", 'plugins="mine": should be a list of modules: plugins=[mine]'),
+        ("export output=~/x", "output=~/x: a ~ needs quotes: 'output=\"~/x\"'; or give the full path"),
+        ("plugins=mine", 'plugins="mine": should be a list of modules; write plugins=[mine]'),
         ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),
         (
             "chunking.size=9",
@@ -83,11 +86,11 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "retriever.parts.semantic.k1: retriever@retriever.parts.semantic=dense has no such setting; choose",
         ),
         ("analyzer=maltese", "analyzer=maltese: no such choice; there are arabic, armenian"),
-        ("analyzer=germn", "analyzer=germn: no such choice; did you mean german?"),
-        ("--retriever=bm25", "--retriever=bm25: no such flag; a setting is written without dashes: retriever=bm25"),
-        ("--retriever bm25", "--retriever: no such flag; a setting is written without dashes: retriever=VALUE"),
+        ("analyzer=germn", "analyzer=germn: no such choice; did you mean analyzer=german?"),
+        ("--retriever=bm25", "--retriever=bm25: no such flag; write a setting without dashes: retriever=bm25"),
+        ("--retriever bm25", "--retriever: no such flag; write a setting without dashes: retriever=VALUE"),
         ("--cfg foo", "argument --cfg/-c: invalid choice: 'foo'"),
-        ("help", "help: no such verb; it is written --help"),
+        ("help", "help: no such verb; write --help"),
         ("evaluat", "evaluat: no such verb; did you mean evaluate?"),
         ("+foo=1", "foo: no such setting; there are analyzer"),
         ("++foo.bar=1", "foo.bar: no such setting; there are analyzer"),
@@ -107,7 +110,7 @@ def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest
     [
         ("retriever.k1=0.6,0.9", "add -m to sweep over them"),
         ("retriever=hybrid retriever.alpha=0.6,0.9", "add -m to sweep over them"),
-        ("metrics.k_values=1,5", "add -m to sweep over them, or write a list as 'metrics.k_values=[1,5]'"),
+        ("metrics.k_values=1,5", "write a list as 'metrics.k_values=[1,5]'"),
         ("sweep.zip=a,b", "write a list as 'sweep.zip=[a,b]'"),
     ],
 )
@@ -130,7 +133,7 @@ def test_choices_of_a_folder_from_elsewhere_are_known(elsewhere: Path, capsys: p
     (elsewhere / "retriever").mkdir()
     (elsewhere / "retriever" / "mine.yaml").write_text("_target_: mine.Mine\nmost_words: 1\n")
     line = said("--config-dir=. retriever=mine retriever.most_wrds=2", capsys)
-    assert line.startswith("retriever.most_wrds: no such setting; did you mean most_words?")
+    assert line.startswith("retriever.most_wrds: no such setting; did you mean retriever.most_words?")
 
 
 PLUGINS = "plugins: [fractions]\n"
@@ -193,3 +196,27 @@ def test_broken_yaml_is_one_line_with_its_place(
     (elsewhere / "retriever" / "mine.yaml").write_text(content, encoding="latin-1")
     line = said(f"{sweep}--config-dir=. retriever=mine", capsys)
     assert line.startswith(f"retriever/mine.yaml{problem}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "preset", "problem"),
+    [
+        ("", "swep: {seed: 1}\n", "swep: no such setting; did you mean sweep? (analyzer, "),
+        ("", "root: x\nmetrics: {depth: 200}\n", "root: no such setting; there are analyzer, "),
+        ("synthesize ", "selecton: {mode: single}\n", "selecton: no such setting; did you mean selection? (analyzer, "),
+    ],
+)
+def test_a_preset_has_only_settings_that_its_verb_knows(
+    verb: str, preset: str, problem: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (elsewhere / "experiment").mkdir()
+    (elsewhere / "experiment" / "mine.yaml").write_text(f"# @package _global_\n{preset}")
+    assert said(f"{verb}--config-dir=. experiment=mine", capsys).startswith(f"experiment/mine.yaml: {problem}")
+
+
+def test_a_preset_may_add_what_it_refers_to(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (elsewhere / "experiment").mkdir()
+    (elsewhere / "experiment" / "mine.yaml").write_text(
+        "# @package _global_\ndefaults: [override /dataset: beir]\nroot: /nowhere\ndataset: {path: '${root}/x'}\n"
+    )
+    assert said("--config-dir=. experiment=mine", capsys).startswith("dataset.path: /nowhere/x does not exist")

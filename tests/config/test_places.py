@@ -20,6 +20,9 @@ def test_paths_that_look_like_addresses_are_paths(path: str) -> None:
     assert str(store_path({"store": {"path": path}})) == path
 
 
+MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "output=x")
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -27,6 +30,22 @@ def test_paths_that_look_like_addresses_are_paths(path: str) -> None:
         (["dataset=beir", "dataset.path=http://me:hush@host/x"], "dataset.path=http://me:***@host/x: is an address; "),
         (["export", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path on this machine"),
         (["-m", "retriever.k1=1,2", "sweep.output=gs://x/y"], "sweep.output=gs://x/y: is an address; give a path"),
+        (["synthesize", "source.path=s3://bucket/x"], "source.path=s3://bucket/x: is an address; give a path"),
+        (["synthesize", "source.path=[x,s3://bucket/y]"], "source.path.1=s3://bucket/y: is an address; give a path"),
+        (["synthesize", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path"),
+        (["mine", *MINE, "source.definitions=s3://b/x"], "source.definitions=s3://b/x: is an address; give a path"),
+        (["mine", *MINE, "source.targets=s3://b/x"], "source.targets=s3://b/x: is an address; give a path"),
+        (["mine", *MINE, "output=http://host/x"], "output=http://host/x: is an address; give a path"),
+        (["traces", "path=s3://bucket/x", "output=x"], "path=s3://bucket/x: is an address; give a path"),
+        (["traces", "path=.", "tasks=s3://bucket/x", "output=x"], "tasks=s3://bucket/x: is an address; give a path"),
+        (["traces", "path=.", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path"),
+        (["compare", "baseline=x", "candidate=y", "baselines=s3://b/x"], "baselines=s3://b/x: is an address; give"),
+        (["compare", "baseline=x", "candidate=y", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
+        (["promote", "run=x", "name=y", "baselines=s3://b/x"], "baselines=s3://b/x: is an address; give a path"),
+        (["judge", "run=abcd", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
+        (["inspect", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
+        (["cache", "store.path=s3://b/x"], "store.path=s3://b/x: is an address; give a path"),
+        (["llm=openai", "llm.model=x", "llm.ledger=s3://b/x"], "grading.llm.ledger=s3://b/x: is an address; give"),
     ],
 )
 def test_addresses_of_data_and_outputs_are_refused_in_one_line(

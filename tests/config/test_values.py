@@ -157,8 +157,9 @@ def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
         ({"path": ""}, r"^store\.path=: "),
         ({"path": None}, r"^store\.path=null: "),
         ({}, r"^store\.path: is required"),
-        (None, r"^store=null: has a path; set it with store\.path=FOLDER"),
-        ({"path": "x", "pth": 1}, r"^store\.pth: no such setting; did you mean path\?"),
+        (None, r"^store\.path: is required; set it with store\.path=VALUE"),
+        ("kept", r'^store="kept": has settings of its own; set store\.path'),
+        ({"path": "x", "pth": 1}, r"^store\.pth: no such setting; did you mean store\.path\?"),
     ],
 )
 def test_a_store_has_a_path(store: object, message: str) -> None:

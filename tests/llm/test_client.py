@@ -367,7 +367,7 @@ def test_without_its_sdk_a_provider_says_what_to_install(
         ({"max_cost": 1.0}, r"^llm.*: max_cost=1 needs price_in and price_out"),
         ({"temperature": 3}, r"^llm\.temperature=3: "),
         ({"price_in": -1}, r"^llm\.price_in=-1: "),
-        ({"max_cals": 3}, r"did you mean max_calls"),
+        ({"max_cals": 3}, r"did you mean llm\.max_calls"),
     ],
 )
 def test_a_mistake_in_the_settings_is_said_in_one_line(given: dict[str, Any], message: str) -> None:

@@ -252,7 +252,7 @@ def test_a_value_is_looked_up_in_what_the_choices_make(composer: Composer) -> No
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("retriever.k2", r"^retriever\.k2: no such setting; did you mean k1\?"),
+        ("retriever.k2", r"^retriever\.k2: no such setting; did you mean retriever\.k1\?"),
         ("retreiver.k1", r"^retreiver\.k1: no such setting; did you mean retriever\?"),
         ("retriever.k1.x", r"^retriever\.k1\.x: no such setting"),
     ],

@@ -471,7 +471,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["hydra.sweeper.n_trails=3"], "hydra.sweeper.n_trails: no such setting; did you mean n_trials?"),
+        (["hydra.sweeper.n_trails=3"], "hydra.sweeper.n_trails: no such setting; did you mean hydra.sweeper.n_trials?"),
         (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
         (["hydra.sweeper.sampler=tpee"], "hydra.sweeper.sampler=tpee: should be 'tpe'"),
         (["hydra.sweeper.sampler=grid"], "retriever.k1=interval(0.1,3) has no list of values"),
@@ -485,7 +485,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
         ),
         (["sweep.select_on=kfold", "dataset.max_queries=1"], "sweep.select_on=kfold: data has 1 queries with gold"),
         (["sweep.sample=3"], "sweep.sample: a search takes hydra.sweeper.n_trials"),
-        (["retriever.k2=interval(0,1)"], "retriever.k2: no such setting; did you mean k1?"),
+        (["retriever.k2=interval(0,1)"], "retriever.k2: no such setting; did you mean retriever.k1?"),
         (["retriever.b=interval(-1,1)"], "retriever.b=-1.0: should be greater than or equal to 0"),
         (["dataset.split=train,test"], "dataset.split: no axis of a sweep that chooses"),
         (["dataset.max_queries=3,4"], "dataset: a search is on one"),

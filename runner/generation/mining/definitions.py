@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError
 from runner.datasets import files
 from runner.datasets.base import DatasetError
@@ -32,11 +33,11 @@ class Definitions:
     about missing code, by case and file; null stands for SUITE_imports.json in `definitions` or in the folder above.
     """
 
-    definitions: str
-    targets: str
+    definitions: LocalPath
+    targets: LocalPath
     kinds: Mapping[str, SuiteKind]
     suites: list[str] | None = None
-    imports: str | None = None
+    imports: LocalPath | None = None
     exclude: list[str] = Field(default_factory=list)
 
     def load(self) -> MiningInput:

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat, Reply
 from retrievers.store import fingerprint
+from runner.config.addresses import LocalPath
 from runner.generation.synthesis.asking import ask_about_queries
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, QUERY_TYPES, Chunks, Draft, Request, check_types
 from runner.generation.synthesis.limits import QueryLimits
@@ -81,7 +82,7 @@ class ByModel:
     llm: Chat
     analyzer: Analyzer = Analyzer()
     most_overlap: float = Field(default=0.35, ge=0, le=1)
-    prompts: str | None = None
+    prompts: LocalPath | None = None
     retries: int = Field(default=2, ge=0)
     limits: QueryLimits = QueryLimits()
     types: tuple[str, ...] | None = Field(default=None, repr=False)  # a query does not depend on the others

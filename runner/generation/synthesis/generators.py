@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.store import fingerprint
+from runner.config.addresses import LocalPath
 from runner.generation.synthesis import wording  # as a module, so that its code is part of the cache keys of queries
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, Chunks, Draft, Request, check_types
 from runner.generation.synthesis.lexicon import Synonyms, check_lexicon, lexicon_identity, load_synonyms
@@ -42,7 +43,7 @@ class Deterministic:
     """
 
     analyzer: Analyzer = Analyzer()
-    lexicon: str | None = "bundled:english.txt"
+    lexicon: LocalPath | None = "bundled:english.txt"
     overlap: tuple[Share, Share] = (0.2, 0.6)
     most_overlap: Share = 0.35
     limits: QueryLimits = QueryLimits()

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus
 from retrievers.encoders.base import Encoder
 from retrievers.store import Store, fingerprint_texts
+from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError
 from runner.datasets.chunk_files import ChunkTable, check_chunks, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.chunking import DOCUMENT, Chunking
@@ -42,7 +43,7 @@ class ChunkSource:
 
     encoder: Encoder
     chunking: Chunking
-    path: str | tuple[str, ...] | None = None
+    path: LocalPath | tuple[LocalPath, ...] | None = None
     format: Literal["chunks", "documents"] | None = None
     dimensions: int | None = Field(default=None, ge=1)
 

@@ -137,7 +137,7 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
     ("overrides", "message"),
     [
         ([], "output"),
-        (["output="], "output: is required"),
+        (["output="], "output=: should not be empty"),
         (["output=targets.yaml"], "output=targets.yaml: would change the input"),
         (["output=suites/api/benchmark.yaml"], "output=suites/api/benchmark.yaml: would change the input"),
         (["output=suites"], "output=suites: is a folder"),

@@ -1,0 +1,75 @@
+"""The private parts of Hydra and OmegaConf that this program uses. No other module imports or touches them.
+
+They may change in any release, so `TESTED_WITH` names the versions they were tested with, and a test compares it with
+what is installed. After an upgrade, run `tests/config` and `tests/sweep`, then update the versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import yaml
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra._internal.utils import create_config_search_path, get_args_parser
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.types import Override
+from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf
+from omegaconf._utils import get_yaml_loader
+
+TESTED_WITH = {"hydra-core": "1.3.8", "omegaconf": "2.3.1"}
+
+__all__ = [
+    "TESTED_WITH",
+    "ConfigLoaderImpl",
+    "FileConfigSource",
+    "SourcesRegistry",
+    "apply_overrides",
+    "create_config_search_path",
+    "create_repository",
+    "get_args_parser",
+    "is_untyped_value",
+    "iter_children",
+    "load_yaml",
+    "raw_value",
+]
+
+_slow_loader: Any = get_yaml_loader()
+_parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # in C, where PyYAML was built with it
+_loader: Any = type("Loader", (*_parsers, _slow_loader), {})
+
+
+def load_yaml(text: str) -> Any:  # noqa: ANN401 (whatever the file holds)
+    """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`."""
+    return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
+
+
+def create_repository(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> Any:  # noqa: ANN401 (Hydra's)
+    """Return a repository of config files that answers which groups and options exist."""
+    assert isinstance(loader, ConfigLoaderImpl)  # noqa: S101 (Hydra has no other)
+    _, repository = loader._parse_overrides_and_create_caching_repo(config_name, list(overrides))
+    return repository
+
+
+def apply_overrides(overrides: list[Override], config: DictConfig) -> None:
+    """Set values in a composed config, as Hydra does."""
+    ConfigLoaderImpl._apply_overrides_to_config(overrides, config)
+
+
+def iter_children(node: Node) -> Iterator[tuple[str, Any]]:
+    """Yield the unresolved nodes in a mapping by key, without those that an override cannot reach by its path."""
+    if isinstance(node, DictConfig) and not (node._is_none() or node._is_missing() or node._is_interpolation()):
+        yield from ((key, node._get_node(key)) for key in node if isinstance(key, str) and "." not in key)
+
+
+def is_untyped_value(node: Node) -> bool:
+    """Tell a value or a list that takes any type, as all in YAML are, from one of a structured config."""
+    untyped = node._metadata.ref_type is Any and not node._get_flag("readonly")
+    return untyped and (type(node) is AnyNode or (isinstance(node, ListConfig) and node._metadata.element_type is Any))
+
+
+def raw_value(node: Any) -> Any:  # noqa: ANN401 (any node)
+    """Return the unresolved value of a leaf."""
+    return OmegaConf.to_container(node, resolve=False) if isinstance(node, ListConfig) else node._value()
