@@ -18,6 +18,7 @@ import yaml
 from retrievers.base import Corpus, Retriever
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
+from tests.config.files import load_settings
 from tests.retrievers import test_contract as contract
 
 ROOT = Path(__file__).parents[1]
@@ -203,7 +204,7 @@ def documented(chapter: str) -> dict[str, Any]:
 def test_every_setting_of_a_dataset_is_documented_with_its_default(heading: str, names: list[str]) -> None:
     text = chapters(page("docs/datasets.md"))
     for name in names:
-        config = yaml.safe_load(page(f"conf/dataset/{name}.yaml"))
+        config = load_settings(ROOT / "conf" / "dataset" / f"{name}.yaml")
         del config["_target_"]
         assert documented(text[heading]) | documented(text["Settings of every format"]) == config
 

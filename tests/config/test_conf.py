@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import Stemmer
-import yaml
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
@@ -26,9 +25,10 @@ from runner.sweep.grid import combinations
 from runner.sweep.products import products
 from runner.sweep.settings import settings_of
 from runner.sweep.space import SearchSpace
+from tests.config.files import list_places, load_settings
 
 FILES = sorted(file for file in CONF.rglob("*.yaml"))
-TARGETS = [file for file in FILES if "_target_" in yaml.safe_load(file.read_text())]
+TARGETS = [file for file in FILES if "_target_" in load_settings(file)]
 PLACES = {
     "beir": ["dataset.path=x"],
     "trec": ["dataset.documents=x", "dataset.topics=x", "dataset.qrels=x"],
@@ -65,11 +65,9 @@ def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it(file: Path
 
 @pytest.mark.parametrize("file", TARGETS, ids=named)
 def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
-    values = yaml.safe_load(file.read_text())
+    values = load_settings(file)
     parameters = set(inspect.signature(_locate(values.pop("_target_"), "", ())).parameters)
-    given = set(values) - {"defaults"}
-    places = [place for default in values.get("defaults", []) if isinstance(default, dict) for place in default]
-    given |= {place.partition("@")[2].partition(".")[0] for place in places}
+    given = set(values) | list_places(file)
     if file.parent.name == "dataset":
         given.remove(CHUNKING)  # which `build_dataset` reads beside the parameters of the source
     assert given == parameters

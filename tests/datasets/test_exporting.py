@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from runner.datasets.beir import Beir
 from runner.datasets.chunking import DOCUMENT, Tokens
 from runner.datasets.exporting import Exported, Format, export
 from runner.datasets.golden_json import GoldenJson
+from tests.config.files import load_settings
 
 QRELS: list[Format] = ["beir", "trec", "jsonl"]
 FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]
@@ -83,7 +83,7 @@ def small(**changes: Any) -> Dataset:
 def read(done: Exported) -> Dataset:
     """Read a dataset by the settings that were told."""
     values = dict(done.settings)
-    config = yaml.safe_load((CONF / "dataset" / f"{values.pop('dataset')}.yaml").read_text())
+    config = load_settings(CONF / "dataset" / f"{values.pop('dataset')}.yaml")
     del config["chunking"]
     told = {key.removeprefix("dataset."): value for key, value in values.items()}
     dataset: Dataset = build({**config, **told}, "dataset").load()

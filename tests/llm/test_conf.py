@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
@@ -12,6 +11,7 @@ from runner.config import CONF
 from runner.config.objects import build
 from runner.llm.client import LLM
 from runner.llm.none import NoLLM
+from tests.config.files import load_settings
 from tests.test_docs import blocks, chapters, documented, page
 
 WANTED = {
@@ -46,7 +46,8 @@ def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> Non
     (text,) = (block for block in blocks(page("docs/llm.md"), "yaml") if "judge.yaml" in block)
     (tmp_path / "llm").mkdir()
     (tmp_path / "llm" / "judge.yaml").write_text(text)
-    (tmp_path / "llm" / "openai.yaml").write_text((CONF / "llm" / "openai.yaml").read_text())
+    for name in ("_api", "openai"):
+        (tmp_path / "llm" / f"{name}.yaml").write_text((CONF / "llm" / f"{name}.yaml").read_text())
     llm = made("judge", [], tmp_path)
     assert (llm.model, llm.max_cost, llm.price_in, llm.price_out) == ("my-model", 5, 0.15, 0.6)
 
@@ -54,5 +55,5 @@ def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> Non
 def test_every_setting_is_documented_with_its_default() -> None:
     said = chapters(page("docs/llm.md"))
     settings = documented(said["Identity of an answer"]) | documented(said["Limits, budget, cost"])
-    config = yaml.safe_load((CONF / "llm" / "openai.yaml").read_text())
+    config = load_settings(CONF / "llm" / "openai.yaml")
     assert settings == {key: config[key] for key in config.keys() - {"_target_", "model", "base_url", "api_key_env"}}

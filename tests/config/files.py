@@ -1,0 +1,25 @@
+"""The files of `conf/` as plain values, each with the files of its group that it is built on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def load_settings(file: Path) -> dict[str, Any]:
+    """Return the settings of a file."""
+    own = yaml.safe_load(file.read_text(encoding="utf-8"))
+    settings: dict[str, Any] = {}
+    for default in own.pop("defaults", []):
+        if isinstance(default, str) and (base := file.parent / f"{default}.yaml").is_file():
+            settings |= load_settings(base)
+    return settings | own
+
+
+def list_places(file: Path) -> set[str]:
+    """Return the settings that a file's choices of other groups fill in: `/retriever@base: bm25` fills `base`."""
+    defaults = yaml.safe_load(file.read_text(encoding="utf-8")).get("defaults", [])
+    choices = [group for default in defaults if isinstance(default, dict) for group in default]
+    return {group.partition("@")[2].partition(".")[0] for group in choices}
