@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from runner.__main__ import _take_verb, main
 from runner.config.objects import build
 from runner.config.values import resolve_config, settle, store_path
+from runner.datasets.settings import build_dataset
 from runner.experiment import build_experiment
 from runner.sweep.settings import settings_of
 from runner.tracking.settings import Tracking
@@ -36,7 +37,10 @@ def accept(cfg: DictConfig) -> int:
         settings_of(config["sweep"])
         build_experiment(settle(cfg, HydraConfig.get().runtime.choices))
     for key, node in config.items():
-        build(node, key, config["plugins"])
+        if key == "dataset":
+            build_dataset(node, config["plugins"])
+        else:
+            build(node, key, config["plugins"])
     return 0
 
 
