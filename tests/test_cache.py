@@ -183,7 +183,7 @@ def test_where_nothing_fits_that_is_said_and_is_no_mistake(
         ("cache.older_than=3 months", "cache.older_than=3 months: should be a number"),
         ("cache.max_size=much", "cache.max_size=much: should be a number and one of B, kB, MB, GB, TB, such as 2GB"),
         ("cache.verify=maybe", "cache.verify=maybe: should be a valid boolean"),
-        ("cache.older=30d", "cache.older: no such setting; did you mean older_than?"),
+        ("cache.older=30d", "cache.older: no such setting; did you mean cache.older_than?"),
         ("cash.verify=true", "cash.verify: no such setting"),
         ("store.path=null", "store.path"),
     ],

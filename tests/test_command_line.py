@@ -214,7 +214,7 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["retriever.k1=fast"], "retriever.k1=fast: should be a valid number"),
         (["-m", "retriever.k1=1,-1"], "retriever.k1=-1: should be greater than or equal to 0"),
         (["-m", "retriever.b=interval(0,1)"], "interval"),
-        (["retriever.k1=[1"], "not understood"),
+        (["retriever.k1=[1"], "retriever.k1=[1: invalid syntax"),
         (["metrics.measures=[nDGC]"], "did you mean nDCG"),
         (["metrics.k_values=[0]"], "metrics.k_values.0=0: should be greater than or equal to 1"),
         (["metrics.depth=5"], "depth"),

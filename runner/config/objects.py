@@ -155,7 +155,7 @@ def _one_line(error: ValidationError, path: str) -> str:
     shown = value if isinstance(value, str) else json.dumps(value, default=str)
     if first["type"] in ("tuple_type", "list_type") and value is not None:
         message = f"should be a list, such as '{place}=[{shown}]'"
-    if value is None:
+    if value is None and first["type"] != "value_error":
         message = f"cannot be null; set it with {place}=VALUE"
     if first["type"] == "string_too_short" and value == "":
         message = "should not be empty"

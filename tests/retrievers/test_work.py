@@ -11,7 +11,7 @@ from runner.sweep.estimates import _MODELS
 
 ROOT = Path(__file__).parents[2]
 
-MAKERS = {"of", "_key", "_index_key", "beside", "_kept"}
+MAKERS = {"of", "_key", "_index_key", "beside", "build_key", "_load_or_run"}
 """The functions whose first argument is a kind of work."""
 
 COMPOSED = {"document vectors", "query vectors"}

@@ -163,7 +163,7 @@ def test_what_is_settled_sooner_is_the_same(composer: Composer, groups: list[str
         config = composer.compose([*groups, *values])
         return settle(config, config.hydra.runtime.choices)
 
-    sooner = outcome(lambda: composer.settled([*groups, *values]))
+    sooner = outcome(lambda: composer.settle([*groups, *values]))
     exact = outcome(exactly)
     assert repr(sooner) == repr(exact)  # the order of keys and the types of values, too
 
@@ -172,10 +172,10 @@ def test_a_value_that_nothing_depends_on_composes_nothing_anew(
     composer: Composer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     combination = ["retriever=hybrid", "++plugins=[]", "retriever.alpha=0.5", "retriever.parts.lexical.k1=1"]
-    composer.settled(combination)
+    composer.settle(combination)
     monkeypatch.setattr(composer, "compose", None)
     combination[2:] = ["retriever.weights=[1,2]", "retriever.parts.lexical.k1=1.5", "metrics.depth=200"]
-    settled = composer.settled(combination)
+    settled = composer.settle(combination)
     assert settled.config["retriever"]["weights"] == [1, 2]
     assert settled.public["retriever"]["parts"]["lexical"]["k1"] == 1.5
     assert settled.parameters["metrics.depth"] == "200"
@@ -192,11 +192,11 @@ def test_settings_with_a_type_of_their_own_stay_so(loader: ConfigLoader) -> None
     ConfigStore.instance().store(group="retriever", name="typed", node=Typed)
     try:
         composer = Composer(loader, "evaluate", [])
-        composer.settled(["retriever=typed"])
-        settled = composer.settled(["retriever=typed", "retriever.k1=2"])
+        composer.settle(["retriever=typed"])
+        settled = composer.settle(["retriever=typed", "retriever.k1=2"])
         assert repr(settled.config["retriever"]["k1"]) == "2.0"
         with pytest.raises(HydraException, match=r"Error merging override retriever\.k1=word"):
-            composer.settled(["retriever=typed", "retriever.k1=word"])
+            composer.settle(["retriever=typed", "retriever.k1=word"])
     finally:
         del ConfigStore.instance().repo["retriever"]["typed.yaml"]
 
@@ -204,8 +204,8 @@ def test_settings_with_a_type_of_their_own_stay_so(loader: ConfigLoader) -> None
 def test_a_config_that_refers_to_anything_is_settled_exactly(loader: ConfigLoader) -> None:
     composer = Composer(loader, "evaluate", [])
     combination = ["+new.which=k1", "+new.value='${retriever.${new.which}}'", "retriever.k1=3"]
-    assert composer.settled(combination).config["new"]["value"] == 3
-    assert composer.settled([*combination[:2], "retriever.k1=4"]).config["new"]["value"] == 4
+    assert composer.settle(combination).config["new"]["value"] == 3
+    assert composer.settle([*combination[:2], "retriever.k1=4"]).config["new"]["value"] == 4
 
 
 def test_a_group_of_a_folder_that_hydra_was_pointed_to_is_known(loader: ConfigLoader, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_choices_are_known(composer: Composer) -> None:
 
 
 def test_presets_together_are_one_choice(composer: Composer) -> None:
-    settled = composer.settled(["experiment=[bm25_grid,embedding_models]"])
+    settled = composer.settle(["experiment=[bm25_grid,embedding_models]"])
     assert settled.parameters["experiment"] == "bm25_grid,embedding_models"
     assert settled.config["sweep"]["union"].keys() == {"bm25_grid", "embedding_models"}
 

@@ -531,7 +531,7 @@ def test_a_grid_is_the_product_with_what_conditions_say_done_to_each_point(
         ({"when": ["a == 1"]}, "sweep.when"),
         ({"exclude": 5}, "sweep.exclude=5: should be a list"),
         ({"seed": "x"}, "sweep.seed=x: should be a valid integer"),
-        ({"exlude": "a"}, "sweep.exlude: no such setting; did you mean exclude?"),
+        ({"exlude": "a"}, "sweep.exlude: no such setting; did you mean sweep.exclude?"),
     ],
 )
 def test_a_mistake_in_the_settings_is_said_in_one_line(settings: dict[str, Any], message: str) -> None:

@@ -362,13 +362,13 @@ def test_an_evaluation_that_is_not_logged_is_kept_and_the_same_command_logs_it(
         assert main(["retriever=bm25", INLINE]) == 1
         said = capsys.readouterr()
         assert "nDCG@10" in said.out
-        file = re.search(r"the result is kept in (\S+): run the same command again to log it", said.err)
+        file = re.search(r"the result is saved in (\S+); run the same command to log it", said.err)
         assert file
         assert Path(file[1]).is_file()
         database.execute("drop trigger no")
     monkeypatch.setattr(Bench, "evaluate", _refuse)
     assert main(["retriever=bm25", INLINE]) == 0
-    assert "it is logged now, not evaluated again" in capsys.readouterr().err
+    assert "already evaluated; logging the result that waits" in capsys.readouterr().err
     assert _rows(here, "select name, status from runs") == [("bm25", "FINISHED")]
     assert not list((here / "mlruns" / "unlogged").glob("*"))
 

@@ -377,7 +377,7 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
         (["plan", "plan.json=maybe"], "plan.json=maybe: should be a valid boolean"),
         (["plan", "hydra.mode=RUN"], "hydra.mode: plan always describes a sweep"),
         (["plan", "dataset=beir", "dataset.path=nowhere"], "nowhere"),
-        (["sweep.dry_run=true"], "sweep.dry_run: add -m"),
+        (["sweep.dry_run=true"], "sweep.dry_run: needs a sweep: add -m"),
         (["--json"], "evaluate.json: no such setting"),
     ],
 )
