@@ -62,7 +62,7 @@ def test_a_port_that_is_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture
         (["port=70000"], "error: port=70000: should be less than or equal to 65535"),
         (["threads=0"], "error: threads=0: should be greater than or equal to 1"),
         (["limits.top_k=0"], "error: limits.top_k=0: should be greater than or equal to 1"),
-        (["limits.topk=5"], "error: limits.topk: no such setting; did you mean top_k?"),
+        (["limits.topk=5"], "error: limits.topk: no such setting; did you mean limits.top_k?"),
         (["host=no.such.host.invalid"], "error: host=no.such.host.invalid: is not an address of this machine"),
         (["+retriever@search_types.bm25=dense"], "error: search_types.bm25: is already the name of the main retriever"),
         (["+search_types.vector=dense"], "error: search_types.vector=dense: 'dense' is not a retriever"),
