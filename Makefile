@@ -38,8 +38,9 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-docs: setup  ## Write docs/measures.md from the measures
+docs: setup  ## Write docs/measures.md from the measures, docs/licences.md from the packages
 	$(PYTHON) -m runner.metrics.page docs/measures.md
+	$(PYTHON) -m release.licences docs/licences.md
 
 bench: setup  ## Measure speed and memory against a peer, side by side
 	$(PYTHON) -m benchmarks
