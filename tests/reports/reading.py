@@ -7,17 +7,28 @@ from collections import Counter
 from html.parser import HTMLParser
 
 EVIL = "<script>alert('x')</script> & $\\frac{1}{2}$ \"quoted\" <img src=x onerror=y> {{ 7 * 7 }}"
-VOID = {"meta", "input", "br", "path", "use", "img"}
+VOID = {"meta", "input", "br", "path", "use", "img", "link", "base"}
+
+REFERENCES = {"href", "xlink:href"}
+LOADED_ATTRIBUTES = {"src", "srcset", "data", "poster", "background"}
+LOADED_BY_CSS = re.compile(r"""@import\s+(?!url)["']?([^"';\s]+)|url\(\s*["']?([^"')]*)""")
+LOADED_BY_SCRIPT = re.compile(
+    r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|Worker|import|sendBeacon|src)\b|https?:"
+)
 
 
 class Page(HTMLParser):
-    """What a page holds: its tags, texts, ids, references and tables; raises where tags do not nest."""
+    """What a page holds: its tags, texts, ids, links and tables, and what it loads; raises where tags do not nest.
+
+    A link is followed by a click. What is loaded (a script, a style, an image, a font) is fetched when the page opens.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: Counter[str] = Counter()
         self.ids: list[str] = []
         self.links: list[str] = []
+        self.loaded: list[str] = []
         self.texts: list[str] = []
         self.tables: list[list[list[str]]] = []
         self._open: list[str] = []
@@ -29,7 +40,12 @@ class Page(HTMLParser):
         self.tags[tag] += 1
         values = dict(attributes)
         self.ids += [i for i in [values.get("id")] if i]
-        self.links += [v or "" for k, v in attributes if k in ("src", "href", "xlink:href", "srcset", "data", "action")]
+        self.links += [v or "" for k, v in attributes if k in REFERENCES]
+        loading = LOADED_ATTRIBUTES if tag in ("a", "area") else LOADED_ATTRIBUTES | REFERENCES
+        self._load([v or "" for k, v in attributes if k in loading])
+        self._load(_loaded_by_css(values.get("style") or ""))
+        if (values.get("http-equiv") or "").lower() == "refresh":
+            self._load([values.get("content") or ""])
         assert not any(name.startswith("on") for name in values)
         if tag == "table":
             self.tables.append([])
@@ -51,12 +67,24 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+        if self._open[-1:] == ["style"]:
+            self._load(_loaded_by_css(data))
+        elif self._open[-1:] == ["script"]:
+            self._load(LOADED_BY_SCRIPT.findall(data))
         if {"td", "th"} & set(self._open):
             self.tables[-1][-1][-1] += data
+
+    def _load(self, places: list[str]) -> None:
+        """Note what is loaded, except for parts of the page itself."""
+        self.loaded += [place for place in places if not place.startswith(("#", "data:"))]
 
     def table(self, *head: str) -> list[list[str]]:
         """Return the rows of the table whose head begins so."""
         return next(table[1:] for table in self.tables if tuple(table[0][: len(head)]) == head)
+
+
+def _loaded_by_css(text: str) -> list[str]:
+    return [imported or address for imported, address in LOADED_BY_CSS.findall(text)]
 
 
 def rows(text: str, title: str) -> list[list[str]]:

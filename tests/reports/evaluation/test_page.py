@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from runner.reports.evaluation.insights import insights
@@ -37,11 +35,8 @@ def test_a_result_shows_its_numbers(of_result: str) -> None:
     assert page.tags["details"] == 30 + 1  # the queries, and how it was made
 
 
-def test_the_page_needs_nothing_from_elsewhere(of_result: str) -> None:
-    page = Page(of_result)
-    assert all(link.startswith("#") for link in page.links)
-    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", of_result)
-    assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
+def test_the_page_loads_nothing(of_result: str) -> None:
+    assert Page(of_result).loaded == []
 
 
 def test_data_is_never_markup() -> None:

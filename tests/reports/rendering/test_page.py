@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.reports.rendering import page
+from tests.reports.reading import Page
 
 STYLE = (Path(page.__file__).parents[1] / "templates" / "page.css").read_text(encoding="utf-8")
 LIGHT, DARK = (
@@ -46,3 +47,26 @@ def test_what_is_drawn_stands_out_from_its_card(theme: dict[str, str]) -> None:
 def test_a_plot_is_named_by_its_title() -> None:
     drawn = page.figure('Which "k"?', "", '<svg viewBox="0 0 9 9" role="img"><g/></svg>')
     assert drawn.svg == '<svg viewBox="0 0 9 9" role="img" aria-label="Which &#34;k&#34;?"><g/></svg>'
+
+
+@pytest.mark.parametrize(
+    ("html", "loaded"),
+    [
+        ('<a href="https://a.example/">a</a><p>https://b.example/ and //c.example/</p>', []),
+        ('<a href="#top">top</a><svg><use href="#mark"/><g clip-path="url(#clip)"></g></svg>', []),
+        ('<style>a {background: url("data:image/png;base64,AA"); clip-path: url(#clip)}</style>', []),
+        ('<script src="https://a.example/x.js"></script>', ["https://a.example/x.js"]),
+        ('<link rel="stylesheet" href="x.css">', ["x.css"]),
+        ('<base href="//a.example/">', ["//a.example/"]),
+        ('<img src="x.png" srcset="y.png 2x">', ["x.png", "y.png 2x"]),
+        ('<svg><use xlink:href="x.svg#mark"/></svg>', ["x.svg#mark"]),
+        ('<iframe src="page.html"></iframe>', ["page.html"]),
+        ("<style>@import 'x.css'; a {src: url(//a.example/x.woff)}</style>", ["x.css", "//a.example/x.woff"]),
+        ("<style>@import url('x.css');</style>", ["x.css"]),
+        ('<p style="background: url(x.png)">p</p>', ["x.png"]),
+        ("<script>fetch('x.json')</script>", ["fetch"]),
+        ('<meta http-equiv="Refresh" content="0; url=x.html">', ["0; url=x.html"]),
+    ],
+)
+def test_a_page_loads_what_a_browser_fetches_without_a_click(html: str, loaded: list[str]) -> None:
+    assert Page(html).loaded == loaded
