@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.chat import Chat
+from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, list_hits, report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, split_lines, summarise_calls
 from retrievers.search import Work, build_rankings_key, plan_rankings
@@ -36,6 +37,9 @@ Is the question below answered by what was found? If so, reply with the one word
 query that may find what is missing, and with nothing else.
 
 Question: {query}"""
+
+SEARCH, SEPARATOR, NO_HITS = "Query: {query}\n{results}", "\n\n", "(nothing was found)"
+"""How a prompt shows a search, the space between two searches, and the results of a search without hits."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
@@ -74,6 +78,19 @@ class Agentic:
         """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
+
+    def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
+        """Return `max_calls` calls for each query; each shows all earlier searches, all but the first for a reply."""
+        results = max(count_passage_bytes(corpus, self.shown, self.max_words), count_bytes(NO_HITS))
+        search = count_bytes(fill_prompt(SEARCH, query="", results=""), SEPARATOR) + results
+        shown = self.max_calls * (self.max_calls + 1) // 2  # the first call shows one search, the second two
+        times = self.prompt.count("{searches}")
+        total = 0
+        for query in queries:
+            question = count_bytes(self.system, fill_prompt(self.prompt, query=query, searches=""))
+            total += self.max_calls * (question + times * count_bytes(query)) + times * shown * search
+        replies = len(queries) * times * (shown - self.max_calls)
+        return [ModelCalls(self.llm, "agent", len(queries) * self.max_calls, total, replies)]
 
 
 @dataclass(eq=False)
@@ -165,8 +182,8 @@ class AgenticSearcher:
         settings, searches = self.settings, []
         for query, documents in zip(trail.tried, trail.hits, strict=True):
             best = number_passages(self.base.contents(documents), settings.max_words)
-            searches.append(f"Query: {query}\n{best or '(nothing was found)'}")
-        question = fill_prompt(settings.prompt, query=trail.query, searches="\n\n".join(searches))
+            searches.append(fill_prompt(SEARCH, query=query, results=best or NO_HITS))
+        question = fill_prompt(settings.prompt, query=trail.query, searches=SEPARATOR.join(searches))
         return ask_llm(settings.llm, question, settings.system, "agent")
 
     def _merge(self, searches: Sequence[Rankings], k: int) -> Rankings:

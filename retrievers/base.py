@@ -6,7 +6,7 @@ A retriever is a value: its settings. `index` turns it and a corpus into a searc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
@@ -186,3 +186,12 @@ class Retriever(Protocol):
     def index(self, corpus: Corpus, store: Store) -> Searcher:
         """Return a searcher over the corpus; costly work goes through the store."""
         ...
+
+
+def iter_parts(settings: object) -> Iterable[object]:
+    """Return the values directly within settings: fields, elements or values of a mapping; none in other objects."""
+    if is_dataclass(settings):
+        return (getattr(settings, field.name) for field in fields(settings))
+    if isinstance(settings, Mapping):
+        return settings.values()
+    return settings if isinstance(settings, (list, tuple)) else ()

@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, Rankings
 from retrievers.chat import Chat
+from retrievers.model_calls import ModelCalls, count_bytes
 from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, split_lines, strip_label, summarise_calls
 from retrievers.search import Work, build_rankings_key, plan_rankings
@@ -75,12 +76,21 @@ class Expanded:
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
+    def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
+        """Return one call for each query."""
+        prompts = [fill_prompt(self.prompt, query=query, n=self.n) for query in queries]
+        return [ModelCalls(self.llm, "expand", len(queries), sum(count_bytes(self.system, p) for p in prompts))]
+
+    @property
+    def prompt(self) -> str:
+        """Return the prompt of the method."""
+        return self.multi_query_prompt if self.method == "multi_query" else self.hyde_prompt
+
     def expand(self, query: str) -> tuple[list[str], Call | None]:
         """Return further texts to search for and the call that wrote them; no texts and no call for a blank query."""
         if not query.strip():
             return [], None
-        prompt = self.multi_query_prompt if self.method == "multi_query" else self.hyde_prompt
-        call = ask_llm(self.llm, fill_prompt(prompt, query=query, n=self.n), self.system, "expand")
+        call = ask_llm(self.llm, fill_prompt(self.prompt, query=query, n=self.n), self.system, "expand")
         parse = parse_variants if self.method == "multi_query" else parse_passages
         return parse(call.text, query, self.n), call
 

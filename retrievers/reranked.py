@@ -15,6 +15,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, rank
+from retrievers.model_calls import CallsModelsPerCandidate, ModelCalls
 from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
 from retrievers.rerankers.base import Rerank, Reranker
 from retrievers.search import Work, build_rankings_key, plan_rankings
@@ -45,6 +46,12 @@ class Reranked:
         """Return the reranking as work, which needs the rankings of the base."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work("rerank", build_rankings_key(self, corpus, queries, k), (base,))
+
+    def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
+        """Return the calls of the reranker, none if it calls no language model."""
+        if not isinstance(self.reranker, CallsModelsPerCandidate):
+            return []
+        return [self.reranker.plan_candidate_calls(corpus, queries, min(self.depth, len(corpus)))]
 
 
 @dataclass(frozen=True, eq=False)

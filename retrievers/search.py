@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from retrievers.base import Corpus, Rankings, Retriever, Searcher
+from retrievers.base import Corpus, Rankings, Retriever, Searcher, iter_parts
 from retrievers.code import code_of
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
@@ -47,11 +47,7 @@ def is_live(settings: object) -> bool:
     """Return whether results come from a service (a class with `live = True`); these are not cached."""
     if getattr(settings, "live", False) is True:
         return True
-    if is_dataclass(settings):
-        return any(is_live(getattr(settings, field.name)) for field in fields(settings))
-    if isinstance(settings, Mapping):
-        return any(map(is_live, settings.values()))
-    return isinstance(settings, (list, tuple)) and any(map(is_live, settings))
+    return any(map(is_live, iter_parts(settings)))
 
 
 def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:

@@ -13,8 +13,9 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import RetrieverError
+from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import Chat
+from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.multistage import report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, summarise_calls
 from retrievers.rerankers.base import CandidateScores, Rerank
@@ -62,6 +63,15 @@ class ListwiseReranker:
     def open(self, store: Store) -> Rerank:
         """Return the function that reranks."""
         return partial(_rerank, self)
+
+    def plan_candidate_calls(self, corpus: Corpus, queries: Sequence[str], n: int) -> ModelCalls:
+        """Return one call for each window over the candidates of each query."""
+        spans, total = list_windows(n, self.window, self.step), 0
+        for start, end in spans:
+            shown = self.prompt.count("{passages}") * count_passage_bytes(corpus, end - start, self.max_words)
+            prompts = (fill_prompt(self.prompt, query=query, passages="", n=end - start) for query in queries)
+            total += sum(count_bytes(self.system, prompt) + shown for prompt in prompts)
+        return ModelCalls(self.llm, "rerank", len(queries) * len(spans), total)
 
 
 def _rerank(

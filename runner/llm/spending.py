@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+from retrievers.base import iter_parts
 from runner.llm.client import LLM
 from runner.llm.ledger import Usage, open_ledger
 
@@ -61,12 +61,5 @@ def iter_models(settings: object) -> Iterator[LLM]:
     if isinstance(settings, LLM):
         yield settings
         return
-    parts: Iterable[object] = ()
-    if isinstance(settings, Mapping):
-        parts = settings.values()
-    elif isinstance(settings, (list, tuple)):
-        parts = settings
-    elif is_dataclass(settings):
-        parts = (getattr(settings, field.name) for field in fields(settings))
-    for part in parts:
+    for part in iter_parts(settings):
         yield from iter_models(part)

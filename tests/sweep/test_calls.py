@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
@@ -12,15 +12,17 @@ import pytest
 
 from retrievers.agentic import Agentic
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus
+from retrievers.base import Corpus, Retriever, Searcher
 from retrievers.bm25 import BM25
 from retrievers.chat import Chat, Reply
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
+from retrievers.model_calls import ModelCalls
 from retrievers.reranked import Reranked
+from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.listwise import ListwiseReranker
 from retrievers.search import search_cached
-from retrievers.store import MemoryStore
+from retrievers.store import MemoryStore, Store
 from runner.analysis.grading import Grading
 from runner.datasets.base import Queries
 from runner.experiment import Experiment
@@ -62,6 +64,41 @@ def test_each_way_to_ask_is_counted_wherever_it_is(llm: OpenAI) -> None:
     assert {purpose: calls.calls for purpose, calls in found.items()} == {
         "expand": N, "agent": 4 * N, "rerank": 3 * N, "grade": 2 * N,
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A retriever of a plug-in that has a language model rewrite each query."""
+
+    base: Retriever
+    llm: Chat
+
+    def index(self, corpus: Corpus, store: Store) -> Searcher:
+        return self.base.index(corpus, store)
+
+    def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
+        return [ModelCalls(self.llm, "rewrite", len(queries), 7 * len(queries), replies_read=2)]
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """A reranker of a plug-in that asks a language model about each candidate."""
+
+    llm: Chat
+
+    def open(self, store: Store) -> Rerank:
+        raise NotImplementedError
+
+    def plan_candidate_calls(self, corpus: Corpus, queries: Sequence[str], n: int) -> ModelCalls:
+        return ModelCalls(self.llm, "judge", n * len(queries), n * len(queries))
+
+
+def test_retrievers_and_rerankers_of_plug_ins_plan_their_calls_wherever_they_are(llm: OpenAI) -> None:
+    nested = Reranked(base=Hybrid({"a": Rewriting(BM25(), llm), "b": BM25()}), reranker=Pointwise(llm), depth=3)
+    calls = planned(experiment(nested))
+    tokens = N * (TEMPLATE_TOKENS + 7) + 2 * llm.max_tokens
+    assert (calls["rewrite"].calls, calls["rewrite"].tokens_in, calls["rewrite"].most) == (N, tokens, True)
+    assert (calls["judge"].calls, calls["judge"].tokens_in) == (3 * N, 3 * N * (TEMPLATE_TOKENS + 1))
 
 
 def test_a_search_that_is_there_or_shared_is_not_asked_for_again_but_grades_are(llm: OpenAI) -> None:
