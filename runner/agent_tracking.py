@@ -80,7 +80,7 @@ def log_configurations(
             **{f"traces.{key}": value for key, value in settings.items()},
         }
         attached = {**files, summary.FILE: configuration_json(report, name).decode()}
-        (run,) = tracker.ask("log", [Finished(result, parameters, attached)])
+        run = tracker.log_at_once(Finished(result, parameters, attached))
         logged[name] = LoggedConfiguration(run.id, inputs)
         _save(output, {**before, **logged})  # at once, so that it is not logged again after Ctrl-C
         console.line(f"run: {run.id} ({name})")

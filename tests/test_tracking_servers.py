@@ -327,7 +327,7 @@ def test_an_interrupt_leaves_a_store_that_is_open_with_all_that_was_done(
     monkeypatch.setattr("runner.tracking.background.LEAVING_S", 60)  # a busy machine takes longer than a user waits
     with pytest.raises(KeyboardInterrupt), BackgroundTracker(tracking) as tracker:
         tracker.start_sweep(SWEPT)
-        tracker.ask("recover")
+        tracker.recover()
         tracker.log(Finished(make_result(), {}, tags={"combination": "1"}))
         raise KeyboardInterrupt
     assert not tracker.left
@@ -340,7 +340,7 @@ def test_a_process_that_is_killed_again_and_again_is_one_line(tracking: Tracking
             tracker.start()
             (process,) = multiprocessing.active_children()
             process.kill()
-            tracker.ask("recover")
+            tracker.recover()
 
 
 def test_what_could_not_be_logged_is_handed_back_and_tried_again_later(tracking: Tracking) -> None:

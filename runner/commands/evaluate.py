@@ -73,7 +73,7 @@ def main(cfg: DictConfig) -> int:
         except Exception as error:
             problem = without_secrets(f"{type(error).__name__}: {error}")
             trace = without_secrets("".join(traceback.format_exception(error)))
-            (run,) = tracker.ask("log", [Failed(experiment.name, experiment.parameters, problem, trace)])
+            run = tracker.log_at_once(Failed(experiment.name, experiment.parameters, problem, trace))
             console.error(f"{problem} (see {run.where('traceback.txt')})")
             return FAILED
         finally:  # the cost is shown even after an error
@@ -116,7 +116,7 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
 def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:
     """Return the run of a result, None if it cannot be logged now and waits on disk."""
     try:
-        (run,) = tracker.ask("log", [entry], None, True)  # again: a process that died may have logged it
+        run = tracker.log_at_once(entry, again=True)  # a process that died may have logged it
     except ConfigError as error:
         if not isinstance(entry, Waiting):
             raise
@@ -127,5 +127,4 @@ def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | N
     if isinstance(entry, Waiting):
         with suppress(OSError):
             entry.file.parent.rmdir()
-    logged: LoggedRun = run
-    return logged
+    return run

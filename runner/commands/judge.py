@@ -90,7 +90,7 @@ def main(cfg: DictConfig) -> int:
     tags = {"kind": "judging", "judged_run": run, "warnings": " ".join(warnings)}
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
-        (logged,) = tracker.ask("log", [DatasetMade(f"judge {run[:8]}", started, parameters, figures, files, tags)])
+        logged = tracker.log_at_once(DatasetMade(f"judge {run[:8]}", started, parameters, figures, files, tags))
     console.line(f"run: {logged.id}")
     return 0
 

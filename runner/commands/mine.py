@@ -83,7 +83,7 @@ def main(cfg: DictConfig) -> int:
         decided = public({"source": recorded["source"], "mining": deciding(recorded["mining"], mining)})
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(path.stem, started, flatten(decided), compute_figures(summary), files, {"kind": "mining"})
-        (run,) = tracker.ask("log", [record])
+        run = tracker.log_at_once(record)
     console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:

@@ -90,7 +90,7 @@ def main(cfg: DictConfig) -> int:
             console.line(f"evaluate them: python -m runner {arguments(dataset)}")
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(output.stem, started, flatten(decided), figures(types), files, {"kind": "synthesis"})
-        (run,) = tracker.ask("log", [record])
+        run = tracker.log_at_once(record)
     console.line(f"run: {run.id}")
     if outcome.accepted:
         console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")

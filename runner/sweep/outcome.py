@@ -53,8 +53,7 @@ class SweepOutcome:
 def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
     """Return a finished run's record; raises `ResultError` where it is gone, `ConfigError` where all of them are."""
     if run.folder is None:
-        result: Result = tracker.ask("result", run, rankings)
-        return result
+        return tracker.result(run, rankings)
     if not run.folder.parents[1].is_dir():
         message = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
         raise ConfigError(message)

@@ -110,7 +110,7 @@ class SweepRun:
         return self._rename(result, experiment)
 
     def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
-        self._tracker.ask("reject", run, why)
+        self._tracker.reject(run, why)
         self._rejected.add(combination)
 
     def evaluate(
@@ -420,14 +420,14 @@ class SweepRun:
     def _has_report(self, run: LoggedRun) -> bool:
         if run.folder is not None:
             return (run.folder / "report.html").is_file()
-        return bool(self._tracker.ask("has_file", run, "report.html"))
+        return self._tracker.has_file(run, "report.html")
 
     def _add_report(self, run: LoggedRun, experiment: Experiment) -> None:
         """Give a run that was finished without one the report of a single evaluation; raises `ResultError`."""
         with console.Working(f"report of {experiment.name}"):
             whole = replace(record_of(run, self._tracker, rankings=True), name=experiment.name)
             files = evaluation_files(whole, self._bench.lexicon(experiment))
-            self._tracker.ask("add_files", run, files)
+            self._tracker.add_files(run, files)
 
     def _on_one_dataset(self, experiments: Iterable[Experiment]) -> bool:
         datasets = (self._bench.dataset(experiment) for experiment in experiments)

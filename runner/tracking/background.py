@@ -6,30 +6,31 @@ It knows nothing of what is logged, and keeps nothing on disk.
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from runner.config.objects import ConfigError
 from runner.result import Result
 from runner.tracking.logged import LoggedRun, State, Sweep, sqlite_state, this_time
 from runner.tracking.opening import WRITING, explain_errors, patience
-from runner.tracking.record import Failed, Finished
+from runner.tracking.process import InlineExecutor, start_process
+from runner.tracking.record import DatasetMade, Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from runner.tracking.under_way import report_death
 from runner.tracking.unlogged import Waiting
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_WAITING_BYTES = 64 << 20
 """What may wait to be logged, so that it does not pile up in memory; small results are many while MLflow loads."""
@@ -42,6 +43,8 @@ MOST_DEATHS = 3
 
 LEAVING_S = 3.0
 """How long a user who stops the work waits for what is being logged."""
+
+_NOT_READY = "tracking: MLflow was not ready when the work was stopped"
 
 Entry = Finished | Failed | Waiting
 
@@ -73,7 +76,7 @@ class BackgroundTracker:
             sqlite_state(tracking, "")  # what is no database is better said before any work
         else:  # as is what is out of reach
             try:
-                self.ask("recover")
+                self.recover()
             except BaseException:
                 self._end(now=True)
                 raise
@@ -90,36 +93,39 @@ class BackgroundTracker:
             with suppress(OSError):  # it may be dead; the next one hears it as it starts
                 self._lifeline.send(marker)
 
-    def ask(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401 (any method's)
-        """Return what a method of `Tracker` returns; raises `ConfigError`."""
-        while True:
-            self.start()
-            executor = self._executor
-            try:
-                return self.submit(method, *arguments).result()
-            except BrokenProcessPool as error:
-                self._start_again(executor, error)
-
-    def submit(self, method: str, *arguments: Any) -> Future[Any]:  # noqa: ANN401 (any method's)
-        """Return the future of what a method of `Tracker` returns."""
-        if self.left:
-            raise ConfigError("tracking: MLflow was not ready when the work was stopped")
-        self.start()
-        executor = self._executor
-        assert executor is not None  # noqa: S101 (it was started)
-        try:
-            self._last = executor.submit(_call, self.tracking, method, arguments)
-            return self._last
-        except BrokenProcessPool as error:
-            self._start_again(executor, error)
-            return self.submit(method, *arguments)
-
     def state(self, sweep_id: str, report: str = "") -> State:
         """Return how far a sweep is, and the parent run of one of its reports; raises `ConfigError`."""
         if self.tracking.uri.startswith("sqlite:"):
             return sqlite_state(self.tracking, sweep_id, report)
-        state: State = self.ask("state", sweep_id, report)
-        return state
+        return self._call(Tracker.state, sweep_id, report)
+
+    def result(self, run: LoggedRun, rankings: bool = False) -> Result:
+        """Return the record of a run on a server; raises `ResultError`, `ConfigError`."""
+        return self._call(Tracker.result, run, rankings)
+
+    def has_file(self, run: LoggedRun, name: str) -> bool:
+        """Return whether a run has an artifact at the top of its folder; raises `ConfigError`."""
+        return self._call(Tracker.has_file, run, name)
+
+    def add_files(self, run: LoggedRun, files: Mapping[str, str]) -> None:
+        """Add texts to the artifacts of a finished run; raises `ConfigError`."""
+        self._call(Tracker.add_files, run, files)
+
+    def reject(self, run: LoggedRun, why: str) -> None:
+        """Mark a finished run as failed; raises `ConfigError`."""
+        self._call(Tracker.reject, run, why)
+
+    def recover(self) -> int:
+        """Mark runs of dead processes as KILLED and return their number; raises `ConfigError`."""
+        return self._call(Tracker.recover)
+
+    def log_at_once(self, entry: Finished | Failed | DatasetMade | Waiting, again: bool = False) -> LoggedRun:
+        """Log an evaluation that is over or a dataset and return its run; raises `ConfigError`.
+
+        With `again`, the run may have been logged before, and is then returned.
+        """
+        (run,) = self._call(Tracker.log, [entry], None, again)
+        return run
 
     def log(self, entry: Entry) -> None:
         """Log an evaluation that is over, soon; raises `ConfigError` where there is no store of runs to log to."""
@@ -136,26 +142,32 @@ class BackgroundTracker:
     def start_sweep(self, sweep: Sweep) -> None:
         """Open the parent run of a sweep, soon; what is logged from now on is part of it."""
         self._sweep = replace(sweep, process=this_time())
-        self.submit("recover")
-        self.submit("start_sweep", self._sweep)
+        self._submit(Tracker.recover)
+        self._submit(Tracker.start_sweep, self._sweep)
 
     @property
     def in_sweep(self) -> bool:
         """Tell whether a sweep was started."""
         return self._sweep is not None
 
+    @property
+    def _started_sweep(self) -> Sweep:
+        if self._sweep is None:  # `left` came first
+            raise ConfigError(_NOT_READY)
+        return self._sweep
+
     def finish_sweep(
         self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
     ) -> LoggedRun:
         """Close the sweep with its reports and tags; raises `ConfigError`."""
         self.flush()
-        run: LoggedRun = self.ask("finish_sweep", self._sweep, best, dict(reports), status, dict(tags or {}))
+        run = self._call(Tracker.finish_sweep, self._started_sweep, best, dict(reports), status, dict(tags or {}))
         self._sweep = None
         return run
 
     def link(self, runs: Collection[str]) -> None:
         """Tag combinations that another command computed as reported by the sweep too; raises `ConfigError`."""
-        self.ask("link", self._sweep, runs)
+        self._call(Tracker.link, self._started_sweep, runs)
 
     def flush(self) -> None:
         """Wait until all that was handed over is logged, or handed back."""
@@ -210,6 +222,30 @@ class BackgroundTracker:
         finally:
             self._end()
 
+    def _call(self, method: Callable[Concatenate[Tracker, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a method of the tracker returns; raises `ConfigError`."""
+        while True:
+            self.start()
+            executor = self._executor
+            try:
+                return self._submit(method, *args, **kwargs).result()
+            except BrokenProcessPool as error:
+                self._start_again(executor, error)
+
+    def _submit(self, method: Callable[Concatenate[Tracker, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Return the future of a call of the tracker's method."""
+        if self.left:
+            raise ConfigError(_NOT_READY)
+        self.start()
+        executor = self._executor
+        assert executor is not None  # noqa: S101 (it was started)
+        try:
+            self._last = sent = executor.submit(_call, self.tracking, method, args, kwargs)
+        except BrokenProcessPool as error:
+            self._start_again(executor, error)
+            return self._submit(method, *args, **kwargs)
+        return sent
+
     def _send(self) -> None:
         """Send what waits as a batch, if none is on its way."""
         if not self._in_flight and self._queue:
@@ -220,7 +256,7 @@ class BackgroundTracker:
 
     def _submit_batch(self) -> None:
         try:
-            sent = self.submit("log", self._in_flight, self._sweep, self._doubt)
+            sent = self._submit(Tracker.log, self._in_flight, self._sweep, self._doubt)
         except BaseException as error:  # a batch always ends, logged or handed back
             self._hand_back(error)
             if not isinstance(error, ConfigError):
@@ -256,14 +292,12 @@ class BackgroundTracker:
         """Return a process, or this one, and the future of its opening the store of runs."""
         # A process that a launcher made logs by itself: not every kind of it can make another.
         if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
-            return _Inline(), _Inline().submit(_call, self.tracking, "open", ())
-        context = multiprocessing.get_context("spawn")
-        end, self._lifeline = context.Pipe(duplex=False)
-        executor = ProcessPoolExecutor(1, context, initializer=_live_on, initargs=(end,))
-        if self._last_words is not None:
-            self._lifeline.send(self._last_words)
-        with end, _interrupts_ignored():  # the process starts here, and inherits this
-            return executor, executor.submit(_call, self.tracking, "open", ())
+            executor: Executor = InlineExecutor()
+        else:
+            executor, self._lifeline = start_process()
+            if self._last_words is not None:
+                self.report_death(self._last_words)
+        return executor, executor.submit(_open, self.tracking)
 
     def _end(self, now: bool = False) -> None:
         if self._executor is not None:
@@ -281,63 +315,16 @@ class BackgroundTracker:
             self._executor, self._opened = self._start_process()
 
 
-class _Inline(Executor):
-    """Carries a call out at once, here."""
-
-    def submit(self, call: Any, /, *arguments: Any, **named: Any) -> Future[Any]:  # noqa: ANN401 (any call)
-        future: Future[Any] = Future()
-        try:
-            future.set_result(call(*arguments, **named))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+_trackers: dict[Tracking, Tracker] = {}
+"""The open trackers of the process that logs."""
 
 
-_open: dict[Tracking, Tracker] = {}
-"""The trackers that are open in the process that calls are carried out in."""
+def _open(tracking: Tracking) -> None:
+    _trackers[tracking] = Tracker(tracking)
 
 
-def _call(tracking: Tracking, method: str, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 (any method's)
-    if method == "open" or tracking not in _open:
-        _open[tracking] = Tracker(tracking)
-    if method == "open":
-        return None
+def _call(tracking: Tracking, method: Callable[..., T], args: Sequence[object], kwargs: Mapping[str, object]) -> T:
+    if tracking not in _trackers:
+        _open(tracking)
     with explain_errors(tracking, "cannot be written to"), patience(WRITING):
-        return getattr(_open[tracking], method)(*arguments)
-
-
-_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What a shutdown or a closing terminal sends to all processes of a command; the one that works ends the others."""
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Start a process in the block that no signal but a kill ends; this one hears of what came meanwhile after it."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING) if hasattr(signal, "pthread_sigmask") else None
-    main = threading.current_thread() is threading.main_thread()  # only that one hears of Ctrl-C
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
-    try:
-        yield
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)
-        if blocked is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def _live_on(lifeline: Connection) -> None:
-    """Leave signals to the process that works and ends this one in order; end when it lets go, or is gone."""
-    for number in (signal.SIGINT, *_ENDING):
-        signal.signal(number, signal.SIG_IGN)
-
-    def end_with_lifeline() -> None:
-        marker: Path | None = None
-        with suppress(EOFError, OSError):
-            while True:
-                marker = lifeline.recv()
-                from runner.reports import console  # noqa: F401 (loaded now: at a death there is no time)
-        if marker is not None:
-            report_death(marker)
-        os._exit(1)
-
-    threading.Thread(target=end_with_lifeline, daemon=True).start()
+        return method(_trackers[tracking], *args, **kwargs)
