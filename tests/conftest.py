@@ -9,9 +9,11 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import TextIO
 
 import hypothesis
 import pytest
+from matplotlib.figure import Figure
 
 from retrievers.base import Corpus
 from runner.reports import console
@@ -38,6 +40,19 @@ def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test without the variables that MLflow sets when a test before it chose a store."""
     for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave plots blank, since drawing takes a third of the time of a small sweep.
+
+    Rooms whose tests look at plots, and `test_docs`, override this fixture.
+    """
+    monkeypatch.setattr(Figure, "savefig", _save_blank)
+
+
+def _save_blank(_figure: Figure, file: TextIO, **_options: object) -> None:
+    file.write('<svg viewBox="0 0 360 216"></svg>')
 
 
 @pytest.fixture(scope="session")

@@ -76,6 +76,11 @@ def run(*commands: str) -> int:
     return main([*words, "tracking.background=false"])
 
 
+@pytest.fixture(autouse=True)
+def blank_plots() -> None:
+    """Draw all plots."""
+
+
 @pytest.fixture
 def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the working directory: it has a store of runs, and the small dataset."""
