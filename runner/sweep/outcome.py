@@ -1,42 +1,41 @@
-"""What came of a sweep: its answers so far, how it ended, and the records of what was finished before.
-
-It computes nothing and logs nothing.
-"""
+"""The outcome of a sweep: its results and failures so far, the best of them, and how it ended."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from runner.config.objects import ConfigError
-from runner.records import load_record
 from runner.reports.sweep.leaderboard import FailedCombination
-from runner.result import Result
-from runner.tracking.background import BackgroundTracker
-from runner.tracking.logged import LoggedRun
+from runner.result import QueryTable, Result
+from runner.sweep.workers import Answer
 
 FAILED, INTERRUPTED = 1, 130
-"""Exit codes of a sweep in which a combination or a query failed, or that the user stopped."""
+"""Exit codes of a sweep with a failed combination or query, and of one that the user stopped."""
 
 
 @dataclass
 class SweepOutcome:
-    """What came of a sweep so far: of each combination its answer, by identity; how many of them were there before.
+    """The results and failures of a sweep so far, by combination; `reused` results were computed by earlier commands.
 
-    `work` counts the pieces of work that were done, by their kind: what was found done is not among them. `unlogged`
-    is how many results still wait to be logged.
+    Results keep their rankings only with `rankings`. `work` counts the pieces of work done, by kind, without those
+    that were in the store. `unlogged` is the number of results that still wait to be logged.
     """
 
+    rankings: bool = False
     results: dict[str, Result] = field(default_factory=dict)
     failures: dict[str, FailedCombination] = field(default_factory=dict)
     reused: int = 0
     interrupted: bool = False
     unlogged: int = 0
     work: Counter[str] = field(default_factory=Counter)
+    best: str = ""
+    _best_mean: float = -math.inf
+    _queries: dict[str, QueryTable] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code of a sweep that ended so."""
+        """Return the exit code of the sweep."""
         if self.interrupted:
             return INTERRUPTED
         failed = self.failures or self.unlogged or any(result.failures for result in self.results.values())
@@ -44,17 +43,29 @@ class SweepOutcome:
 
     @property
     def status(self) -> str:
-        """Return MLflow's word for how the sweep ended."""
+        """Return the status of the sweep's run in MLflow."""
         if self.interrupted or self.unlogged:
             return "KILLED"
         return "FAILED" if self.failures else "FINISHED"
 
+    def add(self, combination: str, result: Result) -> Result:
+        """Keep a result without what takes memory: rankings, and columns of queries that other results have too."""
+        mine = result.queries
+        shared = self._queries.setdefault(result.dataset.fingerprint, mine)
+        if (mine.ids, mine.texts, mine.types, mine.expected, mine.expected_grades, mine.clusters) != (
+            shared.ids, shared.texts, shared.types, shared.expected, shared.expected_grades, shared.clusters,
+        ):  # fmt: skip
+            shared = mine
+        self.results[combination] = replace(
+            result if self.rankings else result.light(),
+            queries=replace(shared, statuses=mine.statuses, errors=mine.errors, notes=mine.notes),
+        )
+        return self.results[combination]
 
-def record_of(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
-    """Return a finished run's record; raises `ResultError` where it is gone, `ConfigError` where all of them are."""
-    if run.folder is None:
-        return tracker.result(run, rankings)
-    if not run.folder.parents[1].is_dir():
-        message = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
-        raise ConfigError(message)
-    return load_record(run.folder, rankings)
+    def update_best(self, answer: Answer) -> str | None:
+        """Return a description of the answer if it is the best so far, else None; `best` is the last description."""
+        if isinstance(answer, FailedCombination) or not answer.means[answer.primary] > self._best_mean:
+            return None
+        self._best_mean = answer.means[answer.primary]
+        self.best = f"{answer.primary} {self._best_mean:.4f} by {answer.name}"
+        return self.best

@@ -26,7 +26,7 @@ from runner.store.disk import WORTH_KEEPING_S
 from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
-from runner.sweep.outcome import record_of
+from runner.sweep.finished import load_result
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
@@ -115,7 +115,7 @@ def _may_fail(experiment: Experiment) -> bool:
 def _is_unfinished(run: LoggedRun, tracker: BackgroundTracker) -> bool:
     """Tell whether a sweep would do a finished combination again: something of it may go well now, or it is gone."""
     try:
-        return bool(record_of(run, tracker).unfinished)
+        return bool(load_result(run, tracker).unfinished)
     except ResultError:
         return True
 

@@ -233,6 +233,23 @@ def test_where_no_disk_takes_results_they_are_logged_before_they_are_reported(
     assert calls[:12] == ["log", "flush", "report"] * 4
 
 
+def test_results_refused_by_disk_and_store_are_logged_at_the_end_or_keep_it_open(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, away = Tracker.log, iter((True,))
+
+    def log_unless_away(self: Tracker, *arguments: Any) -> Any:
+        return _refuse() if next(away, False) else log(self, *arguments)
+
+    monkeypatch.setattr("runner.tracking.unlogged.Unlogged.keep", _refuse)
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "log", _refuse)
+        assert main([*SWEEP, INLINE]) == 1
+    monkeypatch.setattr(Tracker, "log", log_unless_away)
+    assert main([*SWEEP, INLINE]) == 0
+    assert list(_finished(here).values()) == [1] * 4
+
+
 def test_a_damaged_file_of_another_set_of_values_is_removed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

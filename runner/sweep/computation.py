@@ -1,0 +1,68 @@
+"""The computation of a sweep's combinations: those that killed a process come last, in a process of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.reports import console
+from runner.reports.sweep.leaderboard import FailedCombination
+from runner.sweep.settings import SweepSettings
+from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.under_way import UnderWay
+
+
+class Computation:
+    """Computes combinations, as a context that ends the workers; they start with the first combination."""
+
+    def __init__(self, sweep_id: str, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker) -> None:
+        self._settings, self._bench, self._tracker = settings, bench, tracker
+        self._under_way = UnderWay(bench.store.run_files.sweeps, sweep_id, settings.resume)
+        self._context = ExitStack()
+        self._crew: Crew | None = None
+        self._single_crew: Crew | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        """End the workers."""
+        self._context.__exit__(kind, what, at)
+
+    def run(self, experiments: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
+        """Yield the answer of each combination, in order of completion."""
+        if not experiments:
+            return
+        if self._crew is None:
+            self._crew = self._context.enter_context(self._begin_crew())
+        suspects = {c: experiments[c] for c in self._under_way.suspects & experiments.keys()}
+        others = {c: experiment for c, experiment in experiments.items() if c not in suspects}
+        yield from answers(others, self._crew, self._settings.retries)
+        if not suspects:
+            return
+        if self._single_crew is None:
+            self._single_crew = self._context.enter_context(crew_of_one(self._bench))
+        for combination, answer in answers(suspects, self._single_crew, 0):
+            if not isinstance(answer, FailedCombination):
+                self._under_way.clear(combination)
+            yield combination, answer
+
+    @contextmanager
+    def _begin_crew(self) -> Iterator[Crew]:
+        """Yield the workers; if this process computes, it writes to disk which combination is under way."""
+        marked = self._settings.backend == "sequential"
+        try:
+            if marked:
+                if name := self._under_way.open():
+                    console.note(f"the last start died at {name}: it is left for last, in a process of its own")
+                self._tracker.report_death(self._under_way.marker)
+            with crew_of(self._settings, self._bench, self._under_way.begin if marked else None) as crew:
+                yield crew
+        finally:
+            self._under_way.close()

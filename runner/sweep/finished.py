@@ -1,0 +1,82 @@
+"""The combinations of a sweep that earlier commands finished: their records are loaded, not computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from retrievers.search import is_live
+from runner.config.objects import ConfigError
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.records import load_record
+from runner.reports import console
+from runner.reports.evaluation.files import evaluation_files
+from runner.result import Result, ResultError
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.logged import LoggedRun, State
+
+
+class FinishedCombinations:
+    """The finished combinations in the store of runs; `reused` are the runs of those that were loaded."""
+
+    def __init__(self, state: State, tracker: BackgroundTracker, bench: Bench, rankings: bool, reports: bool) -> None:
+        self.reused: dict[str, LoggedRun] = {}
+        self._runs, self._tracker, self._bench = dict(state.finished), tracker, bench
+        self._rankings, self._reports = rankings, reports
+        self._rejected: set[str] = set()
+
+    def __contains__(self, combination: str) -> bool:
+        """Return whether a combination has a usable run."""
+        return combination in self._runs and combination not in self._rejected
+
+    def count(self, combinations: Iterable[str]) -> int:
+        """Return how many of these combinations were finished when the sweep began."""
+        return sum(combination in self._runs for combination in combinations)
+
+    def load(self, combination: str, experiment: Experiment) -> Result | None:
+        """Return the result of a finished combination under its current name, None if there is none to use.
+
+        Live services may return something else now, so their combinations are always searched again. A run whose
+        record is gone or incomplete is marked as failed.
+        """
+        run = self._runs.get(combination)
+        if run is None or is_live(experiment.retriever):
+            return None
+        try:
+            result = load_result(run, self._tracker, self._rankings)
+            if self._reports and not self._has_report(run):
+                self._add_report(run, experiment)
+        except ResultError as error:
+            self._reject(combination, run, f"its record is gone: {error}")
+            return None
+        if result.unfinished:
+            self._reject(combination, run, result.unfinished)
+            return None
+        self.reused[combination] = run
+        return replace(result, name=experiment.name, swept=dict(experiment.swept))
+
+    def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
+        self._tracker.reject(run, why)
+        self._rejected.add(combination)
+
+    def _has_report(self, run: LoggedRun) -> bool:
+        if run.folder is not None:
+            return (run.folder / "report.html").is_file()
+        return self._tracker.has_file(run, "report.html")
+
+    def _add_report(self, run: LoggedRun, experiment: Experiment) -> None:
+        """Add the report of a single evaluation to a run that was finished without one; raises `ResultError`."""
+        with console.Working(f"report of {experiment.name}"):
+            whole = replace(load_result(run, self._tracker, rankings=True), name=experiment.name)
+            self._tracker.add_files(run, evaluation_files(whole, self._bench.lexicon(experiment)))
+
+
+def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
+    """Return the record of a finished run; raises `ResultError` if it is gone, `ConfigError` if all records are."""
+    if run.folder is None:
+        return tracker.result(run, rankings)
+    if not run.folder.parents[1].is_dir():
+        message = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
+        raise ConfigError(message)
+    return load_record(run.folder, rankings)

@@ -1,0 +1,131 @@
+"""The log of a sweep's answers: each result is on disk before it is reported, until the store of runs has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from retrievers.search import is_live
+from runner.config.values import without_secrets
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.reports import console
+from runner.reports.evaluation.files import evaluation_files
+from runner.reports.sweep.leaderboard import FailedCombination
+from runner.result import Result
+from runner.sweep.finished import FinishedCombinations
+from runner.sweep.outcome import SweepOutcome
+from runner.sweep.settings import SweepSettings
+from runner.tracking.background import BackgroundTracker
+from runner.tracking.record import Failed, Finished, axes_of
+from runner.tracking.unlogged import Unlogged, Waiting
+
+
+class ResultLog:
+    """Logs the answers of a sweep; what the store of runs does not take waits on disk."""
+
+    def __init__(
+        self, sweep_id: str, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker, outcome: SweepOutcome
+    ) -> None:
+        self._settings, self._bench, self._tracker, self._outcome = settings, bench, tracker, outcome
+        self._unlogged = Unlogged(bench.store.run_files.unlogged / sweep_id, settings.resume)
+        self._in_memory: list[Finished] = []
+        self._reported_refusal = self._reported_disk = False
+
+    def has_waiting(self) -> bool:
+        """Return whether a result waits on disk."""
+        return bool(self._unlogged.all())
+
+    @property
+    def waiting(self) -> str:
+        """Return how many results wait, where, and how to log them; "" if none does."""
+        if not self._outcome.unlogged:
+            return ""
+        n, total = self._outcome.unlogged, len(self._outcome.results)
+        wait = "result waits" if n == 1 else "results wait"
+        same = "the same command" if self._settings.resume else "the same command without sweep.resume=false"
+        return f"not finished: {n:,} of {total:,} {wait} in {self._unlogged.folder}; run {same} to log them"
+
+    def take_waiting(self, combination: str, experiment: Experiment) -> Result | None:
+        """Return the result of a combination that waits on disk, None if there is none, and log it."""
+        waiting = self._unlogged.find(combination)
+        if waiting is None:
+            return None
+        if is_live(experiment.retriever):  # a service may answer differently now: both results are logged
+            self._tracker.log(waiting)
+            return None
+        entry = waiting.read()
+        if entry is None:
+            return None
+        result = replace(entry.result, name=experiment.name, swept=dict(experiment.swept))
+        self._hand_over(combination, experiment, result, waiting)
+        self._note_refused()
+        return result
+
+    def log_failure(self, combination: str, experiment: Experiment, failure: FailedCombination) -> FailedCombination:
+        """Log a failure and return it without passwords."""
+        error, trace = without_secrets(failure.error), without_secrets(failure.traceback)
+        self._tracker.log(Failed(failure.name, _parameters(experiment), error, trace, {"combination": combination}))
+        self._note_refused()
+        return replace(failure, error=error, traceback=trace)
+
+    def log_result(self, combination: str, experiment: Experiment, result: Result) -> None:
+        """Log a result; a graded one has been logged or is on disk afterwards, so its journal can be deleted."""
+        self._hand_over(combination, experiment, result)
+        if result.grades is not None:
+            self._tracker.flush()
+        self._note_refused()
+
+    def settle(self, experiments: Mapping[str, Experiment], finished: FinishedCombinations) -> None:
+        """Log what waits on disk, from this command or an interrupted one, and count what still waits."""
+        self._tracker.flush()
+        self._tracker.hurry()
+        self._note_refused()
+        in_memory, self._in_memory = self._in_memory, []
+        for entry in in_memory:
+            self._tracker.log(entry)
+        for waiting in self._unlogged.all():
+            experiment = experiments.get(waiting.combination)
+            live = experiment is not None and is_live(experiment.retriever)
+            if not live and (waiting.combination in finished or self._unlogged.is_superseded(waiting)):
+                waiting.remove()
+            elif waiting.read() is None:
+                console.note(f"{waiting.file}: removed; the result is damaged, or of another version of this program")
+                waiting.remove()
+            else:
+                self._tracker.log(waiting)
+        self._tracker.flush()
+        self._note_refused()
+        self._outcome.unlogged = len(self._unlogged.all()) + len(self._in_memory)
+        self._unlogged.close()
+
+    def _hand_over(
+        self, combination: str, experiment: Experiment, result: Result, waiting: Waiting | None = None
+    ) -> None:
+        """Write a result to disk, in place of a `waiting` one if given, and pass it to the tracker."""
+        reports = evaluation_files(result, self._bench.lexicon(experiment)) if self._settings.reports else {}
+        tags = {"combination": combination}
+        entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
+        try:
+            self._tracker.log(self._unlogged.keep(combination, entry, waiting))
+        except OSError as error:
+            if not self._reported_disk:
+                console.note(
+                    f"{self._unlogged.folder}: results cannot be kept until they are logged ({error.strerror})"
+                )
+                self._reported_disk = True
+            self._tracker.log(entry)
+            self._tracker.flush()  # logged before it is reported
+
+    def _note_refused(self) -> None:
+        """Keep the results that neither the store of runs nor the disk took; report the first refusal."""
+        refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed)]
+        if refused and not self._reported_refusal:
+            meanwhile = "results wait" if self._outcome.interrupted else "the sweep goes on, and results wait"
+            console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")
+            self._reported_refusal = True
+        self._in_memory += [entry for entry in refused if isinstance(entry, Finished)]
+
+
+def _parameters(experiment: Experiment) -> dict[str, str]:
+    return {**axes_of(experiment.swept), **experiment.parameters}
