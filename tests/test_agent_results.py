@@ -14,7 +14,7 @@ from runner.agents.measures.stages import build_artifact
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.comparison.comparability import NotComparable, what_is_same
-from runner.reports.comparison.compare import Statistics, compare
+from runner.reports.comparison.compare import TableStatistics, compare
 from runner.reports.comparison.gate import Gate, checked
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.result import ResultError
@@ -90,7 +90,7 @@ def test_two_agents_on_the_same_tasks_compare_and_pass_a_gate_as_two_retrievers_
     mcp = result_of("mcp", [done(task, "a.py", "b.py") for task in tasks], SETTINGS)
     baseline = result_of("baseline", [done(task, "x.py", "y.py", "a.py") for task in reversed(tasks)], SETTINGS)
     assert what_is_same(baseline, mcp).startswith("Measured on the same dataset")
-    compared = compare([mcp, baseline], Statistics())
+    compared = compare([mcp, baseline], TableStatistics())
     versus = compared.table["RR"][1]
     assert versus.mean == pytest.approx(1 / 3)
     assert versus.difference == pytest.approx(-2 / 3)

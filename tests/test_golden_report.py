@@ -21,7 +21,7 @@ from runner.golden_report import is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.comparison import comparability
-from runner.reports.comparison.compare import Statistics, compare
+from runner.reports.comparison.compare import TableStatistics, compare
 from runner.reports.golden.report import golden_report
 from runner.result import Result, ResultError
 from runner.store.disk import DiskStore
@@ -189,7 +189,7 @@ def test_search_types_of_one_report_may_expect_other_items(tmp_path: Path) -> No
     parts = [{"query_results": [query("q1", {item: "high"}, ["a", "b"])]} for item in "ab"]
     config = {"top_k_values": [1, 3], "dataset_version": "f" * 32, "listed_items": 10, "depth": 10}
     content = {"run_id": "r", "config": config, "results_by_search_type": dict(zip(("x", "y"), parts, strict=True))}
-    comparison = compare(read_report(written(tmp_path, content)), Statistics(permutations=10))
+    comparison = compare(read_report(written(tmp_path, content)), TableStatistics(permutations=10))
     assert [note.partition(" in ")[0] for note in comparison.notes] == ["1 of 1 queries have other gold"]
     assert [versus.mean for versus in comparison.table["P@1"]] == [1, 0]
 

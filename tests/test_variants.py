@@ -20,7 +20,7 @@ from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.comparison.comparability import NotComparable
-from runner.reports.comparison.compare import Comparison, Statistics, compare
+from runner.reports.comparison.compare import Comparison, TableStatistics, compare
 from runner.reports.comparison.gate import Gate, checked
 from runner.reports.comparison.tables import differences_table, statistics_told
 from runner.reports.evaluation.tables import intervals_of
@@ -74,7 +74,7 @@ def table(comparison: Comparison) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("test", PAIRED_TESTS)
 def test_a_comparison_tests_clusters(test: Any) -> None:
-    statistics = Statistics(test=test, permutations=200)
+    statistics = TableStatistics(test=test, permutations=200)
     once, again = compare(systems(), statistics), compare(variants(systems()), statistics)
     assert (once.clusters, again.clusters) == (None, 10)
     for row, expected in zip(table(again), table(once), strict=True):
@@ -86,8 +86,8 @@ def test_a_comparison_takes_clusters_from_the_result_that_has_them() -> None:
     imported = replace(
         first, queries=replace(first.queries, clusters=()), dataset=replace(first.dataset, fingerprint="")
     )
-    expected = compare([first, second], Statistics(permutations=200))
-    found = compare([imported, second], Statistics(permutations=200))
+    expected = compare([first, second], TableStatistics(permutations=200))
+    found = compare([imported, second], TableStatistics(permutations=200))
     for row, of_both in zip(table(found), table(expected), strict=True):
         assert row == pytest.approx(of_both, nan_ok=True)
 
@@ -98,7 +98,7 @@ def test_results_with_and_without_clusters_are_not_compared() -> None:
         second, queries=replace(second.queries, clusters=()), dataset=replace(second.dataset, fingerprint="f")
     )
     with pytest.raises(NotComparable, match=r"query clusters \(dataset\.cluster_field\) differ"):
-        compare([first, alone], Statistics())
+        compare([first, alone], TableStatistics())
 
 
 def test_the_gate_tests_clusters() -> None:
@@ -107,14 +107,16 @@ def test_the_gate_tests_clusters() -> None:
     for queries, too_few in ((4, True), (10, False)):
         good, worse = systems(queries)[0], systems(queries)[0]
         worse = replace(worse, name="b", scores=worse.scores - 0.1)
-        once, again = (checked(gate, compare(pair, Statistics())) for pair in ([good, worse], variants([good, worse])))
+        once, again = (
+            checked(gate, compare(pair, TableStatistics())) for pair in ([good, worse], variants([good, worse]))
+        )
         assert [(c.p, c.violated, c.too_few) for c in again] == [(c.p, c.violated, c.too_few) for c in once]
         assert (again[0].too_few, again[0].violated) == (too_few, not too_few)
 
 
 def test_reports_count_clusters_where_tests_go_by_them() -> None:
     pair = systems()[:2]
-    once, again = compare(pair, Statistics()), compare(variants(pair), Statistics())
+    once, again = compare(pair, TableStatistics()), compare(variants(pair), TableStatistics())
     titles = [[column.title for column in differences_table(c, 1).columns] for c in (once, again)]
     assert ("queries needed" in titles[0], "clusters needed" in titles[1]) == (True, True)
     assert "by cluster" in statistics_told(again) and "cluster" not in statistics_told(once)

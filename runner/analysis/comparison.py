@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,7 @@ from runner.analysis.letters import letters
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import Floats, moments, paired
-
-if TYPE_CHECKING:
-    from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Statistics
 
 _AT_ONCE = 4096
 """How many pairs of systems are tested at once."""
@@ -79,30 +76,21 @@ class Pairs:
         return letters(self.p_values[np.ix_(some, some)] < self.alpha, np.argsort(place))
 
 
-def compare(
-    differences: Floats,
-    alpha: float = 0.05,
-    permutations: int = 10000,
-    seed: int = 0,
-    *,
-    test: Test = "permutation",
-    correction: Correction = "holm",
-    confidence: float = 0.95,
-    clusters: Clusters | None = None,
-) -> Comparison:
+def compare(differences: Floats, statistics: Statistics = Statistics(), clusters: Clusters | None = None) -> Comparison:
     """Compare by rows of differences (m x queries, as `paired` returns them), which are corrected for as one family.
 
-    There are as many `permutations` as are asked for, or as a correction needs for any p-value to be below `alpha`.
-    Intervals are those of each test alone: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
-    Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure.
+    More permutations are drawn than the statistics state if a correction needs them for any p-value to be below alpha.
+    Intervals are those of each test alone: one excludes 0 where the uncorrected p-value is below one less the
+    confidence. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure; for the
+    same reason, Holm's correction stands in for max-T.
     """
     differences, clusters = _counted(differences, clusters)
-    enough = _enough(permutations, len(differences), alpha, correction)
-    paired_test = PAIRED_TESTS[test]
-    uncorrected = paired_test.compute_p_values(differences, enough, seed, clusters)
-    corrected = correct(uncorrected, correction)
-    intervals = paired_test.compute_intervals(differences, 1 - confidence, enough, seed, clusters)
-    return _comparison(differences, intervals, uncorrected, corrected, alpha, clusters)
+    test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(differences))
+    uncorrected = test.compute_p_values(differences, permutations, statistics.seed, clusters)
+    corrected = correct(uncorrected, statistics.correction)
+    level = 1 - statistics.confidence
+    intervals = test.compute_intervals(differences, level, permutations, statistics.seed, clusters)
+    return _comparison(differences, intervals, uncorrected, corrected, statistics.alpha, clusters)
 
 
 def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Comparison:
@@ -118,45 +106,38 @@ def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters 
 
 def compare_pairs(
     scores: Floats,
-    alpha: float = 0.05,
-    permutations: int = 10000,
-    seed: int = 0,
-    *,
-    test: Test = "permutation",
-    correction: Correction = "maxt",
-    confidence: float = 0.95,
+    statistics: Statistics = Statistics(),
     clusters: Clusters | None = None,
     wanted: NDArray[np.bool_] | None = None,
 ) -> Pairs:
     """Compare every two of some systems (m x queries) as one family.
 
     Only the pairs that are `wanted` (m x m, symmetric) are returned where others cost more work; the p-values of these
-    are corrected for all. There are as many `permutations` as `compare` takes.
+    are corrected for all. As many permutations are drawn as for `compare`.
     """
     scores, clusters = _counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
-    level, m = 1 - confidence, len(scores)
+    alpha, seed, correction = statistics.alpha, statistics.seed, statistics.correction
+    level, m = 1 - statistics.confidence, len(scores)
     if correction == "maxt":
-        max_t = run_max_t(scores, permutations, seed, level=level, clusters=clusters)
+        max_t = run_max_t(scores, statistics.permutations, seed, level=level, clusters=clusters)
         return Pairs(max_t.p_values, alpha, order, max_t.intervals)
     if correction == "tukey":
-        tukey = randomised_tukey(scores, permutations, seed, level=level, clusters=clusters)
+        tukey = randomised_tukey(scores, statistics.permutations, seed, level=level, clusters=clusters)
         return Pairs(tukey.p_values, alpha, order, tukey.intervals)
     first, second = np.triu_indices(m, 1)
     if correction == "none" and wanted is not None:
         first, second = np.nonzero(np.triu(wanted, 1))
-    enough = _enough(permutations, len(first), alpha, correction)
+    test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(first))
     tested = np.empty(len(first))
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         differences = paired(scores[first[some]], scores[second[some]])
-        tested[some] = PAIRED_TESTS[test].compute_p_values(differences, enough, seed, clusters)
+        tested[some] = test.compute_p_values(differences, permutations, seed, clusters)
     found = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
     found[first, second] = found[second, first] = correct(tested, correction)
     each = level_of_each(tested, level, correction)
-    return Pairs(
-        found, alpha, order, lambda rows: PAIRED_TESTS[test].compute_intervals(rows, each, enough, seed, clusters)
-    )
+    return Pairs(found, alpha, order, lambda rows: test.compute_intervals(rows, each, permutations, seed, clusters))
 
 
 def _counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:
@@ -190,7 +171,8 @@ def _comparison(
     )
 
 
-def _enough(permutations: int, tests: int, alpha: float, correction: Correction) -> int:
-    """Return how many let the least p-value, times the number of tests, be below alpha, within reason."""
-    corrected = tests > 1 and correction in ("holm", "bh", "maxt")
-    return max(permutations, min(math.ceil(2 * tests / alpha), _MOST_PERMUTATIONS)) if corrected else permutations
+def _count_permutations(statistics: Statistics, tests: int) -> int:
+    """Return how many permutations let the least p-value, times the number of tests, be below alpha, within reason."""
+    if tests <= 1 or statistics.correction not in ("holm", "bh", "maxt"):
+        return statistics.permutations
+    return max(statistics.permutations, min(math.ceil(2 * tests / statistics.alpha), _MOST_PERMUTATIONS))

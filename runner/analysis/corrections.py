@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from runner.analysis.clusters import Clusters, by_cluster
 
 if TYPE_CHECKING:
-    from runner.metrics.settings import Correction
+    from runner.metrics.statistics import Correction
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from runner.analysis.significance import bootstrap_test, cluster_means, permutat
 from runner.analysis.wilcoxon import wilcoxon_test
 
 if TYPE_CHECKING:
-    from runner.metrics.settings import Test
+    from runner.metrics.statistics import Test
 
 Floats = NDArray[np.float64]
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import Measure, add_depth, expand, parse
-
-Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
-"""A paired test of the per-query differences between two systems."""
-
-Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
-"""The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
-none."""
+from runner.metrics.statistics import Statistics
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class MetricSettings:
+class MetricSettings(Statistics):
     """The measures and cutoffs, the depth of the search, thresholds for no-result queries, and the statistics.
 
-    A measure of the whole ranking carries the depth in its name if that is below 1,000: `AP` is then `AP@100`. `test`
-    and `correction` compare results but do not change them, so they are not part of the identity. `k_values` and
-    `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has a cutoff beyond
-    `depth`.
+    A measure of the whole ranking carries the depth in its name if that is below 1,000: `AP` is then `AP@100`.
+    `k_values` and `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has a
+    cutoff beyond `depth`.
     """
 
     measures: tuple[str, ...] = tuple(FORMULAS)
@@ -34,13 +27,7 @@ class MetricSettings:
     primary: str = "nDCG@10"
     depth: int = Field(default=100, ge=1)
     thresholds: tuple[Annotated[float, Field(ge=-3e38, le=3e38)], ...] = ()  # scores have 32 bits
-    confidence: float = Field(default=0.95, gt=0, lt=1)
-    alpha: float = Field(default=0.05, gt=0, lt=1)
-    test: Test = Field(default="permutation", repr=False)
-    correction: Correction = Field(default="maxt", repr=False)
     resamples: int = Field(default=2000, ge=1)
-    permutations: int = Field(default=10000, ge=1)
-    seed: int = Field(default=0, ge=0)
 
     @field_validator("k_values", "thresholds")
     @classmethod

@@ -233,17 +233,7 @@ def _boards(
     boards: list[tuple[Leaderboard, dict[str, Result]]] = []
     for group in groups.values() or [{}]:
         failures = failed if not boards else []  # of no dataset in particular: said once
-        board = leaderboard(
-            list(group.values()),
-            str(metrics.primary_measure),
-            failures,
-            confidence=metrics.confidence,
-            alpha=metrics.alpha,
-            test=metrics.test,
-            correction=metrics.correction,
-            permutations=metrics.permutations,
-            seed=metrics.seed,
-        )
+        board = leaderboard(list(group.values()), str(metrics.primary_measure), failures, metrics)
         boards.append((board, group))
     return boards
 

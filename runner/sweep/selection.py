@@ -261,10 +261,7 @@ def compare_with_default(winner: Result, default: Result, settings: MetricSettin
     differences = paired(winner.of(winner.primary)[None], default.of(winner.primary)[None])
     if np.isnan(differences).all():
         return None
-    comparison = compare(
-        differences, settings.alpha, settings.permutations, settings.seed, test=settings.test, correction="none",
-        confidence=settings.confidence, clusters=winner.queries.cluster_numbers,
-    )  # fmt: skip
+    comparison = compare(differences, replace(settings, correction="none"), winner.queries.cluster_numbers)
     low, high = comparison.intervals[0].tolist()
     return DefaultComparison(
         default=_mean(default, winner.primary),

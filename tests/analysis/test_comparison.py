@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from runner.analysis.inversion import invert_permutation_test
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import paired, t_test
-from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Correction, Statistics, Test
 from tests.analysis.examples import Floats, p_values, unequal
 
 TESTS = tuple(PAIRED_TESTS)
@@ -21,8 +23,8 @@ TESTS = tuple(PAIRED_TESTS)
 CORRECTIONS = ("maxt", "holm", "bh", "none", "tukey")
 
 
-def to(reference: int, scores: Floats, **options: object) -> Comparison:
-    return compare_to(reference, scores, compare_pairs(scores, **options))  # type: ignore[arg-type]
+def to(reference: int, scores: Floats, **options: Any) -> Comparison:
+    return compare_to(reference, scores, compare_pairs(scores, Statistics(**options)))
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_an_interval_excludes_0_exactly_where_its_p_value_is_small(
         found = to(best, scores, permutations=300, test=test, correction=correction)
         excludes = (found.intervals[:, 0] > 0) | (found.intervals[:, 1] < 0)
         np.testing.assert_array_equal(excludes, found.p_values < 0.05)
-        rows = compare(paired(scores, scores[best]), permutations=300, test=test)
+        rows = compare(paired(scores, scores[best]), Statistics(permutations=300, test=test))
         excludes = (rows.intervals[:, 0] > 0) | (rows.intervals[:, 1] < 0)
         np.testing.assert_array_equal(excludes, rows.uncorrected < 0.05)
 
@@ -118,35 +120,35 @@ def test_variants_of_a_query_are_one_observation(scores: Floats) -> None:
     once, thrice = scores[:, :20], np.repeat(scores[:, :20], 3, axis=1)
     for correction in ("maxt", "holm", "none"):
         alone = to(2, once, correction=correction, permutations=400)
-        variants = compare_to(
-            2, thrice, compare_pairs(thrice, correction=correction, permutations=400, clusters=clusters), clusters
-        )
+        pairs = compare_pairs(thrice, Statistics(correction=correction, permutations=400), clusters)
+        variants = compare_to(2, thrice, pairs, clusters)
         assert variants.units.tolist() == [20] * 5
         assert variants.queries.tolist() == [60] * 5
         np.testing.assert_allclose(variants.p_values, alone.p_values)
         np.testing.assert_allclose(variants.intervals, alone.intervals, atol=1e-9)
         np.testing.assert_allclose(variants.effects, alone.effects)
     for test in TESTS:
-        rows = compare(paired(thrice, thrice[2]), test=test, permutations=400, clusters=clusters)
-        expected = compare(paired(once, once[2]), test=test, permutations=400)
+        statistics = Statistics(test=test, permutations=400)
+        rows = compare(paired(thrice, thrice[2]), statistics, clusters)
+        expected = compare(paired(once, once[2]), statistics)
         np.testing.assert_allclose(rows.p_values, expected.p_values)
         np.testing.assert_allclose(rows.intervals, expected.intervals, atol=1e-9)
 
 
 def test_rows_of_differences_are_one_family(scores: Floats) -> None:
     rows = np.vstack([paired(scores, scores[2]), paired(scores, scores[3])])
-    found = compare(rows, test="t")
+    found = compare(rows, Statistics(test="t"))
     np.testing.assert_allclose(found.p_values, holm(t_test(rows)), atol=1e-12)
     np.testing.assert_allclose(found.uncorrected, t_test(rows), atol=1e-12)
     with pytest.raises(ValueError, match="correction=tukey"):
-        compare(rows, correction="tukey")
+        compare(rows, Statistics(correction="tukey"))
     assert compare(rows[:0]).p_values.tolist() == []
 
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("correction", CORRECTIONS)
 def test_all_pairs_are_as_each_pair_alone(test: Test, correction: Correction, scores: Floats) -> None:
-    found = compare_pairs(scores, 0.05, 400, test=test, correction=correction).p_values
+    found = compare_pairs(scores, Statistics(permutations=400, test=test, correction=correction)).p_values
     np.testing.assert_array_equal(found, found.T)
     assert (np.diag(found) == 1).all()
     first, second = upper = np.triu_indices(5, 1)
@@ -158,13 +160,14 @@ def test_all_pairs_are_as_each_pair_alone(test: Test, correction: Correction, sc
         np.testing.assert_array_equal(found[upper], alone)
         wanted = np.zeros((5, 5), dtype=np.bool_)
         wanted[1, 2] = wanted[2, 1] = True
-        some = compare_pairs(scores, 0.05, 400, test=test, correction="none", wanted=wanted).p_values
+        alone_each = Statistics(permutations=400, test=test, correction="none")
+        some = compare_pairs(scores, alone_each, wanted=wanted).p_values
         assert some[1, 2] == found[1, 2]
         assert np.count_nonzero(np.isnan(some)) == 18
 
 
 def test_letters_tell_which_systems_differ_and_the_best_has_the_first(scores: Floats) -> None:
-    found = compare_pairs(scores, test="t", correction="holm")
+    found = compare_pairs(scores, Statistics(test="t", correction="holm"))
     assert found.letters(range(5)) == ["d", "c", "a", "b", "a"]
     assert found.letters([1, 2, 4]) == ["b", "a", "a"]
 
@@ -174,7 +177,7 @@ def test_letters_tell_which_systems_differ_and_the_best_has_the_first(scores: Fl
 def test_identical_systems_never_differ(test: Test, correction: Correction) -> None:
     same = np.tile(unequal()[0], (4, 1))
     same[3] = (same[3] + 0.1) - 0.1  # but for rounding
-    found = compare_pairs(same, 0.05, 200, test=test, correction=correction)
+    found = compare_pairs(same, Statistics(permutations=200, test=test, correction=correction))
     assert (found.p_values == 1).all()
     assert found.letters(range(4)) == ["a"] * 4
     table = compare_to(0, same, found)
@@ -184,7 +187,7 @@ def test_identical_systems_never_differ(test: Test, correction: Correction) -> N
 def test_many_pairs_get_the_permutations_that_their_correction_needs() -> None:
     """Fifteen systems are 105 pairs: below 4,200 permutations Holm's correction lets none of them be significant."""
     scores = np.vstack([np.ones((1, 60)), np.zeros((14, 60))])
-    found = compare_pairs(scores, permutations=50, correction="holm")
+    found = compare_pairs(scores, Statistics(permutations=50, correction="holm"))
     assert (found.p_values[0, 1:] < 0.05).all()
     assert found.letters(range(15)) == ["a"] + ["b"] * 14
 

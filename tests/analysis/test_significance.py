@@ -25,7 +25,7 @@ from runner.analysis.significance import (
     permutation_test,
     t_test,
 )
-from runner.metrics.settings import Test
+from runner.metrics.statistics import Test
 from tests.analysis.examples import SAKAI, Floats, p_values, unequal
 
 

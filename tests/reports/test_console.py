@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.reports.rendering.tables import Column, Table
 from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
@@ -85,7 +86,7 @@ def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
 ) -> None:
     results = mixed()
     runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
-    board = leaderboard(results, PRIMARY, permutations=50).logged_as(runs)
+    board = leaderboard(results, PRIMARY, statistics=Statistics(permutations=50)).logged_as(runs)
     width.setenv("COLUMNS", str(columns))
     console.show_leaderboard(board)
     lines = capsys.readouterr().out.splitlines()

@@ -196,15 +196,7 @@ def _compute_deltas(
     """Return the differences of figures that are tested as one family, given their values by task."""
     differences = paired(*(np.stack([side[name] for name in names]) for side in (after, before)))
     counts = np.count_nonzero(~np.isnan(differences), axis=1)
-    result = compare(
-        differences[counts >= FEWEST],
-        settings.alpha,
-        settings.permutations,
-        settings.seed,
-        test=settings.test,
-        correction=settings.correction,
-        confidence=settings.confidence,
-    )
+    result = compare(differences[counts >= FEWEST], settings)
     needed = queries_needed(result.differences, result.deviations, settings.alpha)
     needed = np.maximum(needed, PAIRED_TESTS[settings.test].count_required_queries(settings.alpha))
     deltas: dict[str, Delta] = {

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.analysis.agreement import Headroom, headroom
@@ -23,7 +22,7 @@ from runner.analysis.comparison import Comparison as Rows
 from runner.analysis.comparison import compare as compare_rows
 from runner.analysis.effects import queries_needed
 from runner.analysis.significance import paired
-from runner.metrics.settings import Test
+from runner.metrics.statistics import Statistics
 from runner.reports.comparison.agreement import PairAgreement, agreement_of
 from runner.reports.comparison.comparability import (
     NotComparable,
@@ -46,20 +45,13 @@ NO_DIFFERENCE = 1e-12
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class Statistics:
-    """How sure a difference is said to be: the confidence of intervals, the test and its correction.
+class TableStatistics(Statistics):
+    """How the differences of a table are tested: without the corrections for all pairs of systems by one measure.
 
-    A difference whose corrected p is below `alpha` counts as significant. An interval is that of one test alone: it
-    excludes 0 where the uncorrected p is below 1 - `confidence`. Tukey's correction, which is for all pairs of
-    systems by one measure, is not one of a table's.
+    An interval is that of one test alone: it excludes 0 where the uncorrected p-value is below 1 - `confidence`.
     """
 
-    test: Test = "permutation"
     correction: Literal["holm", "bh", "none"] = "holm"
-    confidence: float = Field(default=0.95, gt=0, lt=1)
-    alpha: float = Field(default=0.05, gt=0, lt=1)
-    permutations: int = Field(default=10000, ge=1)
-    seed: int = Field(default=0, ge=0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +113,7 @@ class Comparison:
     primary: str
     same: str
     notes: Sequence[str]
-    statistics: Statistics
+    statistics: TableStatistics
     table: Mapping[str, Sequence[Versus]]
 
     @property
@@ -192,7 +184,7 @@ class Comparison:
 
 
 def compare(
-    results: Sequence[Result], statistics: Statistics, primary: str | None = None, sources: Sequence[str] = ()
+    results: Sequence[Result], statistics: TableStatistics, primary: str | None = None, sources: Sequence[str] = ()
 ) -> Comparison:
     """Compare results to the first of them; raises `NotComparable`, and `ResultError` for a measure that is missing."""
     first, *others = results
@@ -238,18 +230,9 @@ def mean(values: Floats) -> float:
     return float(counted.mean()) if len(counted) else math.nan
 
 
-def tested(differences: Floats, statistics: Statistics, clusters: Clusters | None = None) -> Rows:
+def tested(differences: Floats, statistics: TableStatistics, clusters: Clusters | None = None) -> Rows:
     """Return how sure paired differences (m x queries) are, corrected for their number."""
-    return compare_rows(
-        differences,
-        statistics.alpha,
-        statistics.permutations,
-        statistics.seed,
-        test=statistics.test,
-        correction=statistics.correction,
-        confidence=statistics.confidence,
-        clusters=clusters,
-    )
+    return compare_rows(differences, statistics, clusters)
 
 
 def times(result: Result) -> Times:
@@ -272,7 +255,7 @@ def _shared(results: Sequence[Result], measure: str) -> Floats:
     return scores
 
 
-def _table(results: Sequence[Result], measures: Sequence[str], statistics: Statistics) -> dict[str, list[Versus]]:
+def _table(results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics) -> dict[str, list[Versus]]:
     scores = np.array([_shared(results, measure) for measure in measures])
     differences = paired(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
     rows = tested(differences, statistics, numbered(_cluster_labels(results)))

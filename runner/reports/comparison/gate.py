@@ -23,7 +23,7 @@ from runner.analysis.significance import paired
 from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
 from runner.reports.comparison.comparability import GRADE, OTHERS, TN_RATE, per_query
-from runner.reports.comparison.compare import Comparison, Floats, Statistics, mean, tested
+from runner.reports.comparison.compare import Comparison, Floats, TableStatistics, mean, tested
 from runner.reports.rendering.numbers import format_count, number, p_value, percent, score, score4
 from runner.result import Result
 
@@ -180,7 +180,7 @@ def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, compari
             yield replace(check, p=p, violated=p < alpha, too_few=_least(rows, i, statistics) >= alpha)
 
 
-def _least(rows: Rows, i: int, statistics: Statistics) -> float:
+def _least(rows: Rows, i: int, statistics: TableStatistics) -> float:
     """Return the corrected p-value that a drop would have if all of its queries had lost, all else being equal."""
     smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
     p_values = rows.uncorrected.copy()

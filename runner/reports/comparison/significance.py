@@ -6,7 +6,7 @@ Knows nothing of how they are computed, nor of what is tested.
 from __future__ import annotations
 
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Correction, Test
 
 CORRECTIONS = {
     "maxt": ("max-T over all pairs", "the step-down max-T correction"),

@@ -18,7 +18,7 @@ from runner.reports.comparison.compare import (
     NO_DIFFERENCE,
     Change,
     Comparison,
-    Statistics,
+    TableStatistics,
     Times,
     Versus,
     mean,
@@ -295,7 +295,7 @@ def statistics_told(comparison: Comparison) -> str:
     )
 
 
-def _agreement(statistics: Statistics) -> str:
+def _agreement(statistics: TableStatistics) -> str:
     """Return how intervals and p-values are related."""
     test = PAIRED_TESTS[statistics.test]
     if not test.is_about_mean:

@@ -17,7 +17,7 @@ from runner.analysis.corrections import correct
 from runner.metrics.formulas import is_of_whole_ranking
 from runner.reports.comparison.agreement import agreement
 from runner.reports.comparison.comparability import OTHERS
-from runner.reports.comparison.compare import NO_DIFFERENCE, Comparison, Statistics, Versus, compare, times
+from runner.reports.comparison.compare import NO_DIFFERENCE, Comparison, TableStatistics, Versus, compare, times
 from runner.result import Result
 
 COEFFICIENTS = {
@@ -178,9 +178,9 @@ def _percent(versus: Versus) -> float | None:
     return None if math.isnan(versus.relative) else 100 * versus.relative
 
 
-def _statistics(result: Result) -> Statistics:
+def _statistics(result: Result) -> TableStatistics:
     """Return the statistics that a result is configured with; Tukey's correction is for no table of many measures."""
     settings = {**(result.config.get("metrics") or {})}
     if settings.get("correction") in ("tukey", "maxt"):
         del settings["correction"]
-    return Statistics(**{field.name: settings[field.name] for field in fields(Statistics) if field.name in settings})
+    return TableStatistics(**{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings})

@@ -18,6 +18,7 @@ from runner.analysis.comparison import compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import mean_interval
 from runner.metrics.abstention import AtThreshold
+from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.comparison.comparability import ReportError, other_gold, some
 from runner.reports.comparison.labels import labels, swept_apart
 from runner.reports.evaluation.tables import recall_at_most, unknown_warning
@@ -27,8 +28,6 @@ from runner.result import DatasetSummary, Result
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from runner.metrics.settings import Correction, Test
 
 
 FINALISTS = 8
@@ -163,17 +162,11 @@ def leaderboard(
     results: Sequence[Result],
     primary: str,
     failures: Sequence[FailedCombination] = (),
-    *,
-    confidence: float = 0.95,
-    alpha: float = 0.05,
-    test: Test = "permutation",
-    correction: Correction = "maxt",
-    permutations: int = 10000,
-    seed: int = 0,
+    statistics: Statistics = Statistics(),
 ) -> Leaderboard:
     """Order results by the mean of a measure, say how sure it is, and test each against the best.
 
-    There are as many `permutations` as are asked for, or as several tests need for any to be significant. Raises
+    More permutations are drawn than the statistics state if several tests need them for any to be significant. Raises
     `ReportError` for results on different datasets, `ResultError` where the measure is missing.
     """
     for result in results:
@@ -182,7 +175,7 @@ def leaderboard(
                 f"{results[0].name} was measured on {_dataset(results[0])}, {result.name} on {_dataset(result)}: "
                 "only results on the same dataset can be ranked together"
             )
-    correction = effective(test, correction)
+    statistics = replace(statistics, correction=effective(statistics.test, statistics.correction))
     order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
     ranked = [results[i] for i in order]
     others = _others(ranked, primary)
@@ -195,26 +188,16 @@ def leaderboard(
         counted, cluster_of = ~np.isnan(scores).all(axis=0), ranked[0].queries.cluster_numbers
         units = None if cluster_of is None else cluster_of[counted]
         clusters = None if cluster_of is None else len(np.unique(cluster_of[~np.isnan(scores[0])]))
-        intervals = mean_interval(scores[:, counted], confidence, units).tolist()
+        intervals = mean_interval(scores[:, counted], statistics.confidence, units).tolist()
         few = finalists([(result.retriever, result.search_type) for result in ranked])
         wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
         wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
-        pairs = compare_pairs(
-            scores,
-            alpha,
-            permutations,
-            seed,
-            test=test,
-            correction=correction,
-            confidence=confidence,
-            wanted=wanted,
-            clusters=cluster_of,
-        )
+        pairs = compare_pairs(scores, statistics, cluster_of, wanted)
         found = compare_to(0, scores, pairs, cluster_of)
         if queries and len(few) > 1:
             letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
-        needed = queries_needed(found.differences, found.deviations, alpha)
-        detectable = _median(detectable_difference(found.units, found.deviations, alpha)[1:])
+        needed = queries_needed(found.differences, found.deviations, statistics.alpha)
+        detectable = _median(detectable_difference(found.units, found.deviations, statistics.alpha)[1:])
         for i, label in enumerate(labels(ranked)):
             result = ranked[i]
             low, high = intervals[i]
@@ -248,10 +231,10 @@ def leaderboard(
         dataset=ranked[0].dataset if ranked else None,
         queries=queries,
         clusters=clusters,
-        confidence=confidence,
-        alpha=alpha,
-        test=test,
-        correction=correction,
+        confidence=statistics.confidence,
+        alpha=statistics.alpha,
+        test=statistics.test,
+        correction=statistics.correction,
         detectable=detectable,
         shared=swept_apart(ranked)[1],
         others=list(others),

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.settings import Test
+from runner.metrics.statistics import Test
 from runner.reports.rendering.numbers import format_signed, interval, milliseconds, number, p_value, percent, score4
 from runner.reports.rendering.tables import Column, Table
 

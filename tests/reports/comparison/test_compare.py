@@ -17,12 +17,12 @@ from scipy import stats
 from runner.golden_report import read_report
 from runner.reports.comparison.agreement import agreement_of
 from runner.reports.comparison.comparability import NotComparable, depth, in_order
-from runner.reports.comparison.compare import Comparison, Statistics, compare, mean, times
+from runner.reports.comparison.compare import Comparison, TableStatistics, compare, mean, times
 from runner.reports.sweep.leaderboard import leaderboard
 from runner.result import QueryTable, Result, ResultError
 from tests.reports.factory import result
 
-QUICK = Statistics(permutations=500)
+QUICK = TableStatistics(permutations=500)
 SEVERAL = "eval_20251221_070214_report.json"
 
 
@@ -69,7 +69,7 @@ def test_the_effect_is_that_of_a_leaderboard_the_t_statistic_over_the_root_of_n_
 
 
 def test_uncorrected_p_values_are_those_of_scipy() -> None:
-    statistics = Statistics(test="t", correction="none")
+    statistics = TableStatistics(test="t", correction="none")
     comparison = compare([result("a"), result("b", seed=5)], statistics)
     a, b = (of.of("nDCG@10")[:30] for of in comparison.results)
     assert comparison.table["nDCG@10"][1].p == pytest.approx(stats.ttest_rel(b, a).pvalue, abs=1e-6)
@@ -77,7 +77,7 @@ def test_uncorrected_p_values_are_those_of_scipy() -> None:
 
 def test_a_correction_is_for_the_whole_table() -> None:
     results = [result("a"), result("b", seed=5), result("c", seed=6)]
-    plain, holm = (compare(results, Statistics(test="t", correction=c)) for c in ("none", "holm"))
+    plain, holm = (compare(results, TableStatistics(test="t", correction=c)) for c in ("none", "holm"))
     raw = [v.p for row in plain.table.values() for v in row[1:]]
     corrected = [v.corrected for row in holm.table.values() for v in row[1:]]
     assert len(raw) == holm.tests == 2 * len(holm.table)
@@ -109,7 +109,7 @@ def test_the_winner_has_the_highest_mean_and_some_may_share_it() -> None:
 
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_a_difference_has_the_other_sign_the_other_way_round(one: int, other: int) -> None:
-    statistics = Statistics(permutations=20)
+    statistics = TableStatistics(permutations=20)
     a, b = result("a", seed=one, queries=14), result("b", seed=other, queries=14)
     there, back = (compare(pair, statistics).table["nDCG@10"][1] for pair in ((a, b), (b, a)))
     assert there.difference == pytest.approx(-back.difference)

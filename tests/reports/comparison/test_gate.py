@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from runner.config.objects import ConfigError
-from runner.reports.comparison.compare import Comparison, Statistics, compare
+from runner.reports.comparison.compare import Comparison, TableStatistics, compare
 from runner.reports.comparison.gate import Check, Gate, checked
 from runner.result import Result
 from tests.reports.factory import MEASURES, result
 
-QUICK = Statistics(permutations=500)
+QUICK = TableStatistics(permutations=500)
 DEFAULT = Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.05}}, max_errors=0)
 
 
-def against(candidate: Result, baseline: Result | None = None, statistics: Statistics = QUICK) -> Comparison:
+def against(candidate: Result, baseline: Result | None = None, statistics: TableStatistics = QUICK) -> Comparison:
     return compare([baseline or result("a"), candidate], statistics)
 
 
@@ -68,7 +68,7 @@ def test_a_drop_that_may_be_noise_passes_unless_alpha_is_null() -> None:
 
 @pytest.mark.parametrize("statistics", [QUICK, replace(QUICK, correction="none")])
 @pytest.mark.parametrize("drops", [{"primary": 0.01}, {"primary": 0.01, "mrr": 0.01}])
-def test_a_gate_may_ask_for_more_certainty_than_the_table(statistics: Statistics, drops: dict[str, float]) -> None:
+def test_a_gate_may_ask_for_more_certainty_than_the_table(statistics: TableStatistics, drops: dict[str, float]) -> None:
     comparison = against(lower(0.2, result("a")), statistics=statistics)
     assert len(violations(Gate(drops=drops, alpha=1e-4), comparison)) == len(drops)
 
@@ -119,7 +119,7 @@ def test_a_gain_is_no_drop() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality: float) -> None:
-    comparison = against(result("b", quality=quality), statistics=Statistics(permutations=1))
+    comparison = against(result("b", quality=quality), statistics=TableStatistics(permutations=1))
     (check,) = checked(Gate(floors={"mrr": floor}), comparison)
     assert check.violated == (comparison.results[1].means["RR"] < floor)
     assert check.measure == "RR"

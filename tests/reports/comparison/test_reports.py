@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from runner.reports import console
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Comparison, Statistics, compare
+from runner.reports.comparison.compare import Comparison, TableStatistics, compare
 from runner.reports.comparison.gate import Check, Gate, checked
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
@@ -21,7 +21,7 @@ from runner.result import Result
 from tests.reports.factory import result
 from tests.reports.reading import EVIL, Page
 
-QUICK = Statistics(permutations=200)
+QUICK = TableStatistics(permutations=200)
 GATE = Gate(floors={"mrr": 0.2, "tn_rate": 0.9}, drops={"primary": 0.01}, max_errors=0)
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Correction, Test
 from runner.reports.comparison.significance import CORRECTIONS, in_brief, in_words
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from runner.analysis.comparison import Comparison, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import mean_interval
-from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.comparison.comparability import ReportError
 from runner.reports.comparison.labels import labels
 from runner.reports.console import show_leaderboard
@@ -55,7 +55,7 @@ def test_equal_means_are_ordered_by_name() -> None:
 def to_best(results: list[Result], order: list[int], **options: Any) -> Comparison:
     """Return the comparison of results, in some order, to the first."""
     scores = np.stack([results[position].of(PRIMARY) for position in order])
-    return compare_to(0, scores, compare_pairs(scores, **options))
+    return compare_to(0, scores, compare_pairs(scores, Statistics(**options)))
 
 
 def test_significance_is_that_of_the_comparison_to_the_best() -> None:
@@ -72,7 +72,7 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
 @pytest.mark.parametrize("correction", ["holm", "bh", "tukey", "none"])
 def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: Correction) -> None:
     results = sweep(6)
-    board = leaderboard(results, PRIMARY, test=test, correction=correction, permutations=500)
+    board = leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500))
     assert (board.test, board.correction) == (test, correction)
     order = [row.position for row in board.rows]
     expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
@@ -81,7 +81,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:
     results = sweep(8)
-    board = leaderboard(results, PRIMARY, confidence=0.8, seed=2)
+    board = leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8, seed=2))
     found = to_best(results, [row.position for row in board.rows], confidence=0.8, seed=2)
     needed = queries_needed(found.differences, found.deviations)
     for i, row in enumerate(board.rows[1:], start=1):
@@ -103,7 +103,7 @@ def test_the_best_has_no_difference_to_itself() -> None:
 
 def test_intervals_are_those_of_each_result_alone() -> None:
     results = sweep(4)
-    board = leaderboard(results, PRIMARY, confidence=0.8)
+    board = leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8))
     assert board.confidence == 0.8
     for row in board.rows:
         values = results[row.position].of(PRIMARY)
@@ -113,10 +113,10 @@ def test_intervals_are_those_of_each_result_alone() -> None:
 
 def test_the_settings_of_the_tests_are_followed() -> None:
     results = [result("a", quality=0.9), result("b", quality=0.2)]
-    worse = leaderboard(results, PRIMARY, permutations=99).rows[1]
+    worse = leaderboard(results, PRIMARY, statistics=Statistics(permutations=99)).rows[1]
     assert worse.p == pytest.approx(1 / 100)
-    assert leaderboard(results, PRIMARY, permutations=99, alpha=0.05).rows[1].differs
-    assert not leaderboard(results, PRIMARY, permutations=99, alpha=0.005).rows[1].differs
+    assert leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.05)).rows[1].differs
+    assert not leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.005)).rows[1].differs
 
 
 def test_results_on_different_datasets_are_refused() -> None:
@@ -135,14 +135,14 @@ def of_type(name: str, gold: str, **options: Any) -> Result:
 def test_other_gold_of_a_search_type_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """A dataset may expect other items of one search type: then the leaderboard ranks what is not quite alike."""
     best, alike, apart = of_type("a", "d0", quality=0.9), of_type("b", "d0"), of_type("c", "d7")
-    board = leaderboard([apart, alike, best], "nDCG@10", permutations=50)
+    board = leaderboard([apart, alike, best], "nDCG@10", statistics=Statistics(permutations=50))
     (told,) = board.notes
     assert told.startswith("1 of 34 queries have other gold in c than in the best (q000): the dataset expects other")
     for shown in (sweep_markdown(board, [apart, alike, best]), sweep_page(board, [apart, alike, best])):
         assert told in shown
     show_leaderboard(board)
     assert told in " ".join(capsys.readouterr().out.split())
-    assert leaderboard([alike, best], "nDCG@10", permutations=50).notes == []
+    assert leaderboard([alike, best], "nDCG@10", statistics=Statistics(permutations=50)).notes == []
 
 
 def test_a_measure_that_is_missing_is_named() -> None:
@@ -272,7 +272,7 @@ def test_labels_always_tell_results_apart(swept: list[dict[str, object]]) -> Non
 def test_among_many_what_clearly_differs_does_so() -> None:
     """However few permutations are asked for: Holm's correction multiplies by the number of tests."""
     best, *others = (result(str(i), quality=0.9 if i == 0 else 0.1, queries=60) for i in range(60))
-    rows = leaderboard([best, *others], PRIMARY, permutations=100).rows
+    rows = leaderboard([best, *others], PRIMARY, statistics=Statistics(permutations=100)).rows
     assert all(row.differs for row in rows[1:])
 
 

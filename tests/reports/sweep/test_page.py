@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from runner.metrics.statistics import Statistics
 from runner.reports.sweep.leaderboard import FailedCombination, Leaderboard, leaderboard
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
@@ -49,7 +50,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
 
 def test_the_confidence_is_that_of_the_leaderboard() -> None:
     results = sweep(3)
-    html = sweep_page(leaderboard(results, PRIMARY, confidence=0.8), results)
+    html = sweep_page(leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8)), results)
     assert html.count("80% interval") == 2  # the table's and the plot's
     assert "95% interval" not in html
 

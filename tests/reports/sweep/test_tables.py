@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runner.analysis.comparison import compare_pairs
-from runner.metrics.settings import Correction, Test
+from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.sweep import tables
 from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from tests.reports.factory import mixed, result, sweep
@@ -107,12 +107,12 @@ def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
 @pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
 def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: Correction) -> None:
     results = mixed()
-    board = leaderboard(results, PRIMARY, test=test, correction=correction, seed=3)
+    board = leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, seed=3))
     few = tables.finalists(board)
     table = tables.letters_table(board)
     assert [row[:3] for row in table.rows] == [[row.rank, row.label, row.mean] for row in few]
     scores = np.stack([results[row.position].of(PRIMARY) for row in board.rows])
-    p_values = compare_pairs(scores, board.alpha, seed=3, test=test, correction=correction).p_values
+    p_values = compare_pairs(scores, Statistics(alpha=board.alpha, seed=3, test=test, correction=correction)).p_values
     places = [row.rank - 1 for row in few]
     differ = p_values[np.ix_(places, places)] < board.alpha
     apart = [[not set(a[3]) & set(b[3]) for b in table.rows] for a in table.rows]
@@ -165,5 +165,5 @@ def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
 
 
 def test_intervals_are_called_by_the_confidence_of_the_leaderboard() -> None:
-    board = leaderboard(sweep(2), PRIMARY, confidence=0.57)
+    board = leaderboard(sweep(2), PRIMARY, statistics=Statistics(confidence=0.57))
     assert tables.leaderboard_table(board).columns[3].title == "57% interval"

@@ -1,0 +1,31 @@
+"""How differences between systems are tested, apart from what is measured."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
+"""A paired test of the per-query differences between two systems."""
+
+Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
+"""The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
+none."""
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class Statistics:
+    """The test of a difference, its correction, and the confidence of intervals.
+
+    A difference whose corrected p-value is below `alpha` counts as significant. `test` and `correction` compare results
+    but do not change them, so they are not part of the identity.
+    """
+
+    test: Test = Field(default="permutation", repr=False)
+    correction: Correction = Field(default="maxt", repr=False)
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    permutations: int = Field(default=10000, ge=1)
+    seed: int = Field(default=0, ge=0)
