@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.analysis.clusters import numbered
+from runner.analysis.clusters import number_clusters
 from runner.analysis.significance import mean_interval
 from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.reach import list_depth_warnings
@@ -61,7 +61,7 @@ def measure(
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
-    counted, clusters = scores.values[:, scores.counted], numbered(queries.clusters)
+    counted, clusters = scores.values[:, scores.counted], number_clusters(queries.clusters)
     units = None if clusters is None else clusters[scores.counted]
     intervals = mean_interval(counted, settings.confidence, units).tolist()
     places, errors = range(len(queries.ids)), rankings.errors or {}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.work import Cost
-from runner.analysis.clusters import Clusters, numbered
+from runner.analysis.clusters import Clusters, number_clusters
 from runner.analysis.grades import Grades
 from runner.metrics.abstention import Abstention
 
@@ -90,7 +90,7 @@ class QueryTable:
     @property
     def cluster_numbers(self) -> Clusters | None:
         """Return the cluster of each query, as statistics take them; None where every query is its own."""
-        return numbered(self.clusters)
+        return number_clusters(self.clusters)
 
 
 @dataclass(frozen=True, eq=False)

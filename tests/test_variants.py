@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings
-from runner.analysis.clusters import numbered
+from runner.analysis.clusters import number_clusters
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
-from runner.analysis.selection import folds, nested_intervals
+from runner.analysis.selection import folds, estimate_nested_intervals
 from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -149,8 +149,8 @@ def test_variants_are_in_one_fold_and_leave_the_interval_of_a_choice_as_wide() -
     once = folds(kinds, np.ones(30, dtype=np.bool_), seed=1)
     dealt = folds(np.repeat(kinds, TIMES).tolist(), np.ones(150, dtype=np.bool_), seed=1, clusters=clusters)
     np.testing.assert_array_equal(dealt, np.repeat(once, TIMES))
-    expected = nested_intervals(scores, scores[None], once, resamples=200)
-    found = nested_intervals(again, again[None], dealt, resamples=200, clusters=clusters)
+    expected = estimate_nested_intervals(scores, scores[None], once, resamples=200)
+    found = estimate_nested_intervals(again, again[None], dealt, resamples=200, clusters=clusters)
     np.testing.assert_allclose(found, expected)
 
 
@@ -203,6 +203,6 @@ def test_intervals_of_means_are_those_of_clusters_and_are_kept(tmp_path: Path) -
     assert load_record(tmp_path / "again").queries.clusters == again.queries.clusters
     assert load_record(tmp_path / "once").queries.clusters == ()
     np.testing.assert_array_equal(
-        load_record(tmp_path / "again").queries.cluster_numbers, numbered(again.queries.clusters)
+        load_record(tmp_path / "again").queries.cluster_numbers, number_clusters(again.queries.clusters)
     )
     assert load_record(tmp_path / "once").queries.cluster_numbers is None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.simulations.scores import populations
 from runner.analysis.corrections import holm
 from runner.analysis.maxt import run_max_t
-from runner.analysis.significance import paired, t_test
+from runner.analysis.significance import compute_differences, t_test
 
 Floats = NDArray[np.float64]
 
@@ -32,14 +32,14 @@ def against_the_best(scores: Floats, best: int) -> Floats:
     """Return p-values by t-tests against the best, corrected by Holm for these alone, as if it was named before."""
     others = np.arange(len(scores)) != best
     found = np.ones(len(scores))
-    found[others] = holm(t_test(paired(scores[others], scores[best])))
+    found[others] = holm(t_test(compute_differences(scores[others], scores[best])))
     return found
 
 
 def holm_of_pairs(scores: Floats, best: int) -> Floats:
     """Return p-values by t-tests against the best, corrected by Holm for all pairs."""
     first, second = np.triu_indices(len(scores), 1)
-    corrected = holm(t_test(paired(scores[first], scores[second])))
+    corrected = holm(t_test(compute_differences(scores[first], scores[second])))
     found = np.ones((len(scores), len(scores)))
     found[first, second] = found[second, first] = corrected
     return found[best]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import by_cluster
-from runner.analysis.significance import resampled_means
+from runner.analysis.significance import iter_resampled_means
 
 Floats = NDArray[np.float64]
 
@@ -37,4 +37,4 @@ def bca(values: Floats, resamples: int = 1000) -> Floats:
 
 
 def _resampled(values: Floats, resamples: int) -> Floats:
-    return np.concatenate([block for _, block in resampled_means(by_cluster(values, None), resamples, 0)], axis=1)
+    return np.concatenate([block for _, block in iter_resampled_means(by_cluster(values, None), resamples, 0)], axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.simulations.intervals import percentile
 from benchmarks.simulations.scores import populations
-from runner.analysis.selection import folds, nested, nested_intervals
+from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds
 
 CASES = ((10, 50), (30, 50), (100, 50), (10, 150), (30, 150), (100, 150), (10, 300), (100, 300))
 """Systems and queries."""
@@ -32,11 +32,11 @@ def main(trials: int = 500) -> None:
                     some = scores[rng.permutation(len(scores))[:m]]
                     drawn = some[:, rng.integers(0, some.shape[1], n)]
                     dealt = folds([""] * n, np.ones(n, dtype=np.bool_), seed=int(rng.integers(1 << 30)))
-                    made = nested(drawn, dealt)
+                    made = choose_nested(drawn, dealt)
                     truth = some.mean(axis=1)[made.winners[dealt]].mean()
                     intervals = (
                         percentile(made.held_out[None], 400)[0],
-                        nested_intervals(drawn, drawn[None], dealt, resamples=400)[0],
+                        estimate_nested_intervals(drawn, drawn[None], dealt, resamples=400)[0],
                     )
                     covered += [low <= truth <= high for low, high in intervals]
                 cells = " | ".join(f"{share:.3f}" for share in covered / trials)

@@ -41,7 +41,7 @@ def jaccard(first: Documents, second: Documents, k: int) -> Floats:
     """Return the documents that are among the first k of both rankings, as a share of those that are in either."""
     a, b = first[:, :k], second[:, :k]
     both = np.count_nonzero(_places(a, b) < b.shape[1], axis=1)
-    return _divided(both, _lengths(a) + _lengths(b) - both)
+    return _divide(both, _lengths(a) + _lengths(b) - both)
 
 
 def rbo(first: Documents, second: Documents, p: float = 0.9) -> Floats:
@@ -55,9 +55,9 @@ def rbo(first: Documents, second: Documents, p: float = 0.9) -> Floats:
     d = np.arange(1, depth + 1)
     overlap = _overlaps(first, second, depth)
     at_shorter = np.where(shorter > 0, np.take_along_axis(overlap, np.maximum(shorter - 1, 0), axis=1), 0)
-    agreed = overlap / d + np.where(d > shorter, _divided(at_shorter * (d - shorter), shorter * d, 0.0), 0)
+    agreed = overlap / d + np.where(d > shorter, _divide(at_shorter * (d - shorter), shorter * d, 0.0), 0)
     seen: Floats = (np.where(d <= longer, agreed, 0) * p**d).sum(axis=1) * (1 - p) / p
-    ends = _divided(overlap[:, -1:] - at_shorter, longer) + _divided(at_shorter, shorter, 0.0)
+    ends = _divide(overlap[:, -1:] - at_shorter, longer) + _divide(at_shorter, shorter, 0.0)
     beyond: Floats = np.squeeze(ends * p**longer, axis=1)
     return seen + beyond
 
@@ -79,7 +79,7 @@ def kendall_tau(first: Documents, second: Documents, k: int = 10) -> Floats:
     order = np.sign(by_first[:, :, None] - by_first[:, None]) * np.sign(by_second[:, :, None] - by_second[:, None])
     concordant = (order * (there[:, :, None] & there[:, None])).sum(axis=(1, 2))
     n = np.count_nonzero(there, axis=1)
-    return _divided(concordant, n * (n - 1))
+    return _divide(concordant, n * (n - 1))
 
 
 def headroom(scores: Floats) -> Headroom:
@@ -111,8 +111,8 @@ def _places(of: Documents, within: Documents) -> NDArray[np.int64]:
     if not len(keys):
         return np.full(of.shape, depth)
     at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    found = (of != NOTHING) & (keys[at] == wanted)
-    places: NDArray[np.int64] = np.where(found, there[at] % depth, depth)
+    is_within = (of != NOTHING) & (keys[at] == wanted)
+    places: NDArray[np.int64] = np.where(is_within, there[at] % depth, depth)
     return places
 
 
@@ -127,7 +127,7 @@ def _overlaps(first: Documents, second: Documents, depth: int) -> NDArray[np.int
     return overlaps
 
 
-def _divided(parts: NDArray[np.integer], wholes: NDArray[np.integer], otherwise: float = np.nan) -> Floats:
+def _divide(parts: NDArray[np.integer], wholes: NDArray[np.integer], otherwise: float = np.nan) -> Floats:
     shape = np.broadcast_shapes(parts.shape, wholes.shape)
     shares: Floats = np.divide(parts, wholes, out=np.full(shape, otherwise), where=wholes > 0)
     return shares

@@ -72,11 +72,11 @@ def by_cluster(values: Floats, clusters: Clusters | None) -> Units:
 
 def count_clusters(labels: Sequence[str]) -> int | None:
     """Return how many clusters queries form by their labels; None where every query is its own."""
-    clusters = numbered(labels)
+    clusters = number_clusters(labels)
     return None if clusters is None else len(np.unique(clusters))
 
 
-def numbered(labels: Sequence[str]) -> Clusters | None:
+def number_clusters(labels: Sequence[str]) -> Clusters | None:
     """Return the clusters of queries by their labels; a query without one ("") is its own, and without any all are."""
     if not any(labels):
         return None

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
-from runner.analysis.corrections import correct, level_of_each, randomised_tukey
+from runner.analysis.corrections import correct, level_of_each, run_randomised_tukey
 from runner.analysis.effects import hedges_g
 from runner.analysis.letters import letters
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import Floats, moments, paired
+from runner.analysis.significance import Floats, compute_differences, moments
 from runner.metrics.statistics import Statistics
 
 _AT_ONCE = 4096
@@ -30,7 +30,7 @@ _MOST_PERMUTATIONS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Differences:
     """Paired differences in m rows: of several systems to one of them, the reference, or of one by several measures.
 
     `queries` is how many count for both, `units` how many clusters of them do (or queries, without clusters),
@@ -58,7 +58,7 @@ class Pairs:
     """Pairs of systems, by the queries that count for both, corrected for the number of all pairs.
 
     `p_values` (m x m) are NaN for pairs that were not asked for, and 1 on the diagonal. `intervals` takes differences
-    (rows of `paired` scores) and returns intervals that exclude 0 exactly where the p-value is below one less the
+    (rows of `compute_differences`) and returns intervals that exclude 0 exactly where the p-value is below one less the
     confidence.
     """
 
@@ -76,32 +76,34 @@ class Pairs:
         return letters(self.p_values[np.ix_(some, some)] < self.alpha, np.argsort(place))
 
 
-def compare(differences: Floats, statistics: Statistics = Statistics(), clusters: Clusters | None = None) -> Comparison:
-    """Compare by rows of differences (m x queries, as `paired` returns them), which are corrected for as one family.
+def compare(
+    differences: Floats, statistics: Statistics = Statistics(), clusters: Clusters | None = None
+) -> Differences:
+    """Test rows of differences (m x queries, as `compute_differences` returns them), corrected as one family.
 
     More permutations are drawn than the statistics state if a correction needs them for any p-value to be below alpha.
     Intervals are those of each test alone: one excludes 0 where the uncorrected p-value is below one less the
     confidence. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure; for the
     same reason, Holm's correction stands in for max-T.
     """
-    differences, clusters = _counted(differences, clusters)
+    differences, clusters = _select_counted(differences, clusters)
     test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(differences))
     uncorrected = test.compute_p_values(differences, permutations, statistics.seed, clusters)
     corrected = correct(uncorrected, statistics.correction)
     level = 1 - statistics.confidence
     intervals = test.compute_intervals(differences, level, permutations, statistics.seed, clusters)
-    return _comparison(differences, intervals, uncorrected, corrected, statistics.alpha, clusters)
+    return _describe(differences, intervals, uncorrected, corrected, statistics.alpha, clusters)
 
 
-def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Comparison:
+def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Differences:
     """Compare systems (m x queries) to one of them, with the p-values and intervals of all pairs.
 
     The reference may be the best by the same scores: any pair was tested. It has p = 1 itself.
     """
-    scores, clusters = _counted(scores, clusters)
-    differences = paired(scores, scores[reference])
+    scores, clusters = _select_counted(scores, clusters)
+    differences = compute_differences(scores, scores[reference])
     corrected = pairs.p_values[reference]
-    return _comparison(differences, pairs.intervals(differences), corrected, corrected, pairs.alpha, clusters)
+    return _describe(differences, pairs.intervals(differences), corrected, corrected, pairs.alpha, clusters)
 
 
 def compare_pairs(
@@ -115,7 +117,7 @@ def compare_pairs(
     Only the pairs that are `wanted` (m x m, symmetric) are returned where others cost more work; the p-values of these
     are corrected for all. As many permutations are drawn as for `compare`.
     """
-    scores, clusters = _counted(scores, clusters)
+    scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
     alpha, seed, correction = statistics.alpha, statistics.seed, statistics.correction
     level, m = 1 - statistics.confidence, len(scores)
@@ -123,7 +125,7 @@ def compare_pairs(
         max_t = run_max_t(scores, statistics.permutations, seed, level=level, clusters=clusters)
         return Pairs(max_t.p_values, alpha, order, max_t.intervals)
     if correction == "tukey":
-        tukey = randomised_tukey(scores, statistics.permutations, seed, level=level, clusters=clusters)
+        tukey = run_randomised_tukey(scores, statistics.permutations, seed, level=level, clusters=clusters)
         return Pairs(tukey.p_values, alpha, order, tukey.intervals)
     first, second = np.triu_indices(m, 1)
     if correction == "none" and wanted is not None:
@@ -132,30 +134,32 @@ def compare_pairs(
     tested = np.empty(len(first))
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
-        differences = paired(scores[first[some]], scores[second[some]])
+        differences = compute_differences(scores[first[some]], scores[second[some]])
         tested[some] = test.compute_p_values(differences, permutations, seed, clusters)
-    found = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
-    found[first, second] = found[second, first] = correct(tested, correction)
-    each = level_of_each(tested, level, correction)
-    return Pairs(found, alpha, order, lambda rows: test.compute_intervals(rows, each, permutations, seed, clusters))
+    matrix = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
+    matrix[first, second] = matrix[second, first] = correct(tested, correction)
+    single_level = level_of_each(tested, level, correction)
+    return Pairs(
+        matrix, alpha, order, lambda rows: test.compute_intervals(rows, single_level, permutations, seed, clusters)
+    )
 
 
-def _counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:
+def _select_counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:
     """Return the queries that count for any row, with their clusters."""
     some = ~np.isnan(values).all(axis=0)
     return values[:, some], None if clusters is None else clusters[some]
 
 
-def _comparison(
+def _describe(
     differences: Floats,
     intervals: Floats,
     uncorrected: Floats,
     corrected: Floats,
     alpha: float,
     clusters: Clusters | None,
-) -> Comparison:
+) -> Differences:
     units, means, deviations = moments(differences, clusters)
-    return Comparison(
+    return Differences(
         queries=np.count_nonzero(~np.isnan(differences), axis=1),
         units=units,
         differences=means,

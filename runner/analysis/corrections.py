@@ -77,7 +77,7 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return corrected
 
 
-def randomised_tukey(
+def run_randomised_tukey(
     scores: Floats, permutations: int = 10000, seed: int = 0, *, level: float = 0.05, clusters: Clusters | None = None
 ) -> Tukey:
     """Return the p-values of all pairs of systems (m x queries), corrected for their number.

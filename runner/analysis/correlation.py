@@ -21,7 +21,7 @@ FEWEST = 5
 
 
 @dataclass(frozen=True)
-class Correlation:
+class RankCorrelation:
     """A rank correlation of `n` pairs, its interval, and its two-sided p-value.
 
     The interval is None where the method has none: for a perfect correlation.
@@ -33,7 +33,7 @@ class Correlation:
     p_value: float
 
 
-def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> Correlation | str:
+def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> RankCorrelation | str:
     """Return Spearman's correlation of the pairs that have both values, or why there is none.
 
     With clusters, the means of each cluster's pairs are one pair.
@@ -51,9 +51,9 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters 
         return f"insufficient_paired_data (n={n}, need >= {FEWEST})"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return "no_variation (all values of one are the same)"
-    found = stats.spearmanr(x, y)
-    rho = min(max(float(found.statistic), -1.0), 1.0)
-    return Correlation(n, rho, _interval(rho, n, confidence), float(found.pvalue))
+    result = stats.spearmanr(x, y)
+    rho = min(max(float(result.statistic), -1.0), 1.0)
+    return RankCorrelation(n, rho, _interval(rho, n, confidence), float(result.pvalue))
 
 
 def _interval(rho: float, n: int, confidence: float) -> tuple[float, float] | None:

@@ -36,7 +36,7 @@ class Difficulty:
     @property
     def hardest(self) -> NDArray[np.int64]:
         """Return the queries that count, by position, the lowest mean first; of equals, those that all fail alike."""
-        return self._ordered(~np.isnan(self.means), self.means, self.spreads)
+        return self._order(~np.isnan(self.means), self.means, self.spreads)
 
     @property
     def unanswered(self) -> NDArray[np.int64]:
@@ -46,10 +46,10 @@ class Difficulty:
     @property
     def divisive(self) -> NDArray[np.int64]:
         """Return the queries, by position, on which systems differ at all, the largest spread first."""
-        return self._ordered(self.spreads > SAME, -self.spreads, self.means)
+        return self._order(self.spreads > SAME, -self.spreads, self.means)
 
     @staticmethod
-    def _ordered(some: NDArray[np.bool_], by: Floats, then: Floats) -> NDArray[np.int64]:
+    def _order(some: NDArray[np.bool_], by: Floats, then: Floats) -> NDArray[np.int64]:
         positions = np.flatnonzero(some)
         keys = [np.round(key[positions] / SAME) for key in (then, by)]
         return positions[np.lexsort((positions, *keys))]
@@ -62,9 +62,9 @@ def difficulty(scores: Floats) -> Difficulty:
     there = counts > 0
 
     def mean(values: Floats) -> Floats:
-        found = np.full(scores.shape[1], np.nan)
-        np.divide(np.where(present, values, 0).sum(axis=0), counts, out=found, where=there)
-        return found
+        result = np.full(scores.shape[1], np.nan)
+        np.divide(np.where(present, values, 0).sum(axis=0), counts, out=result, where=there)
+        return result
 
     means = mean(scores)
     return Difficulty(

@@ -84,6 +84,6 @@ def detectable_difference(
     effects = np.full(len(queries), np.nan)
     for n in np.unique(queries[queries > 1]).tolist():
         beyond = 10 * (1 + stdtrit(n - 1, 1 - alpha / 2)) / np.sqrt(n)
-        found = brentq(lambda effect, n=n: float(power(n, effect, alpha)) - chance, 0, beyond, xtol=1e-12)
-        effects[queries == n] = found
+        root = brentq(lambda effect, n=n: float(power(n, effect, alpha)) - chance, 0, beyond, xtol=1e-12)
+        effects[queries == n] = root
     return effects * deviations

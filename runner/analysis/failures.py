@@ -123,7 +123,7 @@ class Lexicon:
 
 
 @dataclass(frozen=True)
-class Failure:
+class QueryFailure:
     """A query (by position) that missed its gold, the classes of why, if any is told, and the evidence.
 
     `gold_rank` is where the first gold stands, below the cutoff, and `gold` its id, or that of the highest grade where
@@ -155,7 +155,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedRun:
     """What a run found, with what is known of it.
 
     `grades` (n x k) are -1 for unjudged, `documents` the ids that the rankings mean by their positions, `expected` the
@@ -177,29 +177,29 @@ class Judged:
         gold = self.grades > 0
         return np.where(gold.any(axis=1), gold.argmax(axis=1), gold.shape[1]) if gold.size else np.zeros(len(gold), int)
 
-    def missed(self, cutoff: int) -> NDArray[np.int64]:
+    def find_missed(self, cutoff: int) -> NDArray[np.int64]:
         """Return the queries, by position, that have no gold in their first places."""
         none_found = self.first_gold >= min(cutoff, self.rankings.depth)
         return np.flatnonzero(self.counted & none_found)
 
     def spreads(self, cutoff: int) -> Floats:
         """Return how far scores fall from the first to the cutoff (n), over the median; NaN with fewer than two."""
-        found = np.count_nonzero(self.rankings.documents != NOTHING, axis=1)
-        spreads = np.full(len(found), np.nan)
-        some = np.flatnonzero(found > 1)
+        counts = np.count_nonzero(self.rankings.documents != NOTHING, axis=1)
+        spreads = np.full(len(counts), np.nan)
+        some = np.flatnonzero(counts > 1)
         scores = self.rankings.scores.astype(np.float64)
-        spreads[some] = scores[some].max(axis=1, initial=-np.inf) - scores[some, np.minimum(found[some], cutoff) - 1]
-        usual = spreads[self.counted & (found > 1)]
+        spreads[some] = scores[some].max(axis=1, initial=-np.inf) - scores[some, np.minimum(counts[some], cutoff) - 1]
+        usual = spreads[self.counted & (counts > 1)]
         median = float(np.median(usual)) if len(usual) else 0.0
-        return spreads / median if median > 0 else np.full(len(found), np.nan)
+        return spreads / median if median > 0 else np.full(len(counts), np.nan)
 
 
-def failures(
-    run: Judged,
+def explain_failures(
+    run: JudgedRun,
     lexicon: Lexicon | None = None,
     semantic: NDArray[np.bool_] | None = None,
     settings: FailureSettings = FailureSettings(),  # noqa: B008 (immutable)
-) -> list[Failure]:
+) -> list[QueryFailure]:
     """Return the queries that missed their gold, in their order, with the classes that the evidence tells.
 
     - *absent from the corpus*: some of the gold is not there to be found.
@@ -214,19 +214,19 @@ def failures(
     """
     spreads = run.spreads(settings.cutoff)
     return [_failure(run, int(query), float(spreads[query]), lexicon, semantic, settings)
-            for query in run.missed(settings.cutoff)]  # fmt: skip
+            for query in run.find_missed(settings.cutoff)]  # fmt: skip
 
 
 def _failure(
-    run: Judged,
+    run: JudgedRun,
     query: int,
     spread: float,
     lexicon: Lexicon | None,
     semantic: NDArray[np.bool_] | None,
     settings: FailureSettings,
-) -> Failure:
+) -> QueryFailure:
     expected, text, first = run.expected[query], run.queries[query], int(run.first_gold[query])
-    found = first < run.rankings.depth
+    is_found = first < run.rankings.depth
     upper = run.rankings.documents[query, : min(first, settings.cutoff)]
     at: dict[str, int] = {}  # where each document above the gold is first: one in chunks may be there several times
     for place in np.flatnonzero(upper != NOTHING).tolist():
@@ -251,9 +251,9 @@ def _failure(
     rival = int(np.argmax(distracting)) if distracting.any() else None
     unjudged = np.flatnonzero(grades == UNJUDGED)
     lookalike = int(unjudged[likeness[unjudged].argmax()]) if likely[unjudged].any() else None
-    by_meaning = not found and semantic_rank is not None and semantic_rank <= run.rankings.depth
+    by_meaning = not is_found and semantic_rank is not None and semantic_rank <= run.rankings.depth
     other_words = by_meaning or overlap <= settings.low_overlap if semantic is None else bool(semantic[query])
-    told: dict[FailureClass, bool] = {
+    evidence: dict[FailureClass, bool] = {
         "absent from the corpus": bool(absent),
         "vocabulary mismatch": overlap <= settings.some_overlap and other_words,
         "specificity gap": vague,
@@ -261,19 +261,19 @@ def _failure(
         "unjudged above gold": lookalike is not None,
     }
     scores = run.rankings.scores[query]
-    return Failure(
+    return QueryFailure(
         query=query,
-        classes=tuple(name for name, holds in told.items() if holds),
-        gold=run.documents[run.rankings.documents[query, first]] if found else next(iter(expected), ""),
-        gold_rank=first + 1 if found else None,
+        classes=tuple(name for name, holds in evidence.items() if holds),
+        gold=run.documents[run.rankings.documents[query, first]] if is_found else next(iter(expected), ""),
+        gold_rank=first + 1 if is_found else None,
         semantic_rank=semantic_rank,
-        overlap=_told(overlap),
-        idf=_told(idf),
-        spread=_told(spread),
+        overlap=_get_known(overlap),
+        idf=_get_known(idf),
+        spread=_get_known(spread),
         rival=None if rival is None else above[rival],
         rival_grade=None if rival is None or grades[rival] == UNJUDGED else int(grades[rival]),
-        rival_overlap=None if rival is None else _told(float(overlaps[rival])),
-        lead=None if rival is None or not found else float(scores[places[rival]] - scores[first]),
+        rival_overlap=None if rival is None else _get_known(float(overlaps[rival])),
+        lead=None if rival is None or not is_found else float(scores[places[rival]] - scores[first]),
         unjudged=len(unjudged),
         lookalike=None if lookalike is None else above[lookalike],
         likeness=None if lookalike is None else float(likeness[lookalike]),
@@ -281,6 +281,6 @@ def _failure(
     )
 
 
-def _told(value: float) -> float | None:
+def _get_known(value: float) -> float | None:
     """Return a number, or None for one that is not known."""
     return float(value) if value == value else None

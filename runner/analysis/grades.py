@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.judge_quality import Agreement, spread
-from runner.analysis.verdicts import Scale, Verdict, cut_warning
+from runner.analysis.judge_quality import JudgeAgreement, spread
+from runner.analysis.verdicts import GradeVerdict, Scale, cut_warning
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +28,8 @@ _COLUMNS: Mapping[str, type] = {
     "asked": int, "calls": int, "tokens_in": int, "tokens_out": int, "cost": float,
     "cut": bool, "rank": int, "needle": bool, "total_score": float, "echo": bool,
 }  # fmt: skip
+_FIELDS = {"said": "reasoning", "asked": "attempts"}
+"""The fields of a verdict whose column or figure has another name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +45,15 @@ class Grades:
     prompt: str
     k: int
     weights: Sequence[float]
-    verdicts: Sequence[Sequence[Verdict]]
+    verdicts: Sequence[Sequence[GradeVerdict]]
     ranks: Floats
     echoes: Sequence[bool]
-    agreement: Agreement | None = None
+    agreement: JudgeAgreement | None = None
 
     @cached_property
     def values(self) -> Floats:
         """Return the grade of each question (queries): the mean of its verdicts, NaN where it has none."""
-        return np.array([_mean(_given(row)) for row in self.verdicts])
+        return np.array([_mean(_list_grades(row)) for row in self.verdicts])
 
     @cached_property
     def totals(self) -> Floats:
@@ -81,7 +83,7 @@ class Grades:
     @property
     def failed(self) -> int:
         """Return how many verdicts are missing for an error that may pass; a search's own error is none of those."""
-        return sum(verdict.outcome == "error" and verdict.asked > 0 for row in self.verdicts for verdict in row)
+        return sum(verdict.outcome == "error" and verdict.attempts > 0 for row in self.verdicts for verdict in row)
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -103,9 +105,9 @@ class Grades:
     @cached_property
     def _figures(self) -> dict[str, float | None]:
         every = [verdict for row in self.verdicts for verdict in row]
-        counts, deviation = self.counts, spread([_given(row) for row in self.verdicts])
+        counts, deviation = self.counts, spread([_list_grades(row) for row in self.verdicts])
         errors = float(counts["error"] + counts["refused"])
-        found: dict[str, float | None] = {
+        figures: dict[str, float | None] = {
             "grade/mean": _or_none(_mean(self.values)),
             "grade/total_score": _or_none(_mean(self.totals)),
             "grade/failures": counts["unreadable"] + errors,
@@ -114,17 +116,17 @@ class Grades:
             "grade/echoes": float(sum(self.echoes)),
             "grade/mrr": self.reciprocal_rank,
         }
-        found |= {f"grade/{name}": float(counts[name]) for name in ("unasked", "rescued", "clamped", "cut", "cached")}
-        found |= {
-            f"grade/{name}": float(sum(getattr(verdict, name) for verdict in every))
+        figures |= {f"grade/{name}": float(counts[name]) for name in ("unasked", "rescued", "clamped", "cut", "cached")}
+        figures |= {
+            f"grade/{name}": float(sum(getattr(verdict, _FIELDS.get(name, name)) for verdict in every))
             for name in ("asked", "calls", "tokens_in", "tokens_out", "cost")
         }
-        found |= {f"hit_at_{k}": self.hit(k) for k in sorted({*HIT_CUTOFFS, self.k}) if k <= self.k}
+        figures |= {f"hit_at_{k}": self.hit(k) for k in sorted({*HIT_CUTOFFS, self.k}) if k <= self.k}
         if deviation is not None:
-            found["grade/spread"] = deviation
+            figures["grade/spread"] = deviation
         if self.agreement is not None:
-            found |= {f"grade/agreement/{name}": value for name, value in asdict(self.agreement).items()}
-        return found
+            figures |= {f"grade/agreement/{name}": value for name, value in asdict(self.agreement).items()}
+        return figures
 
     def columns(self, query_ids: Sequence[str]) -> dict[str, list[Any]]:
         """Return a table with a row for each verdict; `rank` and the grades are None where there is none."""
@@ -132,7 +134,7 @@ class Grades:
             {
                 "query_id": query,
                 "repeat": repeat,
-                **asdict(verdict),
+                **verdict_columns(verdict),
                 "rank": int(rank) if np.isfinite(rank) else None,
                 "needle": not np.isnan(rank),
                 "total_score": _or_none(float(total)),
@@ -147,9 +149,15 @@ class Grades:
 
     def head(self) -> dict[str, Any]:
         """Return what is not in the columns, and the figures."""
-        said = asdict(self.agreement) if self.agreement else None
+        agreement = asdict(self.agreement) if self.agreement else None
         own = {"judge": self.judge, "prompt": self.prompt, "k": self.k, "weights": list(self.weights)}
-        return {**own, "agreement": said, "figures": self.figures()}
+        return {**own, "agreement": agreement, "figures": self.figures()}
+
+
+def verdict_columns(verdict: GradeVerdict) -> dict[str, Any]:
+    """Return the fields of a verdict by the names of their columns."""
+    columns = {field: column for column, field in _FIELDS.items()}
+    return {columns.get(name, name): value for name, value in asdict(verdict).items()}
 
 
 def save_grades(grades: Grades, query_ids: Sequence[str], file: Path) -> None:
@@ -167,13 +175,14 @@ def load_grades(head: Mapping[str, Any], query_ids: Sequence[str], file: Path) -
     import pyarrow.parquet as pq
 
     columns = pq.ParquetFile(file).read(use_threads=False).to_pydict()
-    rows: dict[str, list[Verdict]] = {query: [] for query in query_ids}
+    rows: dict[str, list[GradeVerdict]] = {query: [] for query in query_ids}
     ranks, echoes = dict.fromkeys(query_ids, np.nan), dict.fromkeys(query_ids, False)
-    fields = [columns[name] for name in Verdict.__dataclass_fields__]
+    column_of = {field: column for column, field in _FIELDS.items()}
+    fields = [columns[column_of.get(name, name)] for name in GradeVerdict.__dataclass_fields__]
     for query, rank, needle, echo, *verdict in zip(
         *(columns[name] for name in ("query_id", "rank", "needle", "echo")), *fields, strict=True
     ):
-        rows[query].append(Verdict(*verdict))
+        rows[query].append(GradeVerdict(*verdict))
         ranks[query] = np.nan if not needle else np.inf if rank is None else rank
         echoes[query] = echo
     return Grades(
@@ -184,11 +193,11 @@ def load_grades(head: Mapping[str, Any], query_ids: Sequence[str], file: Path) -
         verdicts=list(rows.values()),
         ranks=np.array(list(ranks.values()), dtype=np.float64),
         echoes=list(echoes.values()),
-        agreement=Agreement(**head["agreement"]) if head["agreement"] else None,
+        agreement=JudgeAgreement(**head["agreement"]) if head["agreement"] else None,
     )
 
 
-def _given(row: Sequence[Verdict]) -> list[float]:
+def _list_grades(row: Sequence[GradeVerdict]) -> list[float]:
     return [verdict.grade for verdict in row if verdict.grade is not None]
 
 

@@ -24,7 +24,7 @@ from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades
 from runner.analysis.prompts import FOLDER
-from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
+from runner.analysis.verdicts import GradeVerdict, Patience, Scale, collect_verdicts, shorten
 from runner.config.addresses import LocalPath
 from runner.datasets.base import EXPECTED_ANSWER, Queries
 from runner.datasets.chunking import DOCUMENT
@@ -102,7 +102,7 @@ def grade_found(
     grading: Grading,
     corpus: Corpus,
     queries: Queries,
-    found: Sequence[Sequence[str]],
+    retrieved: Sequence[Sequence[str]],
     expected: Sequence[Sequence[str]],
     failed: Collection[int],
     journal: Path,
@@ -115,22 +115,22 @@ def grade_found(
     another that found just the same, maybe at the same time, has its own.
     """
     chunks = _Chunks(corpus, grading)
-    answers, seen = grading.answers(queries), [list(ids[: grading.k]) for ids in found]
-    asked = [position for position in range(len(queries)) if position not in failed]
+    answers, seen = grading.answers(queries), [list(ids[: grading.k]) for ids in retrieved]
+    graded = [position for position in range(len(queries)) if position not in failed]
     longest = grading.max_characters
     questions = [
         grading.template.fill(
-            question=shortened(queries.texts[q], longest),
-            expected_answer=shortened(answers[q], longest) or NO_ANSWER,
-            chunks=chunks.shown(seen[q]),
+            question=shorten(queries.texts[q], longest),
+            expected_answer=shorten(answers[q], longest) or NO_ANSWER,
+            chunks=chunks.render(seen[q]),
         )
-        for q in asked
+        for q in graded
     ]
     kept = Journal(journal / f"{fingerprint(grading.identity(queries), searcher, *questions)}.jsonl")
     patience = Patience(grading.retries, grading.backoff_s)
-    said = verdicts(grading.llm, questions, SCALE, "grade", kept, patience, grading.repeats)
-    rows = [[Verdict(None, "error", "its search raised an error")] * grading.repeats for _ in queries.ids]
-    for position, row in zip(asked, said, strict=True):
+    replies = collect_verdicts(grading.llm, questions, SCALE, "grade", kept, patience, grading.repeats)
+    rows = [[GradeVerdict(None, "error", "its search raised an error")] * grading.repeats for _ in queries.ids]
+    for position, row in zip(graded, replies, strict=True):
         cut = max(len(queries.texts[position]), len(answers[position]), chunks.longest(seen[position])) > longest
         rows[position] = [replace(verdict, cut=cut) for verdict in row]
     grades = Grades(
@@ -142,10 +142,10 @@ def grade_found(
         ranks=np.array([np.nan if q in failed else chunks.rank(seen[q], expected[q]) for q in range(len(queries))]),
         echoes=[_same(text, answer) for text, answer in zip(queries.texts, answers, strict=True)],
     )
-    return _compared(grades, queries, grading.earlier), kept
+    return _add_agreement(grades, queries, grading.earlier), kept
 
 
-def _compared(grades: Grades, queries: Queries, earlier: Mapping[str, float]) -> Grades:
+def _add_agreement(grades: Grades, queries: Queries, earlier: Mapping[str, float]) -> Grades:
     if not earlier:
         return grades
     others = np.array([earlier.get(query, np.nan) for query in queries.ids])
@@ -172,13 +172,13 @@ class _Chunks:
             return str(self._corpus.metadata[self._at[chunk]].get(self._grading.document_field or DOCUMENT) or chunk)
         return chunk
 
-    def shown(self, chunks: Sequence[str]) -> str:
+    def render(self, chunks: Sequence[str]) -> str:
         """Return chunks as the judge sees them."""
-        shown = [
-            f"[Chunk {place} - {self.document(chunk)}]\n{shortened(self._content(chunk), self._grading.max_characters)}"
+        parts = [
+            f"[Chunk {place} - {self.document(chunk)}]\n{shorten(self._content(chunk), self._grading.max_characters)}"
             for place, chunk in enumerate(chunks, start=1)
         ]
-        return "\n\n".join(shown) or NO_CHUNKS
+        return "\n\n".join(parts) or NO_CHUNKS
 
     def longest(self, chunks: Sequence[str]) -> int:
         """Return how many characters the longest of some chunks has."""

@@ -17,7 +17,7 @@ from retrievers.base import Rankings
 from retrievers.store import Store
 from runner.analysis.failures import Lexicon
 from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings
-from runner.analysis.inspection_rankings import Findability, findability, golds_of
+from runner.analysis.inspection_rankings import Findability, list_golds, measure_findability
 from runner.datasets.base import Dataset, Queries
 from runner.datasets.duplicates import Shingled, word_counts
 
@@ -42,7 +42,7 @@ class Inspection:
     words: Mapping[str, NDArray[np.int64]]
     gold_overlap: NDArray[np.float64]
     chance_overlap: NDArray[np.float64]
-    found: Findability
+    findability: Findability
     lacking: Sequence[str]
     findings: Sequence[Finding]
 
@@ -58,7 +58,7 @@ def inspect(
     """Inspect a dataset, given what retrievers found in it by name, and the queries of its other splits by theirs."""
     lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
     shingled = Shingled.of(texts)
-    found = findability(
+    findability = measure_findability(
         dataset, shingled, rankings, settings.cutoff, settings.near_duplicate, settings.like_gold, lexicon
     )
     gold_overlap, chance_overlap = _overlaps(dataset, lexicon, settings)
@@ -77,9 +77,9 @@ def inspect(
         words=words,
         gold_overlap=gold_overlap,
         chance_overlap=chance_overlap,
-        found=found,
+        findability=findability,
         lacking=list(_lacking(dataset, others)),
-        findings=findings(dataset, texts, shingled, others, words, gold_overlap, found, settings, analyzer),
+        findings=findings(dataset, texts, shingled, others, words, gold_overlap, findability, settings, analyzer),
     )
 
 
@@ -133,7 +133,7 @@ def _overlaps(
     for query in range(n):
         text = dataset.queries.texts[query]
         chance[query] = lexicon.overlaps(text, [dataset.documents.ids[i] for i in some[query]]).mean()
-        golds = golds_of(dataset, query)
+        golds = list_golds(dataset, query)
         if golds:
             gold[query] = lexicon.overlaps(text, [dataset.documents.ids[i] for i in golds]).max()
     return gold, chance

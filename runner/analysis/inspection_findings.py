@@ -18,8 +18,8 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING
 from runner.analysis.inspection_queries import is_generated, unlike_searches
-from runner.analysis.inspection_rankings import Findability, golds_of
-from runner.analysis.inspection_texts import LEAST_WORDS, contained, copied_queries, plain
+from runner.analysis.inspection_rankings import Findability, list_golds
+from runner.analysis.inspection_texts import LEAST_WORDS, find_copied_queries, is_contained, plain
 from runner.analysis.inspection_variants import Variants, find_variants
 from runner.analysis.language import detect_language
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
@@ -84,7 +84,7 @@ def findings(
     others: Mapping[str, Queries],
     words: Mapping[str, NDArray[np.int64]],
     overlap: NDArray[np.float64],
-    found: Findability,
+    findability: Findability,
     settings: InspectionSettings,
     analyzer: Analyzer,
 ) -> list[Finding]:
@@ -92,16 +92,16 @@ def findings(
 
     `texts` are those of the documents, with their titles, and `shingled` the same.
     """
-    told = [
+    every = [
         *_of_judgments(dataset, settings),
         *_of_queries(dataset, others, words["queries"], settings),
         *_of_documents(dataset, texts, shingled, words, settings),
         *_of_overlap(dataset, texts, overlap, settings),
         *_of_generated_queries(dataset, texts, overlap, settings),
-        *_of_rankings(dataset, texts, found, settings),
+        *_of_rankings(dataset, texts, findability, settings),
         *language_findings(texts, analyzer),
     ]
-    return sorted(told, key=lambda each: (GRAVITIES.index(each.gravity), -each.share, each.name))
+    return sorted(every, key=lambda finding: (GRAVITIES.index(finding.gravity), -finding.share, finding.name))
 
 
 def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Finding]:
@@ -156,21 +156,21 @@ def _of_queries(
     dataset: Dataset, others: Mapping[str, Queries], words: NDArray[np.int64], settings: InspectionSettings
 ) -> Iterator[Finding]:
     q, n = dataset.queries, len(dataset.queries)
-    asked = set(map(plain, q.texts))
-    same = [i for i, answer in enumerate(answers(q)) if plain(answer) and plain(answer) in asked]
+    query_texts = set(map(plain, q.texts))
+    same = [i for i, answer in enumerate(answers(q)) if plain(answer) and plain(answer) in query_texts]
     answered = sum(bool(answer) for answer in answers(q))
     if same:
         yield Finding(
             "answers that are questions", WRONG, len(same), answered,
             f"The expected answer of {len(same):,} of {answered:,} queries is a query, theirs or another's.",
             "Write answers, or leave the field empty: what grades by it is misled.",
-            [_shown(q, i) for i in same[: settings.examples]],
+            [_cite(q, i) for i in same[: settings.examples]],
         )  # fmt: skip
     mode: ExcludeSelf = "true" if dataset.exclude_self == "true" else "auto"
     own = own_documents(dataset.documents, q, dataset.judgments, mode)
     yield from _of_own_documents(dataset, own, settings)
     for split, other in others.items():
-        copies = copied_queries(q.texts, other.texts, settings.near_duplicate)
+        copies = find_copied_queries(q.texts, other.texts, settings.near_duplicate)
         copies = [(i, j) for i, j in copies if own[i] == NOTHING]  # splits of one collection share its documents
         if copies:
             yield Finding(
@@ -178,7 +178,7 @@ def _of_queries(
                 f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries of the split {split}.",
                 f"Take them out of one of the splits: what is tuned on {split} knows their answers.",
                 [
-                    {**_shown(q, i), "of": other.ids[j], "its text": other.texts[j]}
+                    {**_cite(q, i), "of": other.ids[j], "its text": other.texts[j]}
                     for i, j in copies[: settings.examples]
                 ],
             )  # fmt: skip
@@ -187,18 +187,18 @@ def _of_queries(
         yield Finding(
             "empty queries", WRONG, len(blank), n,
             f"{len(blank):,} of {n:,} queries have no words, so that nothing can be found for them.",
-            "Take them out.", [_shown(q, i) for i in blank[: settings.examples]],
+            "Take them out.", [_cite(q, i) for i in blank[: settings.examples]],
         )  # fmt: skip
     alike = [group for group in groups(q.texts, settings.near_duplicate) if words[group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
-        differing = sum(len({tuple(golds_of(dataset, i)) for i in group}) > 1 for group in alike)
+        differing = sum(len({tuple(list_golds(dataset, i)) for i in group}) > 1 for group in alike)
         clash = f" {differing:,} of the {len(alike):,} groups expect different documents." if differing else ""
         yield Finding(
             "near-duplicate queries", DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE, again, n,
             f"{again:,} of {n:,} queries are near-duplicates of another, and weigh double in every mean.{clash}",
             "Keep one of each, or give all of them the same gold." if differing else "Keep one of each.",
-            [{"queries": [_shown(q, i) for i in group]} for group in alike[: settings.examples]],
+            [{"queries": [_cite(q, i) for i in group]} for group in alike[: settings.examples]],
         )  # fmt: skip
     if not q.clusters:
         yield from _of_variants(dataset, find_variants(dataset, alike), settings)
@@ -216,7 +216,7 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
         f"{variants.queries:,} of {n:,} queries look like variants of each other: they share {shared} and their gold. "
         "Tests and intervals that count each of them are too sure.",
         f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
-        [{"queries": [_shown(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
+        [{"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
     )  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: Inspec
     if not own_queries:
         return
     count = f"{len(own_queries):,} of {n:,} queries are documents of the corpus themselves"
-    examples = [_shown(dataset.queries, i) for i in own_queries[: settings.examples]]
+    examples = [_cite(dataset.queries, i) for i in own_queries[: settings.examples]]
     if dataset.exclude_self == "false":
         yield Finding(
             "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each finds itself first.",
@@ -264,7 +264,7 @@ def _of_documents(
             "twin is counted wrong.",
             "Keep one of each group, or judge them alike.",
             [
-                {"documents": [documents.ids[i] for i in group], "text": _begun(dataset, texts, group[0])["text"]}
+                {"documents": [documents.ids[i] for i in group], "text": _quote(dataset, texts, group[0])["text"]}
                 for group in alike[: settings.examples]
             ],
         )  # fmt: skip
@@ -283,19 +283,20 @@ def _of_documents(
 def _of_overlap(
     dataset: Dataset, texts: Sequence[str], overlap: NDArray[np.float64], settings: InspectionSettings
 ) -> Iterator[Finding]:
-    q, told = dataset.queries, overlap[~np.isnan(overlap)]
+    q, known = dataset.queries, overlap[~np.isnan(overlap)]
     whole = [
         query
         for query in np.flatnonzero(np.nan_to_num(overlap) > 1 - 1e-9).tolist()
-        if contained(q.texts[query], (texts[gold] for gold in golds_of(dataset, query)))
+        if is_contained(q.texts[query], (texts[gold] for gold in list_golds(dataset, query)))
     ]
     if whole:
         yield Finding(
-            "queries copied from gold", DOUBTFUL if len(whole) > EVERY_TENTH * len(told) else OF_NOTE,
-            len(whole), len(told),
-            f"{len(whole):,} of {len(told):,} queries, of {LEAST_WORDS} words or more, are in their gold word by word.",
+            "queries copied from gold", DOUBTFUL if len(whole) > EVERY_TENTH * len(known) else OF_NOTE,
+            len(whole), len(known),
+            f"{len(whole):,} of {len(known):,} queries, of {LEAST_WORDS} words or more, are in their gold word by "
+            "word.",
             "Ask in other words, as people do: these favour retrievers that match words.",
-            [_shown(q, query) for query in whole[: settings.examples]],
+            [_cite(q, query) for query in whole[: settings.examples]],
         )  # fmt: skip
 
 
@@ -307,7 +308,7 @@ def _of_generated_queries(
     if not n or not is_generated(q):
         return
     known = len(texts)
-    golds = [[texts[gold] for gold in golds_of(dataset, i) if gold < known] for i in range(n)]
+    golds = [[texts[gold] for gold in list_golds(dataset, i) if gold < known] for i in range(n)]
     signs = unlike_searches(q, golds)
     counts = Counter(signs.values())
     listed = f" The others: {', '.join(f'{sign} {count:,}' for sign, count in counts.most_common())}." if signs else ""
@@ -317,19 +318,19 @@ def _of_generated_queries(
         "generated queries", DOUBTFUL if len(signs) > EVERY_TENTH * n else OF_NOTE, len(signs), n,
         f"{n - len(signs):,} of {n:,} generated queries look like searches.{listed}{in_gold}",
         "Read some of each type; drop types with generator.types, or have a language model write them: generator=llm.",
-        [{**_shown(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
+        [{**_cite(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
     )  # fmt: skip
 
 
 def _of_rankings(
-    dataset: Dataset, texts: Sequence[str], found: Findability, settings: InspectionSettings
+    dataset: Dataset, texts: Sequence[str], findability: Findability, settings: InspectionSettings
 ) -> Iterator[Finding]:
-    q, n, retrievers = dataset.queries, int(np.count_nonzero(found.answerable)), len(found.names)
+    q, n, retrievers = dataset.queries, int(np.count_nonzero(findability.answerable)), len(findability.names)
     if not retrievers or not n:
         return
-    missed, easy = np.flatnonzero(found.missed).tolist(), int(np.count_nonzero(found.easy))
-    if found.suspicious:
-        queries = len({each.query for each in found.suspicious})
+    missed, easy = np.flatnonzero(findability.missed).tolist(), int(np.count_nonzero(findability.easy))
+    if findability.suspicious:
+        queries = len({suspicion.query for suspicion in findability.suspicious})
         yield Finding(
             "suspicious gold", WRONG if queries > EVERY_TENTH * n else DOUBTFUL, queries, n,
             f"For {queries:,} of {n:,} queries, most retrievers rank a document above all gold that is much like gold, "
@@ -337,21 +338,22 @@ def _of_rankings(
             "Judge these documents: where one is right, every retriever is scored too low.",
             [
                 {
-                    **_shown(q, each.query),
-                    "document": _begun(dataset, texts, each.document),
-                    "like gold": _begun(dataset, texts, each.gold),
-                    "evidence": each.evidence,
+                    **_cite(q, suspicion.query),
+                    "document": _quote(dataset, texts, suspicion.document),
+                    "like gold": _quote(dataset, texts, suspicion.gold),
+                    "evidence": suspicion.evidence,
                 }
-                for each in found.suspicious[: settings.examples]
+                for suspicion in findability.suspicious[: settings.examples]
             ],
         )  # fmt: skip
     if missed:
         yield Finding(
             "queries that nothing finds", DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE, len(missed), n,
-            f"No retriever of {retrievers} has gold of {len(missed):,} of {n:,} queries in its first {found.depth}.",
+            f"No retriever of {retrievers} has gold of {len(missed):,} of {n:,} queries in its first "
+            f"{findability.depth}.",
             "Read query and gold: either the gold is wrong, or these are the ones worth working on.",
             [
-                {**_shown(q, i), "gold": [_begun(dataset, texts, gold) for gold in golds_of(dataset, i)[:MOST_GOLD]]}
+                {**_cite(q, i), "gold": [_quote(dataset, texts, gold) for gold in list_golds(dataset, i)[:MOST_GOLD]]}
                 for i in missed[: settings.examples]
             ],
         )  # fmt: skip
@@ -360,25 +362,25 @@ def _of_rankings(
             "queries that everything finds", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
             f"All {retrievers} retrievers have gold of {easy:,} of {n:,} queries at rank 1: these tell none apart.",
             "Add harder queries, or look at the others alone." if easy > HALF * n else "Nothing, while they are few.",
-            [_shown(q, i) for i in np.flatnonzero(found.easy)[: settings.examples].tolist()],
+            [_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],
         )  # fmt: skip
-    known = [(share, name) for share, name in zip(found.judged, found.names, strict=True) if share == share]
+    known = [(share, name) for share, name in zip(findability.judged, findability.names, strict=True) if share == share]
     judged, lowest = min(known, default=(1.0, ""))
     if judged < HALF:
         unjudged = round((1 - judged) * 100)
         yield Finding(
             "unjudged documents", OF_NOTE, unjudged, 100,
-            f"{unjudged} in 100 of the first {found.cutoff} documents of {lowest} are judged by nobody, and count as "
-            "irrelevant.",
+            f"{unjudged} in 100 of the first {findability.cutoff} documents of {lowest} are judged by nobody, and "
+            "count as irrelevant.",
             "Compare by measures that need few judgments (RR, recall), or fill in: python -m runner judge.",
         )  # fmt: skip
 
 
-def _shown(queries: Queries, query: int) -> dict[str, str]:
+def _cite(queries: Queries, query: int) -> dict[str, str]:
     return {"query": queries.ids[query], "text": queries.texts[query]}
 
 
-def _begun(dataset: Dataset, texts: Sequence[str], document: int) -> dict[str, str]:
+def _quote(dataset: Dataset, texts: Sequence[str], document: int) -> dict[str, str]:
     """Return a document with how its text begins."""
     return {
         "document": dataset.documents.ids[document],

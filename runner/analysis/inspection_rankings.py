@@ -83,7 +83,7 @@ class Findability:
         return self.answerable & all_first & bool(len(self.names))
 
 
-def judged_of(dataset: Dataset, query: int) -> dict[int, int]:
+def get_grades(dataset: Dataset, query: int) -> dict[int, int]:
     """Return the grade of each document, by position, that is judged for a query and that the corpus has."""
     judgments = dataset.judgments
     of_query = slice(*np.searchsorted(judgments.queries, [query, query + 1]))
@@ -91,12 +91,12 @@ def judged_of(dataset: Dataset, query: int) -> dict[int, int]:
     return {document: grade for document, grade in graded if document < len(dataset.documents)}
 
 
-def golds_of(dataset: Dataset, query: int) -> list[int]:
+def list_golds(dataset: Dataset, query: int) -> list[int]:
     """Return the gold documents of a query, by position, that the corpus has."""
-    return [document for document, grade in judged_of(dataset, query).items() if grade > 0]
+    return [document for document, grade in get_grades(dataset, query).items() if grade > 0]
 
 
-def findability(
+def measure_findability(
     dataset: Dataset,
     shingled: Shingled,
     rankings: Mapping[str, Rankings],
@@ -109,20 +109,20 @@ def findability(
     n = len(dataset.queries)
     grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of, dataset.judged_ids)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
-    means = [grader.score(each, measures).means() for each in rankings.values()]
-    first = [grader.grade(each).first for each in rankings.values()]
+    means = [grader.score(ranking, measures).means() for ranking in rankings.values()]
+    first = [grader.grade(ranking).first for ranking in rankings.values()]
     first_gold = np.where(np.isinf(first), 0, first).astype(np.int64).reshape(len(rankings), n)
     success, judged = ([mean[str(measure)] for mean in means] for measure in measures)
     suspicious = _suspicious(dataset, shingled, rankings, first_gold, near_duplicate, like_gold, lexicon)
     return Findability(
         names=list(rankings),
-        depth=max((each.depth for each in rankings.values()), default=0),
+        depth=max((ranking.depth for ranking in rankings.values()), default=0),
         cutoff=cutoff,
         answerable=grader.golds > 0,
         first_gold=first_gold,
         success=success,
         judged=judged,
-        suspicious=sorted(suspicious, key=lambda each: (-max(each.similarity, each.likeness), -each.by, each.query)),
+        suspicious=sorted(suspicious, key=lambda s: (-max(s.similarity, s.likeness), -s.by, s.query)),
     )
 
 
@@ -139,15 +139,15 @@ def _suspicious(
     ids, document_of = dataset.documents.ids, dataset.document_of
     for query in np.flatnonzero((first_gold > 1).any(axis=0)).tolist():
         votes: Counter[int] = Counter()
-        for first, found in zip(first_gold[:, query].tolist(), rankings.values(), strict=True):
-            above = found.documents[query, : max(first - 1, 0)]  # what beats gold that was not found says little
+        for first, ranking in zip(first_gold[:, query].tolist(), rankings.values(), strict=True):
+            above = ranking.documents[query, : max(first - 1, 0)]  # what beats gold that was not found says little
             above = above[above < len(dataset.corpus)]  # a hit that the corpus lacks has no text to look at
             votes.update(set((above if document_of is None else document_of[above]).tolist()))
         agreed = [d for d in votes if 2 * votes[d] > len(rankings)]
         agreed = sorted(agreed, key=lambda d: (-votes[d], ids[d]))[:DEEPEST]
         if not agreed:
             continue
-        judged, golds = judged_of(dataset, query), golds_of(dataset, query)
+        judged, golds = get_grades(dataset, query), list_golds(dataset, query)
         likeness = lexicon.meaning.likeness([ids[d] for d in agreed], [ids[d] for d in golds])
         for i, document in enumerate(agreed):
             similar = [shingled.similarity(document, gold) for gold in golds]

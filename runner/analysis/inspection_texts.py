@@ -18,13 +18,13 @@ def plain(text: str) -> str:
     return " ".join(WORDS.tokens(text))
 
 
-def contained(query: str, texts: Iterable[str]) -> bool:
+def is_contained(query: str, texts: Iterable[str]) -> bool:
     """Tell whether the words of a query, if they are enough, follow each other so in one of several texts."""
     words = plain(query)
     return words.count(" ") + 1 >= LEAST_WORDS and any(f" {words} " in f" {plain(text)} " for text in texts)
 
 
-def copied_queries(queries: Sequence[str], others: Sequence[str], least: float) -> list[tuple[int, int]]:
+def find_copied_queries(queries: Sequence[str], others: Sequence[str], least: float) -> list[tuple[int, int]]:
     """Return the queries that are near-duplicates of others, by position, each with the first that it is one of."""
     shingled = Shingled.of([*queries, *others])
     copies: list[tuple[int, int]] = []

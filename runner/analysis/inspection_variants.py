@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runner.analysis.inspection_rankings import golds_of
+from runner.analysis.inspection_rankings import list_golds
 from runner.datasets.base import Dataset
 
 Group = Sequence[int]
@@ -31,7 +31,7 @@ class Variants:
 
 def find_variants(dataset: Dataset, near_duplicates: Sequence[Group]) -> Variants:
     """Return the queries that look like variants: by the field that groups most of them, else by their words."""
-    gold = {query: tuple(golds_of(dataset, query)) for query in range(len(dataset.queries))}
+    gold = {query: tuple(list_golds(dataset, query)) for query in range(len(dataset.queries))}
 
     def share_gold(group: Group) -> bool:
         return len(group) > 1 and gold[group[0]] != () and len({gold[query] for query in group}) == 1

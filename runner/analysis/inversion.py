@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from runner.analysis.clusters import Clusters, Units, by_cluster
-from runner.analysis.significance import Floats, resampled_means
+from runner.analysis.significance import Floats, iter_resampled_means
 from runner.analysis.signs import most_extreme, sign_blocks
 
 _ROWS = 64
@@ -34,7 +34,7 @@ def invert_bootstrap_test(
         return np.full((len(differences), 2), np.nan)
     means = by_cluster(differences, clusters).means
     centred = by_cluster(differences - means[:, None], clusters)
-    distances = np.abs(np.concatenate([block for _, block in resampled_means(centred, resamples, seed)], axis=1))
+    distances = np.abs(np.concatenate([block for _, block in iter_resampled_means(centred, resamples, seed)], axis=1))
     half = np.partition(distances, -most - 1, axis=1)[:, -most - 1]
     half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # what the test takes for a tie
     half = np.where(centred.independent > 1, half, np.nan)

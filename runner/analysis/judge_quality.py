@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class JudgeAgreement:
     """How a judge's grades go with those of a reference, over the questions that both have graded.
 
     `kappa` is Cohen's, with quadratic weights; `spearman` the correlation of the ranks; `mean_error` how much higher
@@ -33,25 +33,25 @@ class Agreement:
     mean_absolute_error: float | None
 
 
-def agreement(judge: Floats, reference: Floats) -> Agreement:
+def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
     """Compare two columns of grades, NaN where there is none."""
     from scipy.stats import spearmanr
 
     both = ~(np.isnan(judge) | np.isnan(reference))
     judge, reference = judge[both], reference[both]
     if not len(judge):
-        return Agreement(0, None, None, None, None)
+        return JudgeAgreement(0, None, None, None, None)
     varied = np.ptp(judge) > 0 and np.ptp(reference) > 0
-    return Agreement(
+    return JudgeAgreement(
         len(judge),
-        weighted_kappa(judge, reference),
+        compute_weighted_kappa(judge, reference),
         float(spearmanr(judge, reference).statistic) if varied else None,
         float(np.mean(judge - reference)),
         float(np.mean(np.abs(judge - reference))),
     )
 
 
-def weighted_kappa(one: Floats, other: Floats) -> float | None:
+def compute_weighted_kappa(one: Floats, other: Floats) -> float | None:
     """Return Cohen's kappa with quadratic weights, which need no classes; None where both only know one same grade.
 
     1 - (mean squared difference of the pairs) / (the same if any grade could meet any other)
@@ -63,11 +63,11 @@ def weighted_kappa(one: Floats, other: Floats) -> float | None:
 
 def spread(grades: Sequence[Sequence[float]]) -> float | None:
     """Return the standard deviation of the grades of one question, pooled over those that have several."""
-    repeated = [np.asarray(each) for each in grades if len(each) > 1]
+    repeated = [np.asarray(group) for group in grades if len(group) > 1]
     if not repeated:
         return None
-    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in repeated)
-    return float(np.sqrt(squares / sum(len(each) - 1 for each in repeated)))
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in repeated)
+    return float(np.sqrt(squares / sum(len(group) - 1 for group in repeated)))
 
 
 def earlier_grades(path: str) -> dict[str, float]:

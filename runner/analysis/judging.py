@@ -24,7 +24,7 @@ from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.prompts import FOLDER
-from runner.analysis.verdicts import Patience, Scale, Verdict, shortened, verdicts
+from runner.analysis.verdicts import GradeVerdict, Patience, Scale, collect_verdicts, shorten
 from runner.config.addresses import LocalPath
 from runner.datasets.base import Dataset, Judgments
 from runner.llm.journal import Journal
@@ -41,7 +41,7 @@ Place = tuple[int, int]
 """Where a document was found first: in which of the rankings, and the position in the corpus that was searched."""
 
 
-class Ranked(NamedTuple):
+class JudgedRankings(NamedTuple):
     """What a result found in a dataset, chunks of its documents maybe, and what is judged of the documents."""
 
     dataset: Dataset
@@ -91,14 +91,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a result stands before anything was filled in, and after."""
+    """How a result stands before anything was fill_judgments in, and after."""
 
     name: str
     before: Bounds
     after: Bounds
 
 
-def pool(found: Sequence[Ranked], depth: int) -> dict[Pair, Place]:
+def pool(runs: Sequence[JudgedRankings], depth: int) -> dict[Pair, Place]:
     """Return the pairs among the first `depth` of any rankings that its judgments lack, those that matter most first.
 
     That is by their best rank, then by how many rankings have them, then by query and document: the best start that a
@@ -108,15 +108,15 @@ def pool(found: Sequence[Ranked], depth: int) -> dict[Pair, Place]:
     best: dict[Pair, tuple[int, Place]] = {}
     systems = Counter[Pair]()
     lacking: dict[int, Callable[[Pair], bool]] = {}
-    for result, (dataset, rankings, judgments) in enumerate(found):
+    for run, (dataset, rankings, judgments) in enumerate(runs):
         lacks = lacking.get(id(judgments)) or lacking.setdefault(id(judgments), _lacks(judgments))
-        documents = _documents(found[result])
+        documents = _documents(runs[run])
         pairs: dict[Pair, tuple[int, Place]] = {}
         for query, rank in np.argwhere(rankings.documents[:, :depth] != NOTHING).tolist():
             position = int(rankings.documents[query, rank])
             document = int(documents[position])
             if position < len(dataset.corpus) and lacks((query, document)):
-                pairs.setdefault((query, document), (rank, (result, position)))
+                pairs.setdefault((query, document), (rank, (run, position)))
         systems.update(pairs.keys())
         best |= {pair: min(place, best.get(pair, place)) for pair, place in pairs.items()}
     return {pair: best[pair][1] for pair in sorted(best, key=lambda pair: (best[pair][0], -systems[pair], pair))}
@@ -124,75 +124,74 @@ def pool(found: Sequence[Ranked], depth: int) -> dict[Pair, Place]:
 
 def judge_pairs(
     judging: Judging,
-    found: Sequence[Ranked],
+    runs: Sequence[JudgedRankings],
     pairs: Mapping[Pair, Place],
     folder: Path,
     advance: Callable[[bool], None] = lambda failed: None,
-) -> tuple[list[Verdict], Journal]:
+) -> tuple[list[GradeVerdict], Journal]:
     """Return the verdict on each pair, and the journal of the work, a file in `folder`, to forget once all is safe.
 
     `advance` is called as each pair is first answered, with whether that failed.
     """
-    queries, longest = found[0].dataset.queries.texts, judging.max_characters
+    queries, longest = runs[0].dataset.queries.texts, judging.max_characters
     texts = [
-        (queries[query], _content(found[result].dataset.corpus, position))
-        for (query, _), (result, position) in pairs.items()
+        (queries[query], _content(runs[run].dataset.corpus, position)) for (query, _), (run, position) in pairs.items()
     ]
     questions = [
-        judging.template.fill(question=shortened(query, longest), document=shortened(document, longest))
+        judging.template.fill(question=shorten(query, longest), document=shorten(document, longest))
         for query, document in texts
     ]
     journal = Journal(folder / f"{fingerprint(repr(judging), judging.template.hash, *questions)}.jsonl")
     patience = Patience(judging.retries, judging.backoff_s)
-    said = verdicts(judging.llm, questions, SCALE, "judge", journal, patience, advance=advance)
+    replies = collect_verdicts(judging.llm, questions, SCALE, "judge", journal, patience, advance=advance)
     cut = [max(map(len, both)) > longest for both in texts]
-    return [replace(row[0], cut=was_cut) for row, was_cut in zip(said, cut, strict=True)], journal
+    return [replace(row[0], cut=was_cut) for row, was_cut in zip(replies, cut, strict=True)], journal
 
 
-def filled(judgments: Judgments, pairs: Collection[Pair], said: Sequence[Verdict]) -> Judgments:
+def fill_judgments(judgments: Judgments, pairs: Collection[Pair], verdicts: Sequence[GradeVerdict]) -> Judgments:
     """Return judgments with those verdicts that they lack and that have a grade, on the judgments' own scale.
 
     Where these go to 1, the upper half of the judge's scale is 1, so that its word weighs no more than theirs.
     """
     greatest = int(judgments.grades.max(initial=1))
-    lacks, told = _lacks(judgments), zip(pairs, said, strict=True)
-    graded = [(pair, verdict.grade) for pair, verdict in told if verdict.grade is not None and lacks(pair)]
+    lacks, judged_pairs = _lacks(judgments), zip(pairs, verdicts, strict=True)
+    graded = [(pair, verdict.grade) for pair, verdict in judged_pairs if verdict.grade is not None and lacks(pair)]
     grades = [int(grade * greatest / SCALE.greatest + 0.5) for _, grade in graded]
-    return _added(judgments, [pair for pair, _ in graded], grades)
+    return _add(judgments, [pair for pair, _ in graded], grades)
 
 
-def bounds(found: Ranked, measure: Measure, depth: int) -> Bounds:
+def bounds(run: JudgedRankings, measure: Measure, depth: int) -> Bounds:
     """Return the bounds of a measure of rankings, of whose first `depth` documents some may be unjudged."""
-    dataset, rankings, judgments = found
-    unjudged = [*pool([found], depth), *_unreadable(found, depth)]
-    everything = _added(judgments, unjudged, [int(judgments.grades.max(initial=1))] * len(unjudged))
-    seen, outside = Measure("Judged", depth), _documents(found)[len(dataset.corpus) :].tolist()
+    dataset, rankings, judgments = run
+    unjudged = [*pool([run], depth), *_unreadable(run, depth)]
+    everything = _add(judgments, unjudged, [int(judgments.grades.max(initial=1))] * len(unjudged))
+    seen, outside = Measure("Judged", depth), _documents(run)[len(dataset.corpus) :].tolist()
     of = (
         len(rankings),
         len(dataset.documents),
         dataset.document_of,
         dict(zip(rankings.unknown_ids, outside, strict=True)),
     )
-    least, most = (Grader(each, *of).score(rankings, [measure, seen]) for each in (judgments, everything))
+    least, most = (Grader(version, *of).score(rankings, [measure, seen]) for version in (judgments, everything))
     return Bounds(least.means()[str(measure)], most.means()[str(measure)], least.means()[str(seen)])
 
 
-def _documents(found: Ranked) -> NDArray[np.int32]:
+def _documents(run: JudgedRankings) -> NDArray[np.int32]:
     """Return which document, by its position in judgments, each position in rankings is (n + m).
 
     Hits that neither the corpus nor the judgments have come last, in the order of `Rankings.unknown_ids`.
     """
-    dataset, n = found.dataset, len(found.dataset.corpus)
+    dataset, n = run.dataset, len(run.dataset.corpus)
     known = np.arange(n, dtype=np.int32) if dataset.document_of is None else dataset.document_of
     free = len(dataset.documents) + len(dataset.unknown_documents)
-    outside = [dataset.judged_ids.get(name, free + i) for i, name in enumerate(found.rankings.unknown_ids)]
+    outside = [dataset.judged_ids.get(name, free + i) for i, name in enumerate(run.rankings.unknown_ids)]
     return np.concatenate((known, np.array(outside, dtype=np.int32)))
 
 
-def _unreadable(found: Ranked, depth: int) -> list[Pair]:
+def _unreadable(run: JudgedRankings, depth: int) -> list[Pair]:
     """Return the unjudged pairs among the first documents whose text the corpus lacks."""
-    hits, documents, lacks = found.rankings.documents[:, :depth], _documents(found), _lacks(found.judgments)
-    places = np.argwhere(hits >= len(found.dataset.corpus)).tolist()
+    hits, documents, lacks = run.rankings.documents[:, :depth], _documents(run), _lacks(run.judgments)
+    places = np.argwhere(hits >= len(run.dataset.corpus)).tolist()
     pairs = dict.fromkeys((query, int(documents[hits[query, rank]])) for query, rank in places)
     return [pair for pair in pairs if lacks(pair)]
 
@@ -210,7 +209,7 @@ def _lacks(judgments: Judgments) -> Callable[[Pair], bool]:
     return lambda pair: pair[0] in answerable and pair not in judged
 
 
-def _added(judgments: Judgments, pairs: Sequence[Pair], grades: Sequence[int]) -> Judgments:
+def _add(judgments: Judgments, pairs: Sequence[Pair], grades: Sequence[int]) -> Judgments:
     added: NDArray[np.int32] = np.array(pairs, dtype=np.int32).reshape(-1, 2)
     queries = np.concatenate((judgments.queries, added[:, 0]))
     documents = np.concatenate((judgments.documents, added[:, 1]))

@@ -101,7 +101,7 @@ def run_max_t(
     order = order[np.searchsorted(statistics[order], 0, side="right") :]  # without pairs that do not differ
     if not len(order):
         return MaxT(p_values, np.inf, floor, clusters)
-    sums, left, right = _shared_sums(scores, clusters, first[order], second[order])
+    sums, left, right = _sum_by_cluster(scores, clusters, first[order], second[order])
     units = sums.shape[1]
     limit = min(_MOST_STATISTICS // len(first), _MOST_SUMS // len(sums))
     permutations = min(permutations, max(_FEWEST_PERMUTATIONS, limit))  # the floor holds however many rows there are
@@ -181,7 +181,7 @@ def _compute_statistics(scores: Floats, clusters: Clusters | None) -> tuple[Floa
     return np.where(statistics > 1e-9, statistics, 0), scales, floor  # rounding errors leave less than that
 
 
-def _shared_sums(
+def _sum_by_cluster(
     scores: Floats, clusters: Clusters | None, first: Column, second: Column
 ) -> tuple[Floats, Column, Column]:
     """Return sums by cluster, and for each pair the two rows of them that have the queries which count for both.

@@ -87,10 +87,10 @@ def predict(
     above the least among them, from equal shares: 0 if all score alike, 1 if one has it all.
     """
     there = rankings.documents != NOTHING
-    found = np.count_nonzero(there, axis=1)
+    counts = np.count_nonzero(there, axis=1)
     scores = np.where(there, rankings.scores, 0).astype(np.float64)
     roots = np.sqrt(np.maximum(np.ones(len(scores)) if lengths is None else np.array(lengths, dtype=np.float64), 1))
-    first = _at(scores, found, 1)
+    first = _at(scores, counts, 1)
     whole = _mean(scores, there)
     top = there & (np.arange(scores.shape[1]) < settings.depth)
     few = there & (np.arange(scores.shape[1]) < settings.few)
@@ -98,8 +98,8 @@ def predict(
     sigma = _deviation(scores, top)
     predictions = (
         first,
-        first - _at(scores, found, 2),
-        first - _at(scores, found, settings.gap),
+        first - _at(scores, counts, 2),
+        first - _at(scores, counts, settings.gap),
         (_mean(scores, few) - whole) / roots,
         np.divide(sigma, np.abs(whole), out=np.full(len(scores), np.nan), where=whole != 0),
         sigma,
@@ -117,12 +117,14 @@ def correlations(
 
     With clusters, both are means of clusters, as variants of a query are no evidence of their own.
     """
-    found = {name: _correlation(values, truth, clusters) for name, values in predictions.items()}
-    told = [name for name, correlation in found.items() if correlation.p_value == correlation.p_value]
-    corrected = dict(zip(told, holm(np.array([found[name].p_value for name in told])).tolist(), strict=True))
+    by_name = {name: _correlation(values, truth, clusters) for name, values in predictions.items()}
+    computable = [name for name, correlation in by_name.items() if correlation.p_value == correlation.p_value]
+    corrected = dict(
+        zip(computable, holm(np.array([by_name[name].p_value for name in computable])).tolist(), strict=True)
+    )
     return {
         name: Correlation(c.queries, c.pearson, c.spearman, c.kendall, corrected.get(name, np.nan))
-        for name, c in found.items()
+        for name, c in by_name.items()
     }
 
 
@@ -148,9 +150,9 @@ def _constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
-def _at(scores: Floats, found: NDArray[np.int64], place: int) -> Floats:
+def _at(scores: Floats, counts: NDArray[np.int64], place: int) -> Floats:
     """Return the score at a place (from 1), or the last before it; NaN where there is none, or none but the first."""
-    last = np.minimum(found, place)
+    last = np.minimum(counts, place)
     values = np.full(len(scores), np.nan)
     enough = last >= min(place, 2)
     values[enough] = scores[enough, last[enough] - 1]

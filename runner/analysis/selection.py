@@ -69,12 +69,12 @@ def means(scores: Floats, queries: NDArray[np.bool_]) -> Floats:
     """Return the mean of each system (m x queries) over some queries (m); NaN where none of them counts for it."""
     some = scores[:, queries]
     counts = np.count_nonzero(~np.isnan(some), axis=1)
-    found = np.full(len(some), np.nan)
-    np.divide(np.nansum(some, axis=1), counts, out=found, where=counts > 0)
-    return found
+    result = np.full(len(some), np.nan)
+    np.divide(np.nansum(some, axis=1), counts, out=result, where=counts > 0)
+    return result
 
 
-def nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None) -> Nested:
+def choose_nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None) -> Nested:
     """Choose once for each fold, by the mean over all other folds, and measure the winner on it.
 
     This is cross-validation with the choice inside of it (Varma & Simon 2006; Cawley & Talbot 2010): the mean of
@@ -85,14 +85,14 @@ def nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool
     winners = np.zeros(int(folds.max(initial=-1)) + 1, dtype=np.int64)
     held_out = np.full(scores.shape[1], np.nan)
     for fold in range(len(winners)):
-        found = np.nan_to_num(means(scores, (folds >= 0) & (folds != fold)), nan=-np.inf)
+        values = np.nan_to_num(means(scores, (folds >= 0) & (folds != fold)), nan=-np.inf)
         among = np.arange(len(scores)) if candidates is None else np.flatnonzero(candidates[fold])
-        winners[fold] = among[np.argmax(found[among])]
+        winners[fold] = among[np.argmax(values[among])]
         held_out[folds == fold] = scores[winners[fold], folds == fold]
     return Nested(winners, held_out)
 
 
-def nested_intervals(
+def estimate_nested_intervals(
     scores: Floats,
     measures: Floats,
     folds: NDArray[np.int64],
@@ -103,7 +103,7 @@ def nested_intervals(
     seed: int = 0,
     clusters: Clusters | None = None,
 ) -> Floats:
-    """Return the intervals of what `nested` estimates by several measures (k x m x queries), as k x 2.
+    """Return the intervals of what `choose_nested` estimates by several measures (k x m x queries), as k x 2.
 
     The whole choice, by `scores` (m x queries), is made again on resamples of the queries, each of which stays in its
     fold. Their standard deviation is the standard error: unlike that of the held-out values alone, it includes how the
@@ -115,27 +115,30 @@ def nested_intervals(
     counted = folds >= 0
     units = np.unique(np.flatnonzero(counted) if clusters is None else clusters[counted], return_inverse=True)[1]
     n = int(units.max(initial=-1)) + 1
-    estimates = np.array([np.nanmean(nested_values(scores, values, folds, candidates)) for values in measures])
+    estimates = np.array([np.nanmean(select_nested_values(scores, values, folds, candidates)) for values in measures])
     if n < 2:
         return np.full((len(measures), 2), np.nan)
-    drawn = [_chosen_again(scores, measures, folds, candidates, units, block, seed) for block in blocks(resamples, n)]
+    drawn = [_choose_again(scores, measures, folds, candidates, units, block, seed) for block in blocks(resamples, n)]
     errors = np.nanstd(np.concatenate(drawn, axis=1), axis=1, ddof=1)
     half = stdtrit(n - 1, (1 + confidence) / 2) * errors
     return np.stack([estimates - half, estimates + half], axis=1)
 
 
-def nested_values(
+def select_nested_values(
     scores: Floats, values: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the values (m x queries) of the winners that `nested` chooses by scores, each on its fold (queries)."""
-    winners = nested(scores, folds, candidates).winners
+    """Return the values of the winners that `choose_nested` chooses, each on its fold (queries).
+
+    `values` are m x queries, as are the scores that the choice is made by.
+    """
+    winners = choose_nested(scores, folds, candidates).winners
     held_out = np.full(scores.shape[1], np.nan)
     for fold, winner in enumerate(winners):
         held_out[folds == fold] = values[winner, folds == fold]
     return held_out
 
 
-def _chosen_again(
+def _choose_again(
     scores: Floats,
     measures: Floats,
     folds: NDArray[np.int64],
@@ -152,7 +155,7 @@ def _chosen_again(
     present, filled = (~np.isnan(scores)).astype(np.float64), np.nan_to_num(scores)
     sums, counts = (np.stack([of[:, part] @ weights[part] for part in parts]) for of in (filled, present))
     total, n = sums.sum(axis=0), counts.sum(axis=0)
-    found, queries = np.zeros((2, len(measures), size))
+    totals, queries = np.zeros((2, len(measures), size))
     for fold, part in enumerate(parts):
         others = n - counts[fold]
         means = np.divide(total - sums[fold], others, out=np.full(others.shape, -np.inf), where=others > 0)
@@ -162,9 +165,9 @@ def _chosen_again(
         for winner in np.unique(winners):
             where = winners == winner
             values = measures[:, winner, part]
-            found[:, where] += np.nan_to_num(values) @ weights[np.ix_(part, where)]
+            totals[:, where] += np.nan_to_num(values) @ weights[np.ix_(part, where)]
             queries[:, where] += (~np.isnan(values)).astype(np.float64) @ weights[np.ix_(part, where)]
-    held_out: Floats = np.divide(found, queries, out=np.full(found.shape, np.nan), where=queries > 0)
+    held_out: Floats = np.divide(totals, queries, out=np.full(totals.shape, np.nan), where=queries > 0)
     return held_out
 
 

@@ -23,7 +23,7 @@ SMALL_SAMPLE = 30
 """With fewer queries (or clusters), the interval of a mean may hold the true mean less often than it claims."""
 
 
-def paired(scores: Floats, others: Floats) -> Floats:
+def compute_differences(scores: Floats, others: Floats) -> Floats:
     """Return by how much scores exceed others, query by query; what is equal to 12 decimals is equal.
 
     Arithmetic leaves noise beyond these, which a test by ranks would take for differences.
@@ -104,7 +104,7 @@ def bootstrap_test(
     least = np.abs(means) - 1e-12 * np.nansum(np.abs(differences), axis=1)
     extreme = np.zeros(len(differences), dtype=np.int64)
     units = by_cluster(centred, clusters)
-    for _, block in resampled_means(units, resamples, seed):
+    for _, block in iter_resampled_means(units, resamples, seed):
         extreme += np.count_nonzero(np.abs(block) >= least[:, None], axis=1)
     return np.where(units.independent > 1, (extreme + 1) / (resamples + 1), 1.0)
 
@@ -118,14 +118,14 @@ def t_test(differences: Floats, clusters: Clusters | None = None) -> Floats:
 
     n, means, deviations = moments(differences, clusters)
     differing = (n > 1) & ((means != 0) | (deviations != 0))
-    found = np.ones(len(differences))
+    p_values = np.ones(len(differences))
     with np.errstate(divide="ignore"):  # the same difference for every query: t is infinite, and p is 0
         t = means[differing] / (deviations[differing] / np.sqrt(n[differing]))
-    found[differing] = 2 * stdtr(n[differing] - 1, -np.abs(t))
-    return found
+    p_values[differing] = 2 * stdtr(n[differing] - 1, -np.abs(t))
+    return p_values
 
 
-def resampled_means(units: Units, resamples: int, seed: int) -> Iterator[tuple[int, Floats]]:
+def iter_resampled_means(units: Units, resamples: int, seed: int) -> Iterator[tuple[int, Floats]]:
     """Yield the means (m x block) of resamples of queries or clusters, block by block, and where each block starts.
 
     A resample in which no query counts for a system has the mean of all.

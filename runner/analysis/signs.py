@@ -42,8 +42,8 @@ def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
     Of a random sample, the observation counts as one more (Phipson & Smyth 2010), so that no p-value is 0.
     """
     whole, more = (2**units, 0) if units <= EXACT_UNITS else (permutations + 1, 1)
-    found: Floats = np.divide(extreme + more, whole, dtype=np.float64)
-    return found
+    p_values: Floats = np.divide(extreme + more, whole, dtype=np.float64)
+    return p_values
 
 
 def most_extreme(level: float, units: int, permutations: int) -> int:

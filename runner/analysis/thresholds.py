@@ -48,7 +48,7 @@ class ThresholdSettings:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ThresholdOutcome:
     """What queries come to at a threshold.
 
     `f1` is that of answering: of the queries that get an answer and those that have one, how many do both, as the
@@ -101,10 +101,10 @@ class Curve:
         """Return the share of the answerable queries that get nothing (t)."""
         return _share(self.sums[1], self.sums[0] + self.sums[1])
 
-    def outcome(self, place: int) -> Outcome:
+    def outcome(self, place: int) -> ThresholdOutcome:
         """Return what queries come to at the threshold at a place."""
         figures = (self.f1, self.tn_rate, self.recall, self.recall_lost, self.rejected)
-        return Outcome(*(float(values[place]) for values in figures))
+        return ThresholdOutcome(*(float(values[place]) for values in figures))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,20 +120,22 @@ class Tuning:
     settings: ThresholdSettings
     threshold: float | None
     fold_thresholds: tuple[float | None, ...]
-    in_fold: Outcome
-    out_of_fold: Outcome
-    untouched: Outcome
+    in_fold: ThresholdOutcome
+    out_of_fold: ThresholdOutcome
+    untouched: ThresholdOutcome
     curve: Curve
 
     @property
-    def difference(self) -> Outcome:
+    def difference(self) -> ThresholdOutcome:
         """Return how much larger each figure is in fold than out of fold."""
-        pairs = ((getattr(self.in_fold, name), getattr(self.out_of_fold, name)) for name in Outcome.__annotations__)
-        return Outcome(*(within - without for within, without in pairs))
+        pairs = (
+            (getattr(self.in_fold, name), getattr(self.out_of_fold, name)) for name in ThresholdOutcome.__annotations__
+        )
+        return ThresholdOutcome(*(within - without for within, without in pairs))
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class AnswerScores:
     """What a threshold acts on: the best score of each query (n), and the gold in its first k.
 
     The first is -inf where nothing was found. The latter is in columns (m): its query, its score, and its share of the
@@ -150,7 +152,7 @@ class Answers:
     @staticmethod
     def of(
         rankings: Rankings, grades: NDArray[np.int32], golds: NDArray[np.int64], ran: NDArray[np.bool_], k: int
-    ) -> Answers:
+    ) -> AnswerScores:
         """Read them off rankings, the grades of what was found (n x depth), and the number of gold documents (n).
 
         Queries that did not run (n) are neither answerable nor without a result.
@@ -158,7 +160,7 @@ class Answers:
         queries, places = np.nonzero((grades[:, :k] > 0) & ran[:, None])
         best = rankings.scores.max(axis=1, initial=-np.inf).astype(np.float32)
         scores = rankings.scores[queries, places]
-        return Answers(best, ran & (golds > 0), ran & (golds == 0), queries, scores, 1 / golds[queries])
+        return AnswerScores(best, ran & (golds > 0), ran & (golds == 0), queries, scores, 1 / golds[queries])
 
     def candidates(self, some: NDArray[np.bool_]) -> Floats:
         """Return all thresholds that treat some queries (n) differently, ascending: none, then between best scores."""
@@ -173,7 +175,7 @@ class Answers:
         """Return what some queries (n) come to at thresholds (t)."""
         at = thresholds.astype(np.float32)
 
-        def reached(scores: Scores32, weights: Floats) -> Floats:
+        def sum_reached(scores: Scores32, weights: Floats) -> Floats:
             """Return the sum of the weights of the scores that reach each threshold."""
             order = np.argsort(scores, kind="stable")
             below = np.concatenate([[0.0], np.cumsum(weights[order])])
@@ -181,12 +183,12 @@ class Answers:
             return sums
 
         right, wrong = (
-            reached(self.best[kind & some], np.ones(np.count_nonzero(kind & some)))
+            sum_reached(self.best[kind & some], np.ones(np.count_nonzero(kind & some)))
             for kind in (self.answerable, self.no_result)
         )
         of_some = some[self.queries]
         shares = self.shares[of_some]
-        kept = reached(self.scores[of_some], shares)
+        kept = sum_reached(self.scores[of_some], shares)
         answerable, no_result = (np.count_nonzero(kind & some) for kind in (self.answerable, self.no_result))
         sums = [right, answerable - right, no_result - wrong, wrong, kept, np.maximum(shares.sum() - kept, 0)]
         return Curve(thresholds, np.stack(sums))
@@ -217,7 +219,7 @@ def tune(
     query has, and whether its search raised no error. There are fewer folds where there are fewer queries of a kind.
     Raises `Untunable` where there is nothing to choose.
     """
-    answers = Answers.of(rankings, grades, golds, ran, settings.k)
+    answers = AnswerScores.of(rankings, grades, golds, ran, settings.k)
     _check(answers)
     every = answers.answerable | answers.no_result
     units = np.arange(len(every)) if clusters is None else clusters
@@ -234,8 +236,8 @@ def tune(
     few = answers.curve(np.array([NONE, threshold]), every)
     return Tuning(
         settings=settings,
-        threshold=_told(threshold),
-        fold_thresholds=tuple(map(_told, chosen)),
+        threshold=_none_if_unset(threshold),
+        fold_thresholds=tuple(map(_none_if_unset, chosen)),
         in_fold=few.outcome(1),
         out_of_fold=Curve(np.array([np.nan]), sums).outcome(0),
         untouched=few.outcome(0),
@@ -243,7 +245,7 @@ def tune(
     )
 
 
-def _check(answers: Answers) -> None:
+def _check(answers: AnswerScores) -> None:
     every = answers.answerable | answers.no_result
     answerable, no_result = (int(np.count_nonzero(kind)) for kind in (answers.answerable, answers.no_result))
     if not no_result:
@@ -262,7 +264,7 @@ def _check(answers: Answers) -> None:
         )
 
 
-def _told(threshold: float) -> float | None:
+def _none_if_unset(threshold: float) -> float | None:
     return None if threshold == NONE else threshold
 
 

@@ -36,7 +36,7 @@ class Scale:
     least: int
     greatest: int
 
-    def warning(self, verdicts: Iterable[Verdict]) -> str:
+    def warning(self, verdicts: Iterable[GradeVerdict]) -> str:
         """Return a sentence on the verdicts whose grades were not on the scale; "" if all were."""
         graded = [verdict for verdict in verdicts if verdict.grade is not None]
         clamped = sum(verdict.clamped for verdict in graded)
@@ -49,20 +49,20 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A grade, or None with what went wrong in `said`, else the model's reasoning.
+class GradeVerdict:
+    """A grade with the model's reasoning, or None with what went wrong.
 
-    `clamped` marks a grade from beyond the scale, `cut` one of a text that was too long to be sent whole.
-    `asked` counts the times that it was asked for, `calls` the requests that this took; with their tokens, and their
-    cost where prices are known. `cached` is true where none of the replies had to be paid.
+    `clamped` marks a grade from outside the scale, `cut` one of a text that was too long to be sent whole. `attempts`
+    counts how often the question was asked, `calls` the requests that this took; with their tokens, and their cost
+    where prices are known. `cached` is true where no reply had to be paid for.
     """
 
     grade: float | None
     outcome: Outcome
-    said: str = ""
+    reasoning: str = ""
     clamped: bool = False
     cached: bool = False
-    asked: int = 0
+    attempts: int = 0
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -70,22 +70,22 @@ class Verdict:
     cut: bool = False
 
 
-def read(text: str, scale: Scale) -> Verdict:
+def read(text: str, scale: Scale) -> GradeVerdict:
     """Return the verdict in a reply: the last `{"grade": n, "reasoning": "..."}` in it, or a rescue."""
     graded = iter_json_objects(text, lambda content: _number(content.get("grade")) is not None)
     content = [{}, *graded][-1]  # a model that thinks aloud ends with its answer
     number = _number(content.get("grade"))
     if number is not None:
         return _within(scale, number, "graded", str(content.get("reasoning") or ""))
-    number = _rescued(text, scale)
+    number = _rescue_number(text, scale)
     if number is None:
-        return Verdict(None, "unreadable", f"no grade in: {' '.join(text.split())[:200]}")
+        return GradeVerdict(None, "unreadable", f"no grade in: {' '.join(text.split())[:200]}")
     return _within(scale, number, "rescued", " ".join(text.split()))
 
 
-def _within(scale: Scale, number: float, outcome: Outcome, said: str) -> Verdict:
+def _within(scale: Scale, number: float, outcome: Outcome, reasoning: str) -> GradeVerdict:
     grade = min(max(number, float(scale.least)), float(scale.greatest))
-    return Verdict(grade, outcome, said, clamped=grade != number)
+    return GradeVerdict(grade, outcome, reasoning, clamped=grade != number)
 
 
 def _number(value: object) -> float | None:
@@ -99,15 +99,15 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _rescued(text: str, scale: Scale) -> float | None:
+def _rescue_number(text: str, scale: Scale) -> float | None:
     """Return the number in words that are not JSON: grade: n, n/10 (of whatever is the greatest), score: n."""
     patterns = (
         rf"\bgrade[\"'*_` ]*[:=]{_NUMBER}",
         rf"(?<![\d./-])(-?\d+(?:\.\d+)?)[*_` ]*/ *{scale.greatest}(?![\d/]|\.\d)",
         rf"\bscore[\"'*_` ]*[:=]{_NUMBER}",
     )
-    found = (re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
-    return next((float(match[1]) for match in found if match), None)
+    matches = (re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+    return next((float(match[1]) for match in matches if match), None)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Patience:
     backoff_s: float = 1.0
 
 
-def verdicts(
+def collect_verdicts(
     llm: Chat,
     questions: Sequence[str],
     scale: Scale,
@@ -127,7 +127,7 @@ def verdicts(
     patience: Patience = Patience(),
     repeats: int = 1,
     advance: Callable[[bool], None] = lambda failed: None,
-) -> list[list[Verdict]]:
+) -> list[list[GradeVerdict]]:
     """Return the verdicts on each question, `repeats` of them; `advance` is told of each first answer, or failure.
 
     All are asked once before any is asked again, so that as many as can be have a verdict when the budget ends; what is
@@ -136,14 +136,14 @@ def verdicts(
     """
     columns = []
     for repeat in range(repeats):
-        column = [Verdict(None, "unasked")] * len(questions)
+        column = [GradeVerdict(None, "unasked")] * len(questions)
         again = "\n" * (repeat * (patience.retries + 1))
         texts = {position: question + again for position, question in enumerate(questions)}
         ask = partial(journal.ask_all, llm, purpose=purpose)
         rounds = Rounds(ask, texts, patience.retries, patience.backoff_s)
         for position, outcome in rounds.outcomes():
             before, failed = column[position], isinstance(outcome, ChatError)
-            if not before.asked and not (isinstance(outcome, ChatError) and outcome.final):
+            if not before.attempts and not (isinstance(outcome, ChatError) and outcome.final):
                 advance(failed)
             column[position] = _after(before, outcome, scale)
             if not failed and column[position].outcome == "unreadable":
@@ -152,12 +152,12 @@ def verdicts(
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """Return a text of at most `longest` characters, with an ellipsis in brackets for what was cut off."""
     return text if len(text) <= longest else f"{text[: max(longest - len(ELLIPSIS), 0)]}{ELLIPSIS}"
 
 
-def cut_warning(verdicts: Iterable[Verdict]) -> str:
+def cut_warning(verdicts: Iterable[GradeVerdict]) -> str:
     """Return a sentence on the verdicts on texts that were cut; "" if none was."""
     every = list(verdicts)
     cut = sum(verdict.cut for verdict in every)
@@ -166,19 +166,19 @@ def cut_warning(verdicts: Iterable[Verdict]) -> str:
     return f"{cut:,} of {len(every):,} verdicts are on texts that were cut to max_characters before the judge saw them"
 
 
-def _after(before: Verdict, outcome: Reply | ChatError, scale: Scale) -> Verdict:
+def _after(before: GradeVerdict, outcome: Reply | ChatError, scale: Scale) -> GradeVerdict:
     """Return the verdict after one more answer, with all that it took; an unreadable one stands if there is none."""
-    if before.asked and isinstance(outcome, ChatError) and outcome.final:  # after calls of its own, maybe
+    if before.attempts and isinstance(outcome, ChatError) and outcome.final:  # after calls of its own, maybe
         return replace(before, calls=before.calls + outcome.calls, cost=before.cost + outcome.cost)
     if isinstance(outcome, Reply):
         verdict, free = read(outcome.text, scale), outcome.cached
     else:
         kind: Outcome = "unasked" if outcome.final else "refused" if outcome.kind in LASTING else "error"
-        verdict, free = Verdict(None, kind, str(outcome)), False
+        verdict, free = GradeVerdict(None, kind, str(outcome)), False
     return replace(
         verdict,
-        cached=free and (before.cached or not before.asked),
-        asked=before.asked + (verdict.outcome != "unasked"),
+        cached=free and (before.cached or not before.attempts),
+        attempts=before.attempts + (verdict.outcome != "unasked"),
         calls=before.calls + outcome.calls,
         tokens_in=before.tokens_in + outcome.tokens_in,
         tokens_out=before.tokens_out + outcome.tokens_out,

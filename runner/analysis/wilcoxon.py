@@ -19,7 +19,7 @@ EXACT_ALWAYS = 13
 """Up to so many queries it is exact in any case: there are no more than 8,192 assignments of signs."""
 
 
-def signed_ranks(differences: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def compute_signed_ranks(differences: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Rank differences (m x queries) by size and sign them; return these, and how many are of each one's size.
 
     Both are 0 where there is no difference or none is known (NaN). Equals share their mean rank.
@@ -41,18 +41,18 @@ def wilcoxon_test(differences: Floats) -> Floats:
     """
     from scipy.special import ndtr
 
-    ranks, equals = signed_ranks(differences)
+    ranks, equals = compute_signed_ranks(differences)
     n, differing = np.count_nonzero(~np.isnan(differences), axis=1), np.count_nonzero(ranks, axis=1)
     less, expected = np.minimum(ranks.clip(0).sum(axis=1), -ranks.clip(None, 0).sum(axis=1)), _sum_to(differing) / 2
     variance = (_sum_to(differing) * (2 * differing + 1) - (equals**2 - np.sign(equals)).sum(axis=1) / 4) / 12
-    found = np.ones(len(differences))
-    np.divide(less - expected, np.sqrt(variance), out=found, where=differing > 0)
-    found = np.where(differing > 0, 2 * ndtr(found), 1.0)
+    p_values = np.ones(len(differences))
+    np.divide(less - expected, np.sqrt(variance), out=p_values, where=differing > 0)
+    p_values = np.where(differing > 0, 2 * ndtr(p_values), 1.0)
     plain = (differing == n) & (equals <= 1).all(axis=1)
     for row in np.flatnonzero((differing > 0) & ((n <= EXACT_ALWAYS) | (plain & (n <= EXACT)))):
         doubled = np.sort(np.abs(2 * ranks[row][ranks[row] != 0])).astype(np.int64)
-        found[row] = min(1.0, 2 * _at_most(tuple(doubled.tolist()))[int(2 * less[row])])
-    return found
+        p_values[row] = min(1.0, 2 * _at_most(tuple(doubled.tolist()))[int(2 * less[row])])
+    return p_values
 
 
 def _sum_to(n: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,8 +13,19 @@ from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
-from runner.analysis.judging import SCALE, Judging, Pair, Ranked, Standing, bounds, filled, judge_pairs, pool
-from runner.analysis.verdicts import Verdict, cut_warning
+from runner.analysis.grades import verdict_columns
+from runner.analysis.judging import (
+    SCALE,
+    JudgedRankings,
+    Judging,
+    Pair,
+    Standing,
+    bounds,
+    fill_judgments,
+    judge_pairs,
+    pool,
+)
+from runner.analysis.verdicts import GradeVerdict, cut_warning
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
@@ -61,7 +72,7 @@ def main(cfg: DictConfig) -> int:
     finally:  # the cost is shown even after an error
         if spent := describe_spending([judging]):
             console.note(spent)
-    after = {id(one.judgments): filled(one.judgments, pairs, verdicts) for one in ranked}
+    after = {id(one.judgments): fill_judgments(one.judgments, pairs, verdicts) for one in ranked}
     standings = [
         Standing(
             result.name,
@@ -81,7 +92,7 @@ def main(cfg: DictConfig) -> int:
     if left:
         unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
         of_all = f"{len(left):,} of {len(verdicts):,} pairs have no verdict, {len(unasked):,} of them were not sent"
-        console.note(f"{of_all} ({(unasked or left)[0].said}); run the same command to judge them")
+        console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
     else:
         journal.forget()
     console.line(f"judgments: {folder / 'judgments.tsv'}")
@@ -95,7 +106,7 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _load_ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Ranked]:
+def _load_ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[JudgedRankings]:
     """Return the results' rankings with their dataset, which is loaded again and chunked as it was for each result."""
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
@@ -110,7 +121,7 @@ def _load_ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Rank
         if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
             raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate again")
         judgments = whole.judgments_for(result.search_type or result.retriever)
-        ranked.append(Ranked(dataset, _positions(result, dataset), judgments))
+        ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
     return ranked
 
 
@@ -135,14 +146,14 @@ def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Seq
 
 
 def _write(
-    folder: Path, dataset: Dataset, pairs: Collection[Pair], verdicts: Sequence[Verdict], files: Mapping[str, str]
+    folder: Path, dataset: Dataset, pairs: Collection[Pair], verdicts: Sequence[GradeVerdict], files: Mapping[str, str]
 ) -> None:
     """Write the model's judgments as qrels, its verdicts with their reasons, and the other files."""
     folder.mkdir(parents=True, exist_ok=True)
     ids = [(dataset.queries.ids[query], dataset.documents.ids[document]) for query, document in pairs]
     rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in zip(ids, verdicts, strict=True) if v.grade is not None]
     (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-    records = [{"query_id": q, "document_id": d, **asdict(v)} for (q, d), v in zip(ids, verdicts, strict=True)]
+    records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in zip(ids, verdicts, strict=True)]
     (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

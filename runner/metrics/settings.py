@@ -18,8 +18,8 @@ class MetricSettings(Statistics):
     """The measures and cutoffs, the depth of the search, thresholds for no-result queries, and the statistics.
 
     A measure of the whole ranking carries the depth in its name if that is below 1,000: `AP` is then `AP@100`.
-    `k_values` and `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has a
-    cutoff beyond `depth`.
+    `k_values` and `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has
+    a cutoff beyond `depth`.
     """
 
     measures: tuple[str, ...] = tuple(FORMULAS)

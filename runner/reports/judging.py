@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.analysis.judging import Standing
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import GradeVerdict
 from runner.reports.rendering.numbers import number, percent, score4
 from runner.reports.rendering.tables import Column, Table
 
@@ -34,7 +34,7 @@ def standings_table(standings: Sequence[Standing], measure: str, depth: int) -> 
     return Table(columns, rows)
 
 
-def pool_figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
+def pool_figures(verdicts: Sequence[GradeVerdict]) -> dict[str, float]:
     """Return how many pairs of a pool ended how, how many grades were clamped or of a cut text, and what they took."""
     outcomes = Counter(verdict.outcome for verdict in verdicts)
     figures: dict[str, float] = {"pairs": len(verdicts), **{str(name): n for name, n in sorted(outcomes.items())}}
@@ -42,7 +42,7 @@ def pool_figures(verdicts: Sequence[Verdict]) -> dict[str, float]:
     return figures | {name: sum(getattr(verdict, name) for verdict in verdicts) for name in names}
 
 
-def pool_table(verdicts: Sequence[Verdict]) -> Table:
+def pool_table(verdicts: Sequence[GradeVerdict]) -> Table:
     """Return how many pairs of a pool ended how, and what they took."""
     rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(verdicts).items()]
     return Table([Column("unjudged pairs in the pool"), Column("", number, numeric=True)], rows)

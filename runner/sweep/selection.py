@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
-from runner.analysis.clusters import numbered
+from runner.analysis.clusters import number_clusters
 from runner.analysis.comparison import compare
-from runner.analysis.selection import folds, means, nested, nested_intervals
-from runner.analysis.significance import paired
+from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds, means
+from runner.analysis.significance import compute_differences
 from runner.config.objects import ConfigError
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.source import DatasetSource
@@ -112,7 +112,7 @@ class Selecting:
         n = len(dataset.queries)
         golds = [j.golds(n) for j in (dataset.judgments, *dataset.judgments_by_search_type.values())]
         counted = np.any(np.stack(golds) > 0, axis=0)
-        clusters = numbered(dataset.queries.clusters)
+        clusters = number_clusters(dataset.queries.clusters)
         if clusters is not None and len(np.unique(clusters[counted])) == 1:
             raise ConfigError(
                 f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster; it needs 2"
@@ -183,9 +183,9 @@ class Selecting:
         among = np.array([[c in fold for c in every] for fold in of_each])
         if not among.any(axis=1).all():
             return None
-        nested_choice = nested(scores, fold_of, among)
+        nested_choice = choose_nested(scores, fold_of, among)
         winners = [results[winner] for winner in nested_choice.winners]
-        intervals = nested_intervals(
+        intervals = estimate_nested_intervals(
             *(scores, np.stack([result.scores for result in results], axis=1), fold_of, among),
             confidence=self.metrics.confidence,
             resamples=self.metrics.resamples,
@@ -258,7 +258,7 @@ class Selecting:
 
 def compare_with_default(winner: Result, default: Result, settings: MetricSettings) -> DefaultComparison | None:
     """Compare two results on the same queries by the primary measure; None where no query counts for both."""
-    differences = paired(winner.of(winner.primary)[None], default.of(winner.primary)[None])
+    differences = compute_differences(winner.of(winner.primary)[None], default.of(winner.primary)[None])
     if np.isnan(differences).all():
         return None
     comparison = compare(differences, replace(settings, correction="none"), winner.queries.cluster_numbers)

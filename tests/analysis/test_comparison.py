@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runner.analysis.comparison import Comparison, compare, compare_pairs, compare_to
-from runner.analysis.corrections import benjamini_hochberg, holm, randomised_tukey
+from runner.analysis.comparison import Differences, compare, compare_pairs, compare_to
+from runner.analysis.corrections import benjamini_hochberg, holm, run_randomised_tukey
 from runner.analysis.effects import hedges_g
 from runner.analysis.inversion import invert_permutation_test
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import paired, t_test
+from runner.analysis.significance import compute_differences, t_test
 from runner.metrics.statistics import Correction, Statistics, Test
 from tests.analysis.examples import Floats, p_values, unequal
 
@@ -23,7 +23,7 @@ TESTS = tuple(PAIRED_TESTS)
 CORRECTIONS = ("maxt", "holm", "bh", "none", "tukey")
 
 
-def to(reference: int, scores: Floats, **options: Any) -> Comparison:
+def to(reference: int, scores: Floats, **options: Any) -> Differences:
     return compare_to(reference, scores, compare_pairs(scores, Statistics(**options)))
 
 
@@ -63,14 +63,14 @@ def test_more_permutations_are_a_finer_p_value() -> None:
 @pytest.mark.parametrize("test", TESTS)
 def test_a_difference_to_the_best_is_corrected_for_all_pairs(test: Test, scores: Floats) -> None:
     first, second = np.triu_indices(5, 1)
-    each = p_values(paired(scores[first], scores[second]), test)
+    each = p_values(compute_differences(scores[first], scores[second]), test)
     expected = dict(zip(zip(first.tolist(), second.tolist(), strict=True), benjamini_hochberg(each), strict=True))
     found = to(2, scores, test=test, correction="bh").p_values
     assert found.tolist() == [expected[0, 2], expected[1, 2], 1, expected[2, 3], expected[2, 4]]
 
 
 def test_tukeys_correction_is_that_of_all_pairs(scores: Floats) -> None:
-    expected = randomised_tukey(scores, 1000, seed=3).p_values
+    expected = run_randomised_tukey(scores, 1000, seed=3).p_values
     found = to(2, scores, permutations=1000, seed=3, correction="tukey")
     np.testing.assert_array_equal(found.p_values, expected[2])
 
@@ -90,21 +90,21 @@ def test_an_interval_excludes_0_exactly_where_its_p_value_is_small(
         found = to(best, scores, permutations=300, test=test, correction=correction)
         excludes = (found.intervals[:, 0] > 0) | (found.intervals[:, 1] < 0)
         np.testing.assert_array_equal(excludes, found.p_values < 0.05)
-        rows = compare(paired(scores, scores[best]), Statistics(permutations=300, test=test))
+        rows = compare(compute_differences(scores, scores[best]), Statistics(permutations=300, test=test))
         excludes = (rows.intervals[:, 0] > 0) | (rows.intervals[:, 1] < 0)
         np.testing.assert_array_equal(excludes, rows.uncorrected < 0.05)
 
 
 def test_too_few_queries_have_no_interval(scores: Floats) -> None:
     assert np.isnan(to(0, scores[:2, :5]).intervals[1]).all()
-    assert np.isnan(compare(paired(scores[:1, :5], scores[1, :5])).intervals).all()
+    assert np.isnan(compare(compute_differences(scores[:1, :5], scores[1, :5])).intervals).all()
 
 
 def test_what_is_said_of_a_difference_is_of_the_same_queries(scores: Floats) -> None:
     scores[0, 10:20] = np.nan
     scores = np.insert(scores, 30, np.nan, axis=1)
     found = to(1, scores, confidence=0.8, seed=5, correction="none")
-    differences = paired(scores, scores[1])
+    differences = compute_differences(scores, scores[1])
     assert found.queries.tolist() == [50, 60, 60, 60, 60]
     np.testing.assert_allclose(found.differences, np.nanmean(differences, axis=1))
     np.testing.assert_allclose(found.deviations, np.nanstd(differences, axis=1, ddof=1))
@@ -129,14 +129,14 @@ def test_variants_of_a_query_are_one_observation(scores: Floats) -> None:
         np.testing.assert_allclose(variants.effects, alone.effects)
     for test in TESTS:
         statistics = Statistics(test=test, permutations=400)
-        rows = compare(paired(thrice, thrice[2]), statistics, clusters)
-        expected = compare(paired(once, once[2]), statistics)
+        rows = compare(compute_differences(thrice, thrice[2]), statistics, clusters)
+        expected = compare(compute_differences(once, once[2]), statistics)
         np.testing.assert_allclose(rows.p_values, expected.p_values)
         np.testing.assert_allclose(rows.intervals, expected.intervals, atol=1e-9)
 
 
 def test_rows_of_differences_are_one_family(scores: Floats) -> None:
-    rows = np.vstack([paired(scores, scores[2]), paired(scores, scores[3])])
+    rows = np.vstack([compute_differences(scores, scores[2]), compute_differences(scores, scores[3])])
     found = compare(rows, Statistics(test="t"))
     np.testing.assert_allclose(found.p_values, holm(t_test(rows)), atol=1e-12)
     np.testing.assert_allclose(found.uncorrected, t_test(rows), atol=1e-12)
@@ -152,7 +152,7 @@ def test_all_pairs_are_as_each_pair_alone(test: Test, correction: Correction, sc
     np.testing.assert_array_equal(found, found.T)
     assert (np.diag(found) == 1).all()
     first, second = upper = np.triu_indices(5, 1)
-    alone = p_values(paired(scores[first], scores[second]), test, 400)
+    alone = p_values(compute_differences(scores[first], scores[second]), test, 400)
     if correction in ("holm", "bh"):
         corrected = {"holm": holm, "bh": benjamini_hochberg}[correction]
         np.testing.assert_array_equal(found[upper], corrected(alone))

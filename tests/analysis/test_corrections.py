@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.corrections import benjamini_hochberg, correct, holm, randomised_tukey
+from runner.analysis.corrections import benjamini_hochberg, correct, holm, run_randomised_tukey
 from runner.analysis.significance import permutation_test
 from tests.analysis.examples import SAKAI, unequal
 
@@ -64,14 +64,14 @@ def test_tukeys_test_comes_close_to_all_permutations_that_there_are() -> None:
     ranges = np.array([np.ptp(np.sum(dealt, axis=0)) for dealt in itertools.product(*ways)])
     sums = scores.sum(axis=1)
     exact = np.array([[np.mean(ranges >= abs(a - b) - 1e-12) for b in sums] for a in sums])
-    np.testing.assert_allclose(randomised_tukey(scores, 10000).p_values, exact, atol=0.02)
+    np.testing.assert_allclose(run_randomised_tukey(scores, 10000).p_values, exact, atol=0.02)
 
 
 def test_tukeys_test_of_two_systems_is_the_permutation_test() -> None:
     for seed in range(2):
         scores = np.random.default_rng(seed).random((2, 10))
         exact = permutation_test(scores[:1] - scores[1])[0]
-        found = randomised_tukey(scores, 10000).p_values
+        found = run_randomised_tukey(scores, 10000).p_values
         np.testing.assert_allclose(found, [[1, exact], [exact, 1]], atol=0.02)
 
 
@@ -85,13 +85,13 @@ def test_tukeys_test_of_a_published_example_comes_close_to_the_parametric_one() 
     assert gaps[0, 2] / np.sqrt(variance) == pytest.approx(0.6760, abs=1e-4)
     parametric = scipy.stats.studentized_range.sf(gaps / np.sqrt(variance / n), m, (m - 1) * (n - 1))
     np.testing.assert_allclose(
-        randomised_tukey(SAKAI, 10000).p_values, parametric, atol=0.06
+        run_randomised_tukey(SAKAI, 10000).p_values, parametric, atol=0.06
     )  # scores are tenths: many ties
 
 
 def test_tukeys_test_is_symmetric_orders_pairs_by_their_difference_and_is_stricter_than_single_tests() -> None:
     scores = unequal()
-    found = randomised_tukey(scores, 2000).p_values
+    found = run_randomised_tukey(scores, 2000).p_values
     np.testing.assert_array_equal(found, found.T)
     assert (np.diag(found) == 1).all()
     first, second = np.triu_indices(len(scores), 1)
@@ -99,13 +99,13 @@ def test_tukeys_test_is_symmetric_orders_pairs_by_their_difference_and_is_strict
     assert (np.diff(found[first, second][np.argsort(gaps)]) <= 0).all()
     alone = permutation_test(scores[first] - scores[second], 2000)
     assert (found[first, second] >= alone - 0.03).all()
-    np.testing.assert_array_equal(found, randomised_tukey(scores, 2000).p_values)
-    assert not np.array_equal(found, randomised_tukey(scores, 2000, seed=1).p_values)
+    np.testing.assert_array_equal(found, run_randomised_tukey(scores, 2000).p_values)
+    assert not np.array_equal(found, run_randomised_tukey(scores, 2000, seed=1).p_values)
 
 
 def test_under_no_difference_tukeys_test_finds_any_as_seldom_as_it_says() -> None:
     found = [
-        randomised_tukey(np.random.default_rng(seed).normal(0, 1, (5, 12)), 99, seed).p_values.min() <= 0.05
+        run_randomised_tukey(np.random.default_rng(seed).normal(0, 1, (5, 12)), 99, seed).p_values.min() <= 0.05
         for seed in range(200)
     ]
     assert np.mean(found) == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 200))
@@ -114,18 +114,20 @@ def test_under_no_difference_tukeys_test_finds_any_as_seldom_as_it_says() -> Non
 def test_tukeys_test_does_without_queries_that_do_not_count() -> None:
     scores = unequal()
     wide = np.insert(scores, 7, np.nan, axis=1)
-    np.testing.assert_array_equal(randomised_tukey(wide, 500).p_values, randomised_tukey(scores, 500).p_values)
+    np.testing.assert_array_equal(run_randomised_tukey(wide, 500).p_values, run_randomised_tukey(scores, 500).p_values)
     np.testing.assert_allclose(
-        randomised_tukey(scores + np.arange(60), 500).p_values, randomised_tukey(scores, 500).p_values
+        run_randomised_tukey(scores + np.arange(60), 500).p_values, run_randomised_tukey(scores, 500).p_values
     )
     lost = np.vstack([scores, np.full((1, 60), np.nan)])
-    np.testing.assert_array_equal(randomised_tukey(lost, 500).p_values[:5, :5], randomised_tukey(scores, 500).p_values)
-    assert (randomised_tukey(lost, 500).p_values[5] == 1).all()
+    np.testing.assert_array_equal(
+        run_randomised_tukey(lost, 500).p_values[:5, :5], run_randomised_tukey(scores, 500).p_values
+    )
+    assert (run_randomised_tukey(lost, 500).p_values[5] == 1).all()
     apart = scores.copy()
     apart[0, :30], apart[2, 30:] = np.nan, np.nan
-    found = randomised_tukey(apart, 500).p_values
+    found = run_randomised_tukey(apart, 500).p_values
     assert found[0, 2] == 1 > found[0, 4]
     scores[0, :30] = np.nan
-    assert randomised_tukey(scores, 500).p_values[0, 2] < 0.01
-    assert randomised_tukey(np.full((2, 3), np.nan), 9).p_values.tolist() == [[1, 1], [1, 1]]
-    assert randomised_tukey(np.tile(scores[1], (3, 1)), 9).p_values.tolist() == np.ones((3, 3)).tolist()
+    assert run_randomised_tukey(scores, 500).p_values[0, 2] < 0.01
+    assert run_randomised_tukey(np.full((2, 3), np.nan), 9).p_values.tolist() == [[1, 1], [1, 1]]
+    assert run_randomised_tukey(np.tile(scores[1], (3, 1)), 9).p_values.tolist() == np.ones((3, 3)).tolist()

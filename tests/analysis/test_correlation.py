@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from runner.analysis.correlation import Correlation, spearman
+from runner.analysis.correlation import RankCorrelation, spearman
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=5, max_size=30)
 
@@ -23,7 +23,7 @@ def test_rho_and_p_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
         assert isinstance(found, str)
         return
     expected = stats.spearmanr(x, y)
-    assert isinstance(found, Correlation)
+    assert isinstance(found, RankCorrelation)
     assert found.rho == pytest.approx(expected.statistic)
     assert found.p_value == pytest.approx(expected.pvalue)
     if found.interval:
@@ -35,7 +35,7 @@ def test_rho_and_p_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
 def test_the_interval_is_fishers_with_the_variance_of_bonett_and_wright() -> None:
     x, y = np.arange(20.0), np.random.default_rng(1).permutation(20) + np.arange(20.0)
     found = spearman(x, y, 0.9)
-    assert isinstance(found, Correlation)
+    assert isinstance(found, RankCorrelation)
     assert found.interval is not None
     reach = stats.norm.ppf(0.95) * math.sqrt((1 + found.rho**2 / 2) / 17)
     middle = np.arctanh(found.rho)
@@ -49,14 +49,16 @@ def test_the_interval_holds_the_true_correlation_about_as_often_as_it_says() -> 
     samples = rng.multivariate_normal([0, 0], [[1, pearson], [pearson, 1]], size=(400, 40))
     found = [spearman(*sample.T) for sample in samples]
     held = [
-        each.interval[0] < truth < each.interval[1] for each in found if isinstance(each, Correlation) and each.interval
+        each.interval[0] < truth < each.interval[1]
+        for each in found
+        if isinstance(each, RankCorrelation) and each.interval
     ]
     assert 0.92 < np.mean(held) < 0.98
 
 
 def test_a_perfect_correlation_has_no_interval() -> None:
     found = spearman(np.arange(6.0), -np.arange(6.0))
-    assert isinstance(found, Correlation)
+    assert isinstance(found, RankCorrelation)
     assert (found.rho, found.interval) == (-1, None)
 
 

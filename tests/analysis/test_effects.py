@@ -17,17 +17,17 @@ from runner.analysis.effects import (
     power,
     queries_needed,
 )
-from runner.analysis.significance import paired, t_test
+from runner.analysis.significance import compute_differences, t_test
 from tests.analysis.examples import SAKAI, unequal
 
 
 def test_the_effect_size_of_a_published_example() -> None:
     """Sakai (2015), table 5.1, the first two systems: 0.473 of the differences' standard deviation."""
-    assert cohens_d(paired(SAKAI[:1], SAKAI[1]))[0] == pytest.approx(0.473, abs=5e-4)
+    assert cohens_d(compute_differences(SAKAI[:1], SAKAI[1]))[0] == pytest.approx(0.473, abs=5e-4)
 
 
 def test_cohens_d_is_t_over_the_root_of_the_queries() -> None:
-    gaps = paired(unequal(), unequal()[3])[[0, 1, 2, 4]]
+    gaps = compute_differences(unequal(), unequal()[3])[[0, 1, 2, 4]]
     expected = scipy.stats.ttest_1samp(gaps, 0, axis=1).statistic / np.sqrt(60)
     np.testing.assert_allclose(cohens_d(gaps), expected, atol=1e-9)
     gaps[0, :20] = np.nan

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.store import MemoryStore
-from runner.analysis.failures import REMEDIES, Failure, FailureClass, FailureSettings, Judged, Lexicon, failures
+from runner.analysis.failures import (
+    REMEDIES,
+    FailureClass,
+    FailureSettings,
+    JudgedRun,
+    Lexicon,
+    QueryFailure,
+    explain_failures,
+)
 
 CORPUS = Corpus(
     ["boat", "ship", "pier", "lamp", "fish"],
@@ -36,7 +44,7 @@ def judged(
     *queries: tuple[str, Sequence[tuple[str, float]], Mapping[str, int]],
     documents: Sequence[str] = CORPUS.ids,
     known: Sequence[str] | None = None,
-) -> Judged:
+) -> JudgedRun:
     """Return queries with what they found and the grades of what is judged."""
     depth = max(len(found) for _, found, _ in queries)
     positions = np.full((len(queries), depth), NOTHING, dtype=np.int32)
@@ -45,7 +53,7 @@ def judged(
         for j, (name, score) in enumerate(found):
             positions[i, j], scores[i, j], grades[i, j] = documents.index(name), score, qrels.get(name, -1)
     expected = [[name for name, grade in qrels.items() if grade > 0] for _, _, qrels in queries]
-    return Judged(
+    return JudgedRun(
         [text for text, _, _ in queries],
         Rankings(positions, scores),
         grades,
@@ -56,8 +64,8 @@ def judged(
     )
 
 
-def only(run: Judged, lexicon: Lexicon | None = LEXICON, **options: object) -> Failure:
-    (failure,) = failures(run, lexicon, **{"settings": TWO, **options})  # type: ignore[arg-type]  # options of any kind
+def only(run: JudgedRun, lexicon: Lexicon | None = LEXICON, **options: object) -> QueryFailure:
+    (failure,) = explain_failures(run, lexicon, **{"settings": TWO, **options})  # type: ignore[arg-type]  # options of any kind
     return failure
 
 
@@ -69,7 +77,7 @@ def test_a_query_is_missed_if_no_gold_is_in_its_first_places() -> None:
         ("fish", [("boat", 3)], {"fish": 1}),
         ("moon", [("boat", 3)], {}),
     )
-    assert [(f.query, f.gold, f.gold_rank) for f in failures(run, LEXICON, settings=TWO)] == [
+    assert [(f.query, f.gold, f.gold_rank) for f in explain_failures(run, LEXICON, settings=TWO)] == [
         (2, "lamp", 3),
         (3, "fish", None),
     ]
@@ -118,7 +126,7 @@ def test_common_words_and_scores_that_are_alike_are_a_specificity_gap() -> None:
         ("lamp", [("lamp", 8.0), ("fish", 5.0)], {"lamp": 1}),
         ("night", flat, {"lamp": 1}),
     )
-    vague, precise = failures(run, LEXICON, settings=TWO)
+    vague, precise = explain_failures(run, LEXICON, settings=TWO)
     assert "specificity gap" in vague.classes
     assert vague.idf == pytest.approx(IDF_OF_FOUR)
     assert vague.spread == pytest.approx(0.1 / ((3 + 0.1) / 2), rel=1e-5)
@@ -143,7 +151,7 @@ def test_no_document_distracts_from_a_gold_without_the_words_or_in_a_vague_query
     other_words = only(judged(("boat at the pier", [("fish", 3), ("pier", 2)], {"lamp": 1})))
     assert (other_words.rival, other_words.classes) == (None, ("vocabulary mismatch",))
     flat = [("fish", 1.0), ("boat", 0.9), ("lamp", 0.8)]
-    vague, _ = failures(
+    vague, _ = explain_failures(
         judged(("harbour moon", flat, {"ship": 1}), ("lamp", [("boat", 8), ("fish", 1)], {"lamp": 1})),
         LEXICON, settings=FailureSettings(cutoff=2, low_overlap=0, low_idf=0.5),
     )  # fmt: skip
@@ -232,7 +240,7 @@ def test_another_scale_of_scores_changes_no_class(orders: list[list[str]], by: f
             )
             for i, order in enumerate(orders)
         ]
-        return [failure.classes for failure in failures(judged(*queries), LEXICON, settings=TWO)]
+        return [failure.classes for failure in explain_failures(judged(*queries), LEXICON, settings=TWO)]
 
     assert run(by, to) == run(1.0, 0.0)
 

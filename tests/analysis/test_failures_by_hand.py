@@ -12,7 +12,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.analysis.failures import FailureClass, FailureSettings, Judged, Lexicon, failures
+from runner.analysis.failures import FailureClass, FailureSettings, JudgedRun, Lexicon, explain_failures
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
 from runner.datasets.needle import Needle
@@ -36,7 +36,7 @@ Told = tuple[str, set[FailureClass], set[FailureClass]]
 
 
 @pytest.fixture(scope="module")
-def judged(collections: Path, needle: Path) -> dict[str, tuple[Judged, Lexicon, Sequence[str]]]:
+def judged(collections: Path, needle: Path) -> dict[str, tuple[JudgedRun, Lexicon, Sequence[str]]]:
     """Return what BM25 found of each dataset, its lexicon, and the ids of its queries."""
     pages = str(needle / "corpus_kubernetes")
     sources: dict[str, DatasetSource] = {"scifact": Beir(path=str(collections / "scifact"))}
@@ -46,7 +46,7 @@ def judged(collections: Path, needle: Path) -> dict[str, tuple[Judged, Lexicon, 
     return {name: found_in(source.load(), store) for name, source in sources.items()}
 
 
-def found_in(dataset: Dataset, store: MemoryStore) -> tuple[Judged, Lexicon, Sequence[str]]:
+def found_in(dataset: Dataset, store: MemoryStore) -> tuple[JudgedRun, Lexicon, Sequence[str]]:
     rankings = search_cached(BM25(), dataset.corpus, dataset.queries.texts, DEPTH, store)
     judgments, n = dataset.judgments, len(dataset.queries)
     grades = Grader(judgments, n, len(dataset.corpus), None).grades(rankings)
@@ -54,12 +54,12 @@ def found_in(dataset: Dataset, store: MemoryStore) -> tuple[Judged, Lexicon, Seq
     for query, document, grade in zip(judgments.queries, judgments.documents, judgments.grades, strict=True):
         if grade > 0:
             expected[query].append(dataset.corpus.ids[document])
-    run = Judged(dataset.queries.texts, rankings, grades, dataset.corpus.ids, expected, judgments.golds(n) > 0)
+    run = JudgedRun(dataset.queries.texts, rankings, grades, dataset.corpus.ids, expected, judgments.golds(n) > 0)
     return run, Lexicon(dataset.corpus, Analyzer(), store), dataset.queries.ids
 
 
 def told(
-    judged: Mapping[str, tuple[Judged, Lexicon, Sequence[str]]],
+    judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]],
     half: int | None = None,
     settings: FailureSettings = FailureSettings(),  # noqa: B008 (immutable)
 ) -> list[Told]:
@@ -67,7 +67,9 @@ def told(
     of_all: list[Told] = []
     for name, labels in LABELS.items():
         run, lexicon, ids = judged[name]
-        classes = {ids[failure.query]: set(failure.classes) for failure in failures(run, lexicon, settings=settings)}
+        classes = {
+            ids[failure.query]: set(failure.classes) for failure in explain_failures(run, lexicon, settings=settings)
+        }
         assert labels.keys() <= classes.keys()
         wanted = [query for i, query in enumerate(labels) if half is None or i % 2 == half]
         of_all += [(query, classes[query], set(labels[query])) for query in wanted]
@@ -88,7 +90,7 @@ def test_there_are_fifty_and_each_has_a_class() -> None:
 
 @pytest.mark.parametrize("name", FLOORS)
 def test_a_class_that_is_told_is_mostly_the_one_that_a_person_gave(
-    name: FailureClass, judged: Mapping[str, tuple[Judged, Lexicon, Sequence[str]]]
+    name: FailureClass, judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]]
 ) -> None:
     right, all_told, _ = precision(told(judged), name)
     assert all_told >= 5

@@ -18,7 +18,7 @@ from retrievers.base import Corpus
 from retrievers.chat import ChatError
 from runner.analysis.grades import Grades, load_grades, save_grades
 from runner.analysis.grading import SCALE, Grading, grade_found
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import GradeVerdict
 from runner.datasets.base import Queries
 from tests.analysis.chats import Scripted, always
 from tests.conftest import DATA
@@ -79,7 +79,7 @@ def test_searchers_that_found_the_same_have_journals_of_their_own(chunks: Corpus
 
 def made(values: Sequence[float | None], ranks: Sequence[float], **settings: Any) -> Grades:
     """Return grades with one verdict a question."""
-    rows = [[Verdict(value, "graded" if value is not None else "unreadable")] for value in values]
+    rows = [[GradeVerdict(value, "graded" if value is not None else "unreadable")] for value in values]
     plain = {"judge": "j", "prompt": "p", "k": 5, "weights": (1.0, 0.8, 0.5), "echoes": [False] * len(values)}
     return Grades(verdicts=rows, ranks=np.array(ranks, dtype=np.float64), **{**plain, **settings})
 

@@ -19,7 +19,7 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
-from runner.analysis.inspection_texts import contained, copied_queries, plain
+from runner.analysis.inspection_texts import is_contained, find_copied_queries, plain
 from runner.datasets.assembly import assemble
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
@@ -170,7 +170,7 @@ def test_blank_queries_and_documents_are_no_duplicates_of_each_other() -> None:
     assert (found["empty queries"].count, found["empty documents"].count) == (2, 3)
     assert not found.keys() & {"near-duplicate queries", "near-duplicate documents"}
     first = placed(*[[]] * N, [2 * N + 1, 2 * N], [])  # of x: a blank document above the gold, blank as well
-    assert not inspected(one, {"a": first, "b": first}).found.suspicious
+    assert not inspected(one, {"a": first, "b": first}).findability.suspicious
 
 
 def test_a_dataset_without_gold_is_wrong_and_claims_no_success() -> None:
@@ -178,7 +178,7 @@ def test_a_dataset_without_gold_is_wrong_and_claims_no_success() -> None:
     found = inspected(one)
     assert named(found)["no gold"].gravity == "wrong"
     assert not {"few queries", "queries that nothing finds", "unjudged documents"} & named(found).keys()
-    assert np.isnan([*found.found.success, *found.found.judged]).all()
+    assert np.isnan([*found.findability.success, *found.findability.judged]).all()
     assert "one grade" not in " ".join(found.lacking)
 
 
@@ -213,27 +213,27 @@ def worded(rng: np.random.Generator) -> str:
 def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
     one = dataset()
     found = inspected(one, {"a": placed([0, 9], [8, 1], [5, 6]), "b": placed([0], [1], [7])})
-    assert found.found.easy.tolist() == [i == 0 for i in range(N)]
-    assert found.found.missed.tolist() == [i > 1 for i in range(N)]
-    assert found.found.first_gold[:, :3].tolist() == [[1, 2, 0], [1, 1, 0]]
+    assert found.findability.easy.tolist() == [i == 0 for i in range(N)]
+    assert found.findability.missed.tolist() == [i > 1 for i in range(N)]
+    assert found.findability.first_gold[:, :3].tolist() == [[1, 2, 0], [1, 1, 0]]
     assert named(found)["queries that nothing finds"].count == N - 2
     example = named(found)["queries that nothing finds"].examples[0]
     assert (example["query"], example["gold"][0]["document"]) == ("q2", "d2")
-    assert found.found.judged[0] == pytest.approx((0.5 + 0.5 + 0) / N)
-    assert found.found.success[1] == pytest.approx(2 / N)
+    assert found.findability.judged[0] == pytest.approx((0.5 + 0.5 + 0) / N)
+    assert found.findability.success[1] == pytest.approx(2 / N)
 
 
 def test_a_twin_of_gold_that_most_retrievers_rank_above_it_is_suspicious() -> None:
     one = dataset(texts={"twin": document(4)})
     rows: list[list[int]] = [[] for _ in range(4)]
     above, below = placed(*rows, [2 * N, 4]), placed(*rows, [4, 2 * N])
-    (suspicion,) = inspected(one, {"a": above, "b": above, "c": below}).found.suspicious
+    (suspicion,) = inspected(one, {"a": above, "b": above, "c": below}).findability.suspicious
     assert (suspicion.query, suspicion.document, suspicion.gold, suspicion.by) == (4, 2 * N, 4, 2)
     assert suspicion.similarity == 1
     assert "unjudged, above gold for 2 of 3 retrievers" in suspicion.evidence
-    assert not inspected(one, {"a": above, "b": below}).found.suspicious  # half is not most
+    assert not inspected(one, {"a": above, "b": below}).findability.suspicious  # half is not most
     other = placed(*rows, [30, 4])
-    assert not inspected(one, {"a": other, "b": other}).found.suspicious  # above gold, and not like it
+    assert not inspected(one, {"a": other, "b": other}).findability.suspicious  # above gold, and not like it
 
 
 def test_titles_are_part_of_what_is_compared() -> None:
@@ -241,7 +241,7 @@ def test_titles_are_part_of_what_is_compared() -> None:
     one = dataset()
     titled = replace(one, corpus=replace(one.corpus, titles=one.corpus.texts, texts=[""] * len(one.corpus)))
     above = placed(*[[] for _ in range(4)], [30, 4])
-    assert not inspected(titled, {"a": above, "b": above}).found.suspicious
+    assert not inspected(titled, {"a": above, "b": above}).findability.suspicious
     assert not {"empty documents", "near-duplicate documents"} & named(inspected(titled)).keys()
 
 
@@ -255,7 +255,7 @@ def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> No
     rankings = search_cached(BM25(), one.corpus, one.queries.texts, 20, MemoryStore())
     grader = Grader(one.judgments, len(one.queries), len(one.documents), one.document_of)
     means = grader.score(rankings, [parse("Success@5"), parse("Judged@5")]).means()
-    found = inspected(one, {"bm25": rankings}, cutoff=5).found
+    found = inspected(one, {"bm25": rankings}, cutoff=5).findability
     assert [*found.success, *found.judged] == [means["Success@5"], means["Judged@5"]]
     assert 0 < means["Success@5"] < 1
 
@@ -268,13 +268,13 @@ def test_a_document_is_found_where_its_first_chunk_is() -> None:
     assert found.counts["documents"] == 2 * N
     assert found.counts["chunks"] == len(cut.corpus)
     assert len(found.words["chunks"]) == len(cut.corpus)
-    assert found.found.success[0] == 1
+    assert found.findability.success[0] == 1
     assert (found.gold_overlap == inspected(whole).gold_overlap).all()
 
 
 def test_without_retrievers_what_needs_them_is_not_claimed() -> None:
     found = inspected(dataset(), {})
-    assert not found.found.names
+    assert not found.findability.names
     assert not any("finds" in name for name in named(found))
 
 
@@ -297,16 +297,18 @@ def test_whatever_the_texts_shares_are_shares_and_the_worst_comes_first(asked: l
 def test_a_script_without_spaces_is_counted_and_compared_by_pairs_of_characters() -> None:
     gold = "黑豹队的防守只丢了三百零八分，在联赛中排名第六。"
     assert word_counts([gold]).tolist() == [20]
-    assert contained("黑豹队的防守", [gold])
-    assert not contained("黑豹队的进攻", [gold])
+    assert is_contained("黑豹队的防守", [gold])
+    assert not is_contained("黑豹队的进攻", [gold])
 
 
 @given(st.lists(st.text("abc ?", max_size=12)))
 def test_texts_alone(texts: list[str]) -> None:
     counts = word_counts(texts)
     assert counts.tolist() == [len(plain(text).split()) for text in texts]
-    assert [i for i, _ in copied_queries(texts, texts, 1.0)] == np.flatnonzero(counts).tolist()
-    assert all(contained(text, [f"so {text}, then"]) == (count >= 4) for text, count in zip(texts, counts, strict=True))
+    assert [i for i, _ in find_copied_queries(texts, texts, 1.0)] == np.flatnonzero(counts).tolist()
+    assert all(
+        is_contained(text, [f"so {text}, then"]) == (count >= 4) for text, count in zip(texts, counts, strict=True)
+    )
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
-from runner.analysis.judge_quality import agreement, earlier_grades, spread, weighted_kappa
+from runner.analysis.judge_quality import agreement, compute_weighted_kappa, earlier_grades, spread
 
 grades = st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=2, max_size=40)
 
@@ -19,10 +19,10 @@ grades = st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=2,
 def test_kappa_is_scikit_learns_with_quadratic_weights(pairs: list[tuple[int, int]]) -> None:
     one, other = np.array(pairs, dtype=np.float64).T
     if one.var() + other.var() + (one.mean() - other.mean()) ** 2 == 0:
-        assert weighted_kappa(one, other) is None
+        assert compute_weighted_kappa(one, other) is None
     else:
         oracle = cohen_kappa_score(one, other, weights="quadratic", labels=np.arange(1, 11))
-        assert weighted_kappa(one, other) == pytest.approx(oracle, abs=1e-9)
+        assert compute_weighted_kappa(one, other) == pytest.approx(oracle, abs=1e-9)
 
 
 def test_agreement_is_over_what_both_have_graded() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus, Rankings
-from runner.analysis.judging import Judging, Ranked, bounds, filled, judge_pairs, pool
-from runner.analysis.verdicts import Verdict, cut_warning
+from runner.analysis.judging import JudgedRankings, Judging, bounds, fill_judgments, judge_pairs, pool
+from runner.analysis.verdicts import GradeVerdict, cut_warning
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import Tokens
 from runner.metrics.measures import parse
@@ -38,8 +38,8 @@ def made() -> Dataset:
 DATASET = made()
 
 
-def ranked(run: Rankings, judged: Judgments = JUDGED, dataset: Dataset = DATASET) -> Ranked:
-    return Ranked(dataset, run, judged)
+def ranked(run: Rankings, judged: Judgments = JUDGED, dataset: Dataset = DATASET) -> JudgedRankings:
+    return JudgedRankings(dataset, run, judged)
 
 
 def test_the_pool_is_what_nobody_has_judged_the_most_prominent_first() -> None:
@@ -56,10 +56,10 @@ def test_judgments_of_a_search_type_lack_other_pairs_and_are_filled_by_themselve
     one, other = rankings([0, 4], [1], [4]), rankings([4, 3], [1], [4])
     pairs = pool([ranked(one), ranked(other, own)], depth=2)
     assert list(pairs) == [(2, 4), (0, 3), (0, 4)]
-    said = [Verdict(3.0, "graded")] * 3
+    said = [GradeVerdict(3.0, "graded")] * 3
     rows = [
         set(zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True))
-        for after in (filled(JUDGED, pairs, said), filled(own, pairs, said))
+        for after in (fill_judgments(JUDGED, pairs, said), fill_judgments(own, pairs, said))
     ]
     assert rows[0] == {(0, 0, 1), (0, 3, 0), (0, 4, 1), (1, 1, 1), (2, 0, 0)}
     assert rows[1] == {(0, 0, 1), (0, 3, 1), (0, 4, 1), (1, 1, 1), (2, 0, 1), (2, 4, 1)}
@@ -70,7 +70,7 @@ def test_the_judge_sees_query_and_document(tmp_path: Path) -> None:
     said, journal = judge_pairs(Judging(llm=llm), [ranked(rankings([]))], {(1, 2): (0, 2)}, tmp_path)
     assert "one" in llm.asked[0]
     assert "title 2 text 2" in llm.asked[0]
-    assert (said[0].grade, said[0].said) == (2, "nearly")
+    assert (said[0].grade, said[0].reasoning) == (2, "nearly")
     assert journal.file.is_file()
 
 
@@ -89,13 +89,13 @@ def test_a_budget_judges_the_head_of_the_pool_and_the_next_start_the_rest(tmp_pa
 )
 def test_grades_are_put_on_the_scale_of_the_judgments(greatest: int, grades: list[int]) -> None:
     own = judgments((0, 0, greatest))
-    after = filled(own, [(0, d) for d in (1, 2, 3, 4)], [Verdict(float(g), "graded") for g in range(4)])
+    after = fill_judgments(own, [(0, d) for d in (1, 2, 3, 4)], [GradeVerdict(float(g), "graded") for g in range(4)])
     assert after.documents.tolist() == [0, 1, 2, 3, 4]
     assert after.grades.tolist() == [greatest, *grades]
 
 
 def test_what_could_not_be_judged_stays_unjudged_and_what_people_judged_stays() -> None:
-    after = filled(JUDGED, [(0, 4), (0, 5)], [Verdict(None, "error"), Verdict(3.0, "graded")])
+    after = fill_judgments(JUDGED, [(0, 4), (0, 5)], [GradeVerdict(None, "error"), GradeVerdict(3.0, "graded")])
     rows = list(zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True))
     assert rows == [(0, 0, 1), (0, 3, 0), (0, 5, 1), (1, 1, 1), (2, 0, 0)]
 
@@ -115,8 +115,8 @@ def test_whatever_a_judge_says_the_measure_is_within_the_bounds(
     run = rankings(*rows)
     before = bounds(ranked(run), parse(measure), depth=3)
     pairs = pool([ranked(run)], depth=3)
-    verdicts = [Verdict(float(grade), "graded") for grade in said[: len(pairs)]]
-    after = bounds(ranked(run, filled(JUDGED, pairs, verdicts)), parse(measure), depth=3)
+    verdicts = [GradeVerdict(float(grade), "graded") for grade in said[: len(pairs)]]
+    after = bounds(ranked(run, fill_judgments(JUDGED, pairs, verdicts)), parse(measure), depth=3)
     assert before.irrelevant <= after.irrelevant <= after.relevant <= before.relevant
     assert after.irrelevant == after.relevant  # nothing is left unjudged
     assert after.judged == 1
@@ -134,7 +134,7 @@ def test_a_judge_that_knows_the_truth_gives_the_true_score(tmp_path: Path) -> No
 
     pairs = pool([ranked(run)], depth=3)
     said, _ = judge_pairs(Judging(llm=Scripted(knows)), [ranked(run)], pairs, tmp_path)
-    mine = bounds(ranked(run, filled(JUDGED, pairs, said)), parse("nDCG@3"), depth=3)
+    mine = bounds(ranked(run, fill_judgments(JUDGED, pairs, said)), parse("nDCG@3"), depth=3)
     assert mine.irrelevant == pytest.approx(bounds(ranked(run, truth), parse("nDCG@3"), depth=3).irrelevant)
 
 
@@ -155,7 +155,7 @@ def test_the_judge_sees_the_chunk_and_its_grade_is_of_the_document(tmp_path: Pat
     said, _ = judge_pairs(Judging(llm=llm), [found], pairs, tmp_path)
     assert "title 4 4" in llm.asked[0]
     assert "title 4 text" not in llm.asked[0]
-    after = filled(JUDGED, pairs, said)
+    after = fill_judgments(JUDGED, pairs, said)
     assert (0, 4, 1) in zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True)
     before, now = (bounds(ranked(found.rankings, judged, cut), parse("RR"), depth=3) for judged in (JUDGED, after))
     assert (before.irrelevant, before.relevant) == ((1 / 3 + 1) / 2, 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runner.analysis.corrections import holm
 from runner.analysis.maxt import run_max_t
-from runner.analysis.significance import paired, permutation_test
+from runner.analysis.significance import compute_differences, permutation_test
 from tests.analysis.examples import Floats, unequal
 
 
@@ -19,7 +19,7 @@ def written_out(scores: Floats) -> dict[tuple[int, int], float]:
     """Return the p-values of all pairs by the definition, over every assignment of signs."""
     m, n = scores.shape
     signs = np.array(list(itertools.product([1, -1], repeat=n)))
-    gaps = {(i, j): np.nan_to_num(paired(scores[i], scores[j])) for i in range(m) for j in range(i + 1, m)}
+    gaps = {(i, j): np.nan_to_num(compute_differences(scores[i], scores[j])) for i in range(m) for j in range(i + 1, m)}
     squares = {pair: (gap**2).sum() for pair, gap in gaps.items()}
     median = np.median([square for square in squares.values() if square] or [0])
     norms = {pair: np.sqrt(square + median) for pair, square in squares.items()}
@@ -48,7 +48,10 @@ def test_p_values_are_those_of_the_definition(seed: int, systems: int, queries: 
 
 def test_two_systems_have_the_p_value_of_the_permutation_test() -> None:
     scores = unequal()[[2, 4]]
-    assert run_max_t(scores, 500, seed=3).p_values[0, 1] == permutation_test(paired(scores[:1], scores[1]), 500, 3)[0]
+    assert (
+        run_max_t(scores, 500, seed=3).p_values[0, 1]
+        == permutation_test(compute_differences(scores[:1], scores[1]), 500, 3)[0]
+    )
 
 
 def test_equal_systems_seldom_differ_from_the_best_of_them() -> None:
@@ -82,7 +85,7 @@ def test_it_finds_what_holm_finds() -> None:
     rng = np.random.default_rng(6)
     scores = rng.random(60) + np.linspace(0, 0.2, 15)[:, None] + rng.normal(0, 0.12, (15, 60))
     first, second = np.triu_indices(15, 1)
-    single = permutation_test(paired(scores[first], scores[second]), 5000)
+    single = permutation_test(compute_differences(scores[first], scores[second]), 5000)
     found = run_max_t(scores, 5000).p_values[first, second]
     assert (found >= single - 0.01).all()
     assert (found[holm(single) < 0.05] < 0.05).all()
@@ -93,7 +96,7 @@ def test_the_critical_value_parts_what_differs_from_what_does_not() -> None:
     scores = unequal()
     found = run_max_t(scores, 500, level=0.1)
     first, second = np.triu_indices(5, 1)
-    bounds = found.intervals(paired(scores[first], scores[second]))
+    bounds = found.intervals(compute_differences(scores[first], scores[second]))
     excludes = (bounds[:, 0] > 0) | (bounds[:, 1] < 0)
     np.testing.assert_array_equal(excludes, found.p_values[first, second] < 0.1)
     assert excludes.any()

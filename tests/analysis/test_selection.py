@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runner.analysis.selection import folds, front, means, nested, nested_intervals
+from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds, front, means
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def test_the_held_out_values_are_those_of_the_definition(seed: int, systems: int
     scores[:, rng.random(queries) < 0.1] = np.nan
     numbers = folds([""] * queries, ~np.isnan(scores[0]), 3, seed)
     if numbers.max() >= 1:
-        np.testing.assert_allclose(nested(scores, numbers).held_out, written_out(scores, numbers))
+        np.testing.assert_allclose(choose_nested(scores, numbers).held_out, written_out(scores, numbers))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -66,7 +66,7 @@ def test_what_happens_in_a_fold_has_no_say_in_what_is_chosen_without_it(seed: in
     scores, numbers = rng.random((6, 30)), folds([""] * 30, np.ones(30, dtype=np.bool_), seed=seed)
     changed = scores.copy()
     changed[:, numbers == 2] = rng.random((6, (numbers == 2).sum()))
-    assert nested(scores, numbers).winners[2] == nested(changed, numbers).winners[2]
+    assert choose_nested(scores, numbers).winners[2] == choose_nested(changed, numbers).winners[2]
 
 
 def test_the_best_of_noise_looks_good_in_sample_and_is_worth_nothing_held_out() -> None:
@@ -75,7 +75,7 @@ def test_the_best_of_noise_looks_good_in_sample_and_is_worth_nothing_held_out() 
         scores = np.random.default_rng(seed).normal(0, 1, (40, 60))
         numbers = folds([""] * 60, np.ones(60, dtype=np.bool_), seed=seed)
         in_sample.append(scores.mean(axis=1).max())
-        held_out.append(nested(scores, numbers).held_out.mean())
+        held_out.append(choose_nested(scores, numbers).held_out.mean())
     error = 1 / np.sqrt(60 * 200)
     assert abs(np.mean(held_out)) < 4 * error
     assert np.mean(in_sample) > 0.2  # the expected maximum of 40 normal means of 60: 2.16 / sqrt(60) = 0.28
@@ -84,7 +84,7 @@ def test_the_best_of_noise_looks_good_in_sample_and_is_worth_nothing_held_out() 
 def test_one_that_is_best_everywhere_loses_nothing_by_being_chosen() -> None:
     scores = np.random.default_rng(0).random((5, 24))
     scores[3] += 2
-    found = nested(scores, folds([""] * 24, np.ones(24, dtype=np.bool_)))
+    found = choose_nested(scores, folds([""] * 24, np.ones(24, dtype=np.bool_)))
     np.testing.assert_array_equal(found.winners, [3] * 5)
     np.testing.assert_array_equal(found.held_out, scores[3])
 
@@ -92,7 +92,7 @@ def test_one_that_is_best_everywhere_loses_nothing_by_being_chosen() -> None:
 def test_a_fold_chooses_among_its_own_candidates_and_the_first_of_equals_wins() -> None:
     scores, numbers = np.array([[0.5, 0.5], [0.9, 0.9], [0.5, 0.5]]), np.array([0, 1])
     among = np.array([[True, False, True], [True, True, True]])
-    np.testing.assert_array_equal(nested(scores, numbers, among).winners, [0, 1])
+    np.testing.assert_array_equal(choose_nested(scores, numbers, among).winners, [0, 1])
 
 
 def test_means_leave_out_what_does_not_count() -> None:
@@ -126,7 +126,7 @@ def test_the_interval_of_a_nested_choice_covers_what_the_choice_is_worth() -> No
     rng = np.random.default_rng(4)
     numbers = np.arange(40) % 5
     easy, trials = rng.normal(0, 0.5, (200, 1, 40)), rng.normal(0, 1, (200, 12, 40))
-    intervals = np.array([nested_intervals(s, s[None], numbers, resamples=200)[0] for s in easy + trials])
+    intervals = np.array([estimate_nested_intervals(s, s[None], numbers, resamples=200)[0] for s in easy + trials])
     covered = np.mean((intervals[:, 0] <= 0) & (intervals[:, 1] >= 0))
     assert covered > 0.93
 
@@ -137,13 +137,13 @@ def test_the_interval_of_a_choice_is_around_its_estimate_by_each_measure() -> No
     scores[:, 4] = np.nan
     numbers = folds([""] * 30, ~np.isnan(scores[0]), 3)
     measures = np.stack([scores, 2 * scores + 1])
-    first, second = nested_intervals(scores, measures, numbers, resamples=100)
-    assert first.mean() == pytest.approx(np.nanmean(nested(scores, numbers).held_out))
+    first, second = estimate_nested_intervals(scores, measures, numbers, resamples=100)
+    assert first.mean() == pytest.approx(np.nanmean(choose_nested(scores, numbers).held_out))
     np.testing.assert_allclose(second, 2 * first + 1)
-    wider = nested_intervals(scores, measures, numbers, resamples=100, clusters=np.arange(30) // 10)
+    wider = estimate_nested_intervals(scores, measures, numbers, resamples=100, clusters=np.arange(30) // 10)
     assert (np.diff(wider) != np.diff(np.stack([first, second]))).all()
     only = np.zeros((3, 6), dtype=np.bool_)
     only[:, 2] = True
-    alone = nested_intervals(scores, scores[None], numbers, only, resamples=300)[0]
+    alone = estimate_nested_intervals(scores, scores[None], numbers, only, resamples=300)[0]
     assert alone.mean() == pytest.approx(np.nanmean(scores[2]))
-    assert np.isnan(nested_intervals(scores[:, :1], scores[None, :, :1], np.zeros(1, dtype=np.int64))).all()
+    assert np.isnan(estimate_nested_intervals(scores[:, :1], scores[None, :, :1], np.zeros(1, dtype=np.int64))).all()

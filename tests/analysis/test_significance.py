@@ -19,9 +19,9 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import (
     bootstrap_test,
+    compute_differences,
     mean_interval,
     moments,
-    paired,
     permutation_test,
     t_test,
 )
@@ -179,12 +179,12 @@ def test_the_t_test_is_that_of_scipy(seed: int, n: int) -> None:
     gaps = scores[1:] - scores[2] * 0.9
     np.testing.assert_allclose(t_test(gaps), scipy.stats.ttest_1samp(gaps, 0, axis=1).pvalue, atol=1e-10)
     paired_p = scipy.stats.ttest_rel(scores[1], scores[2]).pvalue
-    assert t_test(paired(scores[1:2], scores[2]))[0] == pytest.approx(paired_p, abs=1e-9)
+    assert t_test(compute_differences(scores[1:2], scores[2]))[0] == pytest.approx(paired_p, abs=1e-9)
 
 
 def test_the_t_test_of_a_published_example() -> None:
     """Sakai (2015), table 5.1, the first two systems: mean difference 0.0750, t = 2.116, p = 0.048."""
-    difference = paired(SAKAI[:1], SAKAI[1])
+    difference = compute_differences(SAKAI[:1], SAKAI[1])
     n, means, deviations = moments(difference)
     assert means[0] == pytest.approx(0.075)
     assert means[0] / deviations[0] * np.sqrt(n[0]) == pytest.approx(2.116, abs=5e-4)
@@ -226,7 +226,7 @@ def test_p_values_of_noise_are_as_often_small_as_they_say(test: Test) -> None:
 
 def test_what_rounding_leaves_of_no_difference_is_none() -> None:
     noise = np.array([[0.1 + 0.2, 1 / 3, 0.7]])
-    assert paired(noise, np.array([0.3, 1 - 2 / 3, 0.7])).tolist() == [[0, 0, 0]]
+    assert compute_differences(noise, np.array([0.3, 1 - 2 / 3, 0.7])).tolist() == [[0, 0, 0]]
 
 
 def test_threads_that_draw_at_once_leave_blas_the_threads_that_it_had(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.selection import folds
-from runner.analysis.thresholds import NONE, Answers, ThresholdSettings, Tuning, Untunable, tune
+from runner.analysis.thresholds import NONE, AnswerScores, ThresholdSettings, Tuning, Untunable, tune
 from runner.metrics.abstention import measure_abstention
 from tests.metrics.worlds import World, worlds
 
@@ -20,11 +20,11 @@ F1 = ThresholdSettings()
 RECALL = ThresholdSettings(target="recall", max_recall_lost=0.1)
 
 
-def answers_of(world: World, k: int = 5) -> Answers:
+def answers_of(world: World, k: int = 5) -> AnswerScores:
     graded = world.grader.grade(world.rankings)
     grades = np.full(world.rankings.documents.shape, -1, dtype=np.int32)
     grades[graded.queries, graded.ranks - 1] = graded.grades
-    return Answers.of(world.rankings, grades, world.grader.golds, np.ones(len(world.rankings), dtype=np.bool_), k)
+    return AnswerScores.of(world.rankings, grades, world.grader.golds, np.ones(len(world.rankings), dtype=np.bool_), k)
 
 
 def tuned(answerable: list[float], no_result: list[float], wanted: ThresholdSettings = F1) -> Tuning:

@@ -8,14 +8,14 @@ import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runner.analysis.wilcoxon import signed_ranks, wilcoxon_test
+from runner.analysis.wilcoxon import compute_signed_ranks, wilcoxon_test
 
 LOWRY = np.array([15, -7, 5, 20, 0, -9, 17, -12, 5, -10], dtype=np.float64)
 """Ten pairs, in the worked example of the encyclopedia article on the test: the ranks sum to 27 and 18."""
 
 
 def test_the_ranks_of_a_worked_example() -> None:
-    ranks, equals = signed_ranks(LOWRY[None])
+    ranks, equals = compute_signed_ranks(LOWRY[None])
     assert ranks[0].tolist() == [7, -3, 1.5, 9, 0, -4, 8, -6, 1.5, -5]
     assert equals[0].tolist() == [1, 1, 2, 1, 0, 1, 1, 1, 2, 1]
     assert (ranks.clip(0).sum(), -ranks.clip(None, 0).sum()) == (27, 18)

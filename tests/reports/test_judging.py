@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.analysis.judging import Bounds, Standing
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import GradeVerdict
 from runner.reports.judging import pool_table, standings_table
 
 
@@ -15,7 +15,10 @@ def test_standings_are_ordered_by_what_they_are_after() -> None:
 
 
 def test_a_pools_verdicts_are_counted() -> None:
-    said = [Verdict(2.0, "graded", clamped=True, calls=1, tokens_in=10, cut=True), Verdict(None, "error", calls=6)]
+    said = [
+        GradeVerdict(2.0, "graded", clamped=True, calls=1, tokens_in=10, cut=True),
+        GradeVerdict(None, "error", calls=6),
+    ]
     table = dict(pool_table(said).texts())
     assert (table["grades outside the scale"], table["texts cut"]) == ("1", "1")
     assert (table["pairs"], table["graded"], table["error"], table["calls"]) == ("2", "1", "1", "7")

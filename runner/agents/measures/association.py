@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, build_row, group_columns
 from runner.agents.measures.records import Artifact
 from runner.analysis.corrections import correct
-from runner.analysis.correlation import FEWEST, Correlation, spearman
+from runner.analysis.correlation import FEWEST, RankCorrelation, spearman
 from runner.metrics.settings import MetricSettings
 
 MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency")
@@ -78,7 +78,7 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
     results = [
         spearman(ordered[measure], ordered[outcome], settings.confidence, repeated) for measure, outcome in pairs
     ]
-    p_values = {place: result.p_value for place, result in enumerate(results) if isinstance(result, Correlation)}
+    p_values = {place: result.p_value for place, result in enumerate(results) if isinstance(result, RankCorrelation)}
     corrected = correct(np.array([*p_values.values()]), correction).tolist()
     by_place: dict[int, float] = dict(zip(p_values, corrected, strict=True))
     return {
@@ -95,7 +95,7 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
     }
 
 
-def _record(measure: str, outcome: str, result: Correlation | str, corrected: float | None) -> OutcomeCorrelation:
+def _record(measure: str, outcome: str, result: RankCorrelation | str, corrected: float | None) -> OutcomeCorrelation:
     if isinstance(result, str):
         return {"retrieval_metric": measure, "outcome_metric": outcome, "computable": False, "reason": result}
     return {

@@ -24,7 +24,7 @@ from runner.analysis.comparison import compare
 from runner.analysis.corrections import correct
 from runner.analysis.effects import queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import paired
+from runner.analysis.significance import compute_differences
 from runner.metrics.settings import Correction, MetricSettings, Test
 
 _MAX_PAIRS = 2**53  # JSON has no integers beyond it
@@ -194,7 +194,7 @@ def _compute_deltas(
     names: Sequence[str], before: Mapping[str, Floats], after: Mapping[str, Floats], settings: MetricSettings
 ) -> dict[str, Delta]:
     """Return the differences of figures that are tested as one family, given their values by task."""
-    differences = paired(*(np.stack([side[name] for name in names]) for side in (after, before)))
+    differences = compute_differences(*(np.stack([side[name] for name in names]) for side in (after, before)))
     counts = np.count_nonzero(~np.isnan(differences), axis=1)
     result = compare(differences[counts >= FEWEST], settings)
     needed = queries_needed(result.differences, result.deviations, settings.alpha)

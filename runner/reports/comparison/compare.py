@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
 from runner.analysis.agreement import Headroom, headroom
-from runner.analysis.clusters import Clusters, count_clusters, numbered
-from runner.analysis.comparison import Comparison as Rows
+from runner.analysis.clusters import Clusters, count_clusters, number_clusters
+from runner.analysis.comparison import Differences
 from runner.analysis.comparison import compare as compare_rows
 from runner.analysis.effects import queries_needed
-from runner.analysis.significance import paired
+from runner.analysis.significance import compute_differences
 from runner.metrics.statistics import Statistics
 from runner.reports.comparison.agreement import PairAgreement, agreement_of
 from runner.reports.comparison.comparability import (
@@ -129,7 +129,7 @@ class Comparison:
     @property
     def cluster_numbers(self) -> Clusters | None:
         """Return the cluster of each query; None where every query is its own."""
-        return numbered(_cluster_labels(self.results))
+        return number_clusters(_cluster_labels(self.results))
 
     @property
     def tests(self) -> int:
@@ -230,7 +230,7 @@ def mean(values: Floats) -> float:
     return float(counted.mean()) if len(counted) else math.nan
 
 
-def tested(differences: Floats, statistics: TableStatistics, clusters: Clusters | None = None) -> Rows:
+def tested(differences: Floats, statistics: TableStatistics, clusters: Clusters | None = None) -> Differences:
     """Return how sure paired differences (m x queries) are, corrected for their number."""
     return compare_rows(differences, statistics, clusters)
 
@@ -257,8 +257,8 @@ def _shared(results: Sequence[Result], measure: str) -> Floats:
 
 def _table(results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics) -> dict[str, list[Versus]]:
     scores = np.array([_shared(results, measure) for measure in measures])
-    differences = paired(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
-    rows = tested(differences, statistics, numbered(_cluster_labels(results)))
+    differences = compute_differences(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
+    rows = tested(differences, statistics, number_clusters(_cluster_labels(results)))
     needed = queries_needed(rows.differences, rows.deviations, statistics.alpha)
     table = {}
     for m, measure in enumerate(measures):

@@ -15,11 +15,11 @@ import numpy as np
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
-from runner.analysis.comparison import Comparison as Rows
+from runner.analysis.comparison import Differences
 from runner.analysis.corrections import correct
 from runner.analysis.grading import SCALE
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import paired
+from runner.analysis.significance import compute_differences
 from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
 from runner.reports.comparison.comparability import GRADE, OTHERS, TN_RATE, per_query
@@ -157,7 +157,7 @@ def _drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
         scores[:, np.isnan(scores).any(axis=0)] = np.nan
         cost = describe_cost(results[1]) if measure == TN_RATE else ""
         check = Check(label, "drop", measure, kind, mean(scores[0]), mean(scores[1]), limit, cost=cost)
-        families.setdefault(bool(kind), []).append((check, paired(scores[1], scores[0])))
+        families.setdefault(bool(kind), []).append((check, compute_differences(scores[1], scores[0])))
     return [each for family in families.values() for each in _judged(family, gate.alpha, comparison)]
 
 
@@ -180,7 +180,7 @@ def _judged(family: Sequence[tuple[Check, Floats]], alpha: float | None, compari
             yield replace(check, p=p, violated=p < alpha, too_few=_least(rows, i, statistics) >= alpha)
 
 
-def _least(rows: Rows, i: int, statistics: TableStatistics) -> float:
+def _least(rows: Differences, i: int, statistics: TableStatistics) -> float:
     """Return the corrected p-value that a drop would have if all of its queries had lost, all else being equal."""
     smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
     p_values = rows.uncorrected.copy()

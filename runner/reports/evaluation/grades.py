@@ -53,7 +53,7 @@ def lowest_table(result: Result, limit: int) -> Table:
         Column("total", score, numeric=True),
         Column("judge's reason", gist, spare=1, least=20),
     ]
-    rows = [[queries.texts[q], *_of(grades, q), grades.verdicts[q][0].said] for q in order[:limit]]
+    rows = [[queries.texts[q], *_of(grades, q), grades.verdicts[q][0].reasoning] for q in order[:limit]]
     return Table(columns, rows)
 
 
@@ -62,7 +62,7 @@ def missing_line(result: Result) -> str:
     grades = result.grades
     if grades is None or not grades.unasked:
         return f"{result.name}: {result.unfinished}; run the same command to try again" if result.unfinished else ""
-    why = next(verdict.said for row in grades.verdicts for verdict in row if verdict.outcome == "unasked")
+    why = next(verdict.reasoning for row in grades.verdicts for verdict in row if verdict.outcome == "unasked")
     total = sum(len(row) for row in grades.verdicts)
     return f"{grades.unasked:,} of {total:,} verdicts are missing ({why}); run the same command to request them"
 

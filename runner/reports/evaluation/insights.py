@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Judged, Lexicon, failures
+from runner.analysis.failures import REMEDIES, FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
 from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
-from runner.analysis.thresholds import Outcome, ThresholdSettings, Tuning, Untunable, tune
+from runner.analysis.thresholds import ThresholdOutcome, ThresholdSettings, Tuning, Untunable, tune
 from runner.metrics.formulas import is_of_whole_ranking
 from runner.reports.rendering.numbers import gist, number, p_value, percent, score
 from runner.reports.rendering.tables import Column, Table
@@ -31,7 +31,7 @@ class Insights:
 
     cutoff: int = 0
     by_text: bool = False
-    failures: Sequence[Failure] = ()
+    failures: Sequence[QueryFailure] = ()
     predictors: Mapping[str, Correlation] = field(default_factory=dict)
     tunings: Sequence[Tuning] = ()
     untunable: str = ""
@@ -45,13 +45,13 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     cutoff = _cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
     known = set(hits.judged) - hits.unknown if len(hits.documents) - len(hits.unknown) == searched else None
-    run = Judged(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
+    run = JudgedRun(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
     lengths = [len(text.split()) for text in queries.texts]
     tunings, untunable = _tunings(result)
     return Insights(
         cutoff=cutoff,
         by_text=lexicon is not None,
-        failures=failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
+        failures=explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
         predictors=correlations(predict(hits.rankings, lengths), truth, queries.cluster_numbers),
         tunings=tunings,
         untunable=untunable,
@@ -243,7 +243,7 @@ def _cutoff(primary: str) -> int:
     return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 and not whole else FailureSettings().cutoff
 
 
-def _figures(outcome: Outcome) -> list[float]:
+def _figures(outcome: ThresholdOutcome) -> list[float]:
     return [outcome.f1, outcome.tn_rate, outcome.recall, outcome.recall_lost, outcome.rejected]
 
 
@@ -254,7 +254,7 @@ def _thresholds(values: Sequence[float | None]) -> str:
     return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
 
 
-def _beaten_by(failure: Failure) -> str:
+def _beaten_by(failure: QueryFailure) -> str:
     """Return the document that should not be above gold, and whether it was judged."""
     return f"{failure.rival or ''}{'' if failure.rival_grade is None else ' (judged irrelevant)'}"
 

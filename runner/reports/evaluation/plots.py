@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 
-from runner.analysis.thresholds import Curve, Outcome
+from runner.analysis.thresholds import Curve, ThresholdOutcome
 from runner.reports.rendering.plots import MUTED, legend, marking, render_svg
 
 
-def tradeoff(curve: Curve, points: Mapping[str, Outcome], k: int) -> str:
+def tradeoff(curve: Curve, points: Mapping[str, ThresholdOutcome], k: int) -> str:
     """Draw how many no-result queries get nothing against the recall that is left, threshold by threshold."""
 
     def draw(axes: Axes) -> None:

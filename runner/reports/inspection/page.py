@@ -32,7 +32,7 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     from runner.reports.inspection import plots
     from runner.reports.rendering import charts
 
-    rankings = inspection.found
+    rankings = inspection.findability
     if rankings.names and rankings.answerable.any():
         bars = {f"Success@{rankings.cutoff}": rankings.success, f"Judged@{rankings.cutoff}": rankings.judged}
         text = f"How many queries have gold in the first {rankings.cutoff}, and how many of these documents are judged."

@@ -87,7 +87,7 @@ def distributions_table(inspection: Inspection) -> Table:
 
 def retrievers_table(inspection: Inspection) -> Table:
     """Return what each retriever finds, and how much of it is judged."""
-    rankings = inspection.found
+    rankings = inspection.findability
     columns = [
         Column("retriever", least=12),
         Column(f"Success@{rankings.cutoff}", score, numeric=True),
@@ -113,7 +113,7 @@ _LONG = ("text", "its text", "document", "like gold", "evidence", "gold", "queri
 
 def as_json(inspection: Inspection) -> bytes:
     """Return an inspection for machines; the same inspection gives the same bytes."""
-    rankings = inspection.found
+    rankings = inspection.findability
     content = {
         "version": VERSION,
         "dataset": {"name": inspection.name, "split": inspection.split, "fingerprint": inspection.fingerprint},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runner.analysis.grades import Grades
-from runner.analysis.verdicts import Verdict
+from runner.analysis.verdicts import GradeVerdict
 from runner.reports.evaluation.grades import grade_table, lowest_table, missing_line, verdict_table
 from runner.result import Result, ResultError
 from tests.reports.factory import result as make_result
@@ -16,9 +16,9 @@ from tests.reports.factory import result as make_result
 def result() -> Result:
     """Return a result of three questions: one graded well, one badly, one not at all for want of budget."""
     rows = [
-        [Verdict(9.0, "graded", "all is there", calls=1)],
-        [Verdict(2.0, "rescued", "nothing is", calls=1)],
-        [Verdict(None, "unasked", "llm.max_calls=2: all have been made")],
+        [GradeVerdict(9.0, "graded", "all is there", calls=1)],
+        [GradeVerdict(2.0, "rescued", "nothing is", calls=1)],
+        [GradeVerdict(None, "unasked", "llm.max_calls=2: all have been made")],
     ]
     ranks = np.array([1, np.inf, 2])
     grades = Grades("judge", "hash", 5, (1.0, 0.8, 0.5), rows, ranks, [False] * 3)

@@ -12,7 +12,7 @@ import pytest
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.store import MemoryStore
-from runner.analysis.failures import REMEDIES, Failure, FailureSettings, Lexicon
+from runner.analysis.failures import REMEDIES, FailureSettings, Lexicon, QueryFailure
 from runner.analysis.prediction import PREDICTORS
 from runner.analysis.thresholds import ThresholdSettings
 from runner.records import save_record
@@ -83,7 +83,7 @@ def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(
 
 
 def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None:
-    told = Failure(
+    told = QueryFailure(
         0, ("distractor overlap", "unjudged above gold"), "d1", gold_rank=12, semantic_rank=3, overlap=0.25, rival="d7",
         rival_grade=0, rival_overlap=0.5, lead=1.5, unjudged=2, lookalike="d9", likeness=0.812,
     )  # fmt: skip

@@ -38,7 +38,9 @@ def inspection(findings: Sequence[Finding] = (), names: Sequence[str] = ("bm25",
         words={"documents": rng.integers(0, 4000, 120), "queries": rng.integers(3, 12, N)},
         gold_overlap=np.append(rng.random(N - 1), np.nan),
         chance_overlap=rng.random(N) / 5,
-        found=Findability(names, 100, 10, np.arange(N) < 36, first_gold, [0.75] * len(names), [0.25] * len(names), []),
+        findability=Findability(
+            names, 100, 10, np.arange(N) < 36, first_gold, [0.75] * len(names), [0.25] * len(names), []
+        ),
         lacking=["no other splits: leakage can't be told"],
         findings=findings,
     )
@@ -107,7 +109,7 @@ def test_the_json_has_the_same_numbers() -> None:
     assert read["findings"][0]["examples"] == [{"query": "q1", "text": EVIL}]
     assert math.isclose(read["findings"][0]["share"], 3 / 36)
     assert read["distributions"]["words of documents"]["most"] == int(of.words["documents"].max())
-    missed = (of.found.first_gold[0] == 0)[:36].sum()
+    missed = (of.findability.first_gold[0] == 0)[:36].sum()
     assert read["retrievers"]["bm25"] == {"success@10": 0.75, "judged@10": 0.25, "without_gold": missed}
 
 

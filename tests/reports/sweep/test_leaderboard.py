@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.comparison import Comparison, compare_pairs, compare_to
+from runner.analysis.comparison import Differences, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import mean_interval
 from runner.metrics.statistics import Correction, Statistics, Test
@@ -52,7 +52,7 @@ def test_equal_means_are_ordered_by_name() -> None:
     assert not any(row.differs for row in board.rows)
 
 
-def to_best(results: list[Result], order: list[int], **options: Any) -> Comparison:
+def to_best(results: list[Result], order: list[int], **options: Any) -> Differences:
     """Return the comparison of results, in some order, to the first."""
     scores = np.stack([results[position].of(PRIMARY) for position in order])
     return compare_to(0, scores, compare_pairs(scores, Statistics(**options)))
