@@ -58,8 +58,7 @@ def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generat
     scores = population[rng.permutation(len(population))[:m]]
     if kind == "shifted":
         scores = scores - scores.mean(axis=1, keepdims=True)
-    if kind == TIES_KEPT:
-        differ = scores[0] != scores[1]
+    if kind == TIES_KEPT and (differ := scores[0] != scores[1]).any():
         scores[:, differ] -= scores[:, differ].mean(axis=1, keepdims=True)
     scores = scores[:, rng.integers(0, scores.shape[1], n)]
     return rng.permuted(scores, axis=0) if kind == "dealt" else scores
