@@ -14,7 +14,7 @@ from retrievers.base import Corpus, Rankings
 from runner.analysis.clusters import number_clusters
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
-from runner.analysis.selection import folds, estimate_nested_intervals
+from runner.analysis.selection import estimate_nested_intervals, folds
 from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings

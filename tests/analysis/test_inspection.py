@@ -19,7 +19,7 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.inspection import Inspection, inspect
 from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
-from runner.analysis.inspection_texts import is_contained, find_copied_queries, plain
+from runner.analysis.inspection_texts import find_copied_queries, is_contained, plain
 from runner.datasets.assembly import assemble
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole

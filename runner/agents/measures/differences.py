@@ -25,7 +25,8 @@ from runner.analysis.corrections import correct
 from runner.analysis.effects import queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import compute_differences
-from runner.metrics.settings import Correction, MetricSettings, Test
+from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Correction, Test
 
 _MAX_PAIRS = 2**53  # JSON has no integers beyond it
 FEWEST = 3
