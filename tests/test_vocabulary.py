@@ -32,8 +32,7 @@ PENDING: set[str] = {
 }
 """Rooms whose names still wait for their revision; a room leaves this set for good."""
 
-SHARED_NAMES: set[str] = {
-}
+SHARED_NAMES: set[str] = set()
 """Class names that still occur in several modules; a name leaves this set for good."""
 
 

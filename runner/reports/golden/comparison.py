@@ -183,4 +183,6 @@ def _statistics(result: Result) -> TableStatistics:
     settings = {**(result.config.get("metrics") or {})}
     if settings.get("correction") in ("tukey", "maxt"):
         del settings["correction"]
-    return TableStatistics(**{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings})
+    return TableStatistics(
+        **{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings}
+    )
