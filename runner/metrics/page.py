@@ -20,28 +20,29 @@ _INTRODUCTION = f"""\
 
 <!-- Generated from runner/metrics/formulas.py: `make docs` -->
 
-Measures are written as in ir_measures, in any case: `metrics.measures=[nDCG,P@5,RR]`. Without a cutoff, a name stands
-for every cutoff of `metrics.k_values`. `metrics.primary` ranks systems.
+Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The names of measures computed here are not
+case-sensitive. Without a cutoff, a name stands for every cutoff of `metrics.k_values`. `metrics.primary` ranks systems.
 
-Every measure is computed for each query first; a mean is over the queries that have gold. A query that found nothing
-scores 0. A query without gold, or whose search failed, enters no mean. A gold document is one with a grade above 0.
-Equal scores are ordered by document id, descending, as in trec_eval.
+Every measure is computed for each query first; a mean is over the queries that have gold. A query without any results
+scores 0. Queries without gold, and queries whose search failed, are excluded from means. A gold document is one with a
+grade above 0. Equal scores are ordered by document id, descending, as in trec_eval.
 
-A measure of the whole ranking carries the depth of the search as its cutoff, `AP@100`, where `metrics.depth` is below
-{WHOLE_FROM:,}: see [the depth of the search](insight.md#depth-of-the-search)."""
+If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
+such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""
 
 _DELEGATED = """\
 ## Measures of ir_measures
 
-Any other measure of ir_measures is written with its parameters; in a shell, in quotes:
+Write any other measure of ir_measures with its parameters and, in a shell, in quotes:
 `'metrics.measures=[nDCG,"RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with underscores. `rel` is
-the lowest grade that counts as relevant, `max_rel` the largest grade of the dataset. A measure that does not take the
-dataset's grades is refused before any work: `ERR` and `nDCG(dcg='exp-log2')` take grades up to 4 and need perl."""
+the lowest grade that counts as relevant, and `max_rel` is the largest grade of the dataset. A measure that does not
+support the dataset's grades is rejected before any work starts: `ERR` and `nDCG(dcg='exp-log2')` support grades up to 4
+and need Perl."""
 
-_REFUSED = """\
-## Measures that are refused
+_UNSUPPORTED = """\
+## Unsupported measures
 
-These are refused before any work, with the reason."""
+These are rejected before any work starts, with a message that gives the reason."""
 
 
 def render_page() -> str:
@@ -56,9 +57,9 @@ def render_page() -> str:
         "References:",
         "\n".join(f"- `{formula.name}`: {formula.reference}" for formula in FORMULAS.values()),
         _DELEGATED,
-        _table(["for example", "measure"], computed),
-        _REFUSED,
-        _table(["for example", "measure", "why"], refused),
+        _table(["example", "measure"], computed),
+        _UNSUPPORTED,
+        _table(["example", "measure", "reason"], refused),
     ]
     return "\n\n".join(parts) + "\n"
 
