@@ -203,7 +203,7 @@ def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: 
 def test_runs_of_one_call_are_there_together_or_not_at_all(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = Tracker(tracking)
     entries = [Finished(make_result(), {"k1": "1"}), Finished(make_result(), {"k1": "2"})]
-    monkeypatch.setattr("runner.tracking.database._insert_datasets", lambda *_: 1 / 0)
+    monkeypatch.setattr("runner.tracking.mlflow_internals._insert_datasets", lambda *_: 1 / 0)
     with pytest.raises(MlflowException, match="division by zero"):
         tracker.log(entries)
     assert MlflowClient(tracking.uri).search_runs([tracker.experiment]) == []

@@ -12,7 +12,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from retrievers.base import RetrieverError
-from runner.config.objects import ConfigError, build
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import settle, store_path, without_secrets
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import build_experiment
@@ -24,7 +24,7 @@ from runner.reports.golden.report import golden_files
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.sweep.identity import combination_id
-from runner.sweep.settings import settings_of
+from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
 from runner.tracking.record import Failed, Finished
@@ -43,7 +43,7 @@ def main(cfg: DictConfig) -> int:
     settled = settle(cfg, hydra.runtime.choices)
     # A job of another sweeper, which a launcher may run on another machine, is named by its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
-    sweep = settings_of(settled.config.get("sweep"))
+    sweep = build_settings(SweepSettings, settled.config.get("sweep"), "sweep")
     if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
     if sweep.dry_run:

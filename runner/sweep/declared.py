@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config.mistakes import explain
-from runner.config.objects import ConfigError, build
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import store_path
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
@@ -27,7 +27,7 @@ from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.identity import report_id, sweep_id
 from runner.sweep.products import Combination, Product, products
-from runner.sweep.settings import settings_of
+from runner.sweep.settings import SweepSettings
 from runner.tracking.logged import Sweep
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import traces
@@ -42,7 +42,7 @@ class Declared:
         self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
         shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins") if key in config]
         own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
-        self.settings = settings_of(own.get("sweep"))
+        self.settings = build_settings(SweepSettings, own.get("sweep"), "sweep")
         self.tracking: Tracking = build(own["tracking"], "tracking")
         self.traces = traces(config)
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.search import Work, is_live, plan_rankings, resolve_search_depth
 from retrievers.store import MemoryStore
-from runner.config.objects import build
+from runner.config.objects import build_settings
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench
@@ -48,7 +48,7 @@ class PlanSettings:
 
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
     """Say what a sweep would do, given its combinations by identity; return the exit code."""
-    own = _settings(declared)
+    own = build_settings(PlanSettings, declared.config.get("plan"), "plan")
     with console.Working("planning"):
         state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
         finished = {
@@ -66,7 +66,7 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
 
 def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
     """Say how many combinations a search has, as which they are shows only when it runs; return the exit code."""
-    if _settings(declared).json:
+    if build_settings(PlanSettings, declared.config.get("plan"), "plan").json:
         console.line(plan_tables.search_as_json(sweep.name, sweep.combinations * (folds + 1)))
     else:
         console.line(plan_tables.of_search(sweep.name, sweep.combinations, folds))
@@ -129,12 +129,6 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
         depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
         works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
     return works
-
-
-def _settings(declared: Declared) -> PlanSettings:
-    node = declared.config.get("plan") or {}
-    made: PlanSettings = build({**node, "_target_": f"{__name__}.PlanSettings"}, "plan")
-    return made
 
 
 def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:

@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
 from runner.analysis.selection import FOLDS, front, means
-from runner.config.objects import ConfigError, build, suggestion
+from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.sweep.selection import KFOLD, FrontPoint, Objective, Search, SearchTrial, front_table
@@ -77,7 +77,7 @@ def search(
     node: Mapping[str, Any],
 ) -> int:
     """Search, log and report; return the exit code. Raises for a user's mistake before any work."""
-    own: SearchSettings = build({**node, "_target_": f"{__name__}.SearchSettings"}, "hydra.sweeper")
+    own = build_settings(SearchSettings, node, "hydra.sweeper")
     declared = Declared(loader, config, arguments, params)
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: a search takes hydra.sweeper.n_trials")

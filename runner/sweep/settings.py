@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.addresses import LocalPath
-from runner.config.objects import build_settings
 
 Backend = Literal["sequential", "loky", "dask", "ray"]
 
@@ -93,8 +92,3 @@ class SweepSettings(Space):
         if self.backend == "loky" and self.address is not None:
             raise ValueError("address is of a cluster: sweep.backend=dask or ray; loky's workers are on this machine")
         return self
-
-
-def settings_of(node: Mapping[str, Any] | None) -> SweepSettings:
-    """Return a config's settings of a sweep; raises `ConfigError`."""
-    return build_settings(SweepSettings, node, "sweep")

@@ -1,6 +1,6 @@
-"""Runs that were logged, found by how their ids begin, and their records read back.
+"""Logged runs, found by the beginning of their ids, and their records; nothing is written.
 
-A SQLite store is read without loading MLflow, which takes seconds. It writes nothing.
+A SQLite store is read without loading MLflow, which takes seconds.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.result import Result, ResultError
-from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
+from runner.tracking.mlflow_internals import RUNS_LIKE, RUNS_OF_SWEEP, read_sqlite
 from runner.tracking.opening import explain_errors, open_store
 from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
@@ -25,27 +25,14 @@ from runner.tracking.settings import Tracking
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_RUN = """
-select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''), r.artifact_uri
-from runs r
-left join tags k on k.run_uuid = r.run_uuid and k.key = 'kind'
-left join tags b on b.run_uuid = r.run_uuid and b.key = 'best'
-left join tags i on i.run_uuid = r.run_uuid and i.key = 'best_run'
-left join tags p on p.run_uuid = r.run_uuid and p.key = 'mlflow.parentRunId'
-where r.lifecycle_stage = 'active' and """
-
-_LIKE = _RUN + "r.run_uuid like :wanted || '%' order by r.start_time"
-_LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
-_OF_SWEEP = _RUN + "(p.value = :wanted or " + _LINKED + ") and r.status = 'FINISHED' order by r.start_time"
-
-_MOST_RUNS = 50_000  # what a server returns at once
+_MOST_RUNS = 50_000  # of one reply of a server
 
 RECORD = ("result.json", "per_query.parquet", "rankings.parquet", "grades.parquet")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was logged: its kind ("evaluation", "sweep"), and of a sweep its best combination, by name and id."""
+    """A logged run: its kind ("evaluation", "sweep") and, for a sweep, the name and run id of its best combination."""
 
     id: str
     name: str
@@ -57,25 +44,25 @@ class Run:
 
 
 class Runs:
-    """The runs of a store; raises `ConfigError` where it can't be read."""
+    """The runs of a store; raises `ConfigError` if it cannot be read."""
 
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
 
     def like(self, beginning: str) -> list[Run]:
-        """Return the runs whose ids begin so; the beginning has hexadecimal digits only."""
-        return self._search(_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
+        """Return the runs whose ids begin with these hexadecimal digits."""
+        return self._search(RUNS_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
 
     def of_sweep(self, parent: Run) -> list[Run]:
-        """Return the finished combinations of a sweep, its own and those that it reuses."""
+        """Return the finished combinations of a sweep, its own and those it reuses."""
         own = f"tags.`mlflow.parentRunId` = '{parent.id}'"
         reused = f"tags.`{link_key(parent.id)}` = '{REUSED}'"
         return self._search(
-            _OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
+            RUNS_OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
         )
 
     def record(self, run: Run) -> Result:
-        """Return a run's record with its rankings; raises `ResultError`."""
+        """Return the record of a run with its rankings; raises `ResultError`."""
         folder = local_path(run.artifacts)
         if folder is not None:
             return load_record(folder)

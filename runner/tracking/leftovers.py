@@ -12,8 +12,8 @@ from pathlib import Path
 
 from runner.store.base import RunFiles
 from runner.tracking.artifacts import ArtifactFolders
-from runner.tracking.database import read_sqlite
 from runner.tracking.logged import local_path
+from runner.tracking.mlflow_internals import read_sqlite
 from runner.tracking.settings import Tracking
 from runner.tracking.unlogged import waiting_in
 

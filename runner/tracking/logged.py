@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from runner.config.objects import ConfigError
 from runner.store.lock import holder
-from runner.tracking.database import Rows, read_sqlite, sweep_rows
+from runner.tracking.mlflow_internals import Rows, read_sqlite, sweep_rows
 from runner.tracking.settings import Tracking
 
 

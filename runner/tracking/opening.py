@@ -1,4 +1,4 @@
-"""Opening a store of runs: how long it may take, how SQLite writes, and what went wrong in one line."""
+"""Open a store of runs, with time limits, SQLite's settings, and errors in one line."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from filelock import FileLock
 from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 from runner.config.values import public
+from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine, create_tables
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_PATIENCE_MS = 60_000  # with a database that another program writes to
+_PATIENCE_MS = 60_000  # how long to wait for a database that another program writes to
 _OPENING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "PGCONNECT_TIMEOUT": "20"}
-"""How long to wait for a store that may not be there."""
+"""Time limits for a store that may not exist."""
 
 WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "60"}
-"""How long for one that was there: what it does not take is kept, and MLflow's own minutes would hold up the work."""
+"""Time limits for an open store, instead of MLflow's minutes: results that it does not take wait on disk."""
 
 
 def open_store(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
-    """Return a client of a store of runs, and the experiment that runs go to; raises `ConfigError`."""
+    """Return a client of a store of runs and the id of the experiment; raises `ConfigError`."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # read as it is imported
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it would print what it raises as well
+    logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it would print what it raises as well
     with explain_errors(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             _write_ahead()
@@ -45,7 +46,7 @@ def open_store(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
             # Several processes that migrate a new database at once collide.
             with FileLock(database.with_suffix(".lock")):
                 if not database.exists():
-                    _make(database)
+                    _create(database)
                 _connect(uri)
                 return _client(tracking, uri)
         with patience(_OPENING):
@@ -68,25 +69,22 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     return client, experiment.experiment_id
 
 
-def _make(database: Path) -> None:
-    """Make MLflow's tables aside and move them into place: half of them, of a process that was ended, are no use."""
-    from mlflow.store.db.utils import _initialize_tables, create_sqlalchemy_engine
-
+def _create(database: Path) -> None:
+    """Create MLflow's tables in a new file and move it into place, so that a killed process leaves no half of them."""
     with replace_file(database) as new:
-        engine = create_sqlalchemy_engine(f"sqlite:///{new}")  # type: ignore[no-untyped-call]  # MLflow has no types
+        engine = create_engine(f"sqlite:///{new}")
         try:
-            _initialize_tables(engine)  # type: ignore[no-untyped-call]  # the same
+            create_tables(engine)
         finally:
             engine.dispose()
 
 
 def _connect(uri: str) -> None:
     """Connect to a database once; MLflow would try ten times, with a warning each."""
-    from mlflow.store.db.utils import create_sqlalchemy_engine
     from sqlalchemy.exc import ArgumentError
 
     try:
-        engine = create_sqlalchemy_engine(uri)  # type: ignore[no-untyped-call]  # MLflow has no types
+        engine = create_engine(uri)
     except ValueError as error:
         raise ArgumentError(f"not an address: {error}") from error
     try:
@@ -97,7 +95,7 @@ def _connect(uri: str) -> None:
 
 @contextmanager
 def patience(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have MLflow and drivers wait as long as their variables say, unless the user said how long."""
+    """Set the time limits of MLflow and drivers by their environment variables, except those that the user set."""
     ours = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(ours)
     try:
@@ -109,7 +107,7 @@ def patience(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
-    """Raise what goes wrong with a store as a `ConfigError`: one line without the password of its address."""
+    """Raise errors of a store as a `ConfigError` in one line, without the password of its address."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -121,7 +119,7 @@ def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return why, briefly: of the errors that libraries wrap one another's in, the network's or the disk's own."""
+    """Return the reason of an error in brief: of a chain of errors, the one of the network or the disk."""
     reason, inner = error, error.__cause__ or error.__context__
     while inner is not None:
         reason = inner if isinstance(inner, OSError) else reason
@@ -132,7 +130,7 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def _write_ahead() -> None:
-    """Have SQLite write ahead: commits cost half, readers do not wait, and a crash still leaves a sound database."""
+    """Turn on SQLite's write-ahead log: commits cost half, readers do not wait, and a crash leaves a sound database."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 

@@ -20,8 +20,17 @@ from runner.records import load_record
 from runner.result import Result
 from runner.store.lock import holder, is_gone
 from runner.tracking.artifacts import ArtifactFolders
-from runner.tracking.database import Rows, existing_runs, insert_links, insert_runs, read_store, sweep_rows
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
+from runner.tracking.mlflow_internals import (
+    Rows,
+    existing_runs,
+    insert_links,
+    insert_runs,
+    read_store,
+    store_of,
+    sweep_rows,
+    upload_artifacts,
+)
 from runner.tracking.opening import open_store
 from runner.tracking.record import (
     LONGEST_NAME,
@@ -283,8 +292,7 @@ class Tracker:
 
     @property
     def _store(self) -> SqlAlchemyStore:
-        store: SqlAlchemyStore = self._client._tracking_client.store
-        return store
+        return store_of(self._client)
 
     def _artifact_uri(self, run_id: str) -> str:
         return f"{self._location.rstrip('/')}/{run_id}/artifacts"
@@ -326,8 +334,6 @@ def _of_sweep(record: RunRecord, sweep: Sweep | None, parent: LoggedRun | None) 
 @contextmanager
 def _artifacts(uri: str) -> Iterator[Path]:
     """Give a folder whose files become a run's artifacts: the run's own where that is on this machine."""
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-
     folder = local_path(uri)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -335,7 +341,7 @@ def _artifacts(uri: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as temporary:
         yield Path(temporary)
-        get_artifact_repository(uri).log_artifacts(temporary)  # type: ignore[no-untyped-call]  # MLflow has no types
+        upload_artifacts(uri, temporary)
 
 
 def _dataset_input(dataset: tuple[str, str, str, str, str]) -> DatasetInput:

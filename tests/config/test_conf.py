@@ -16,14 +16,14 @@ from omegaconf import OmegaConf
 from retrievers.http_api import Http
 from runner import commands
 from runner.config import CONF
-from runner.config.objects import ConfigError, _locate
+from runner.config.objects import ConfigError, _locate, build_settings
 from runner.config.values import settle
 from runner.datasets.settings import CHUNKING
 from runner.experiment import build_experiment
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.products import products
-from runner.sweep.settings import settings_of
+from runner.sweep.settings import SweepSettings
 from runner.sweep.space import SearchSpace
 from tests.config.files import list_places, load_settings
 
@@ -123,7 +123,7 @@ def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: Confi
     config = loader.load_configuration("evaluate", [f"experiment={preset}"], run_mode=None)  # type: ignore[arg-type]  # as Hydra calls it
     assert config.hydra.mode.name == "MULTIRUN"
     params = OmegaConf.to_container(config.hydra.sweeper.params or OmegaConf.create({}))
-    space = settings_of(OmegaConf.to_container(config.sweep))  # type: ignore[arg-type]  # a mapping
+    space = build_settings(SweepSettings, OmegaConf.to_container(config.sweep), "sweep")
     composer = Composer(loader, "evaluate", [])
     if "n_trials" in config.hydra.sweeper:
         points = SearchSpace(products([f"experiment={preset}"], params, space)).probes(0)

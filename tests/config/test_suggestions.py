@@ -13,11 +13,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from runner.__main__ import _take_verb, main
-from runner.config.objects import build
+from runner.config.objects import build, build_settings
 from runner.config.values import resolve_config, settle, store_path
 from runner.datasets.settings import build_dataset
 from runner.experiment import build_experiment
-from runner.sweep.settings import settings_of
+from runner.sweep.settings import SweepSettings
 from runner.tracking.settings import Tracking
 
 PLACEHOLDERS = {"dataset.path": "x", "metrics.depth": "200"}
@@ -34,7 +34,7 @@ def accept(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     store_path(config)
     if "sweep" in config:
-        settings_of(config["sweep"])
+        build_settings(SweepSettings, config["sweep"], "sweep")
         build_experiment(settle(cfg, HydraConfig.get().runtime.choices))
     for key, node in config.items():
         if key == "dataset":

@@ -1,8 +1,11 @@
-"""Finished runs as rows of MLflow's own tables, many in one transaction.
+"""The private parts of MLflow that this program uses: its tables and the classes behind its client.
 
-MLflow's client makes a run in four calls, each a transaction, in about 40 ms; between them a run is half there, and
-stays so if the process is killed. Here a run is in the database with all that it has, or not at all, in a tenth of the
-time. The rows are those that the client makes, which a test compares, column by column. It knows nothing of results.
+They may change in any release, so `TESTED_WITH` names the version they were tested with, and tests compare it with what
+is installed and the rows written here with those of MLflow's client, column by column. After an upgrade, run
+`tests/test_tracking*.py`, then update the version.
+
+MLflow's client logs a run in four transactions and about 40 ms; a process that is killed between them leaves half a
+run. Here many runs are logged in one transaction, all or none, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -18,16 +21,51 @@ from runner.tracking.record import LONGEST_NAME, REUSED, RunRecord, link_key
 
 if TYPE_CHECKING:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from mlflow.tracking import MlflowClient
+    from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
-_PATIENCE_S = 60  # with a database that another program writes to
+TESTED_WITH = {"mlflow": "3.17.2"}
+
+SQL_LOGGER = "mlflow.store.db.utils"
+"""The logger that prints each error of a database before it is raised."""
+
+_PATIENCE_S = 60  # how long to wait for a database that another program writes to
 
 Run = tuple[str, str, RunRecord]
-"""A run's id, the address of its artifacts, and what is logged of it."""
+"""The id of a run, the address of its artifacts, and its content."""
+
+
+def store_of(client: MlflowClient) -> SqlAlchemyStore:
+    """Return the store of a client of a database."""
+    store: SqlAlchemyStore = client._tracking_client.store
+    return store
+
+
+def upload_artifacts(uri: str, folder: str) -> None:
+    """Copy the files of a folder to an address of artifacts."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    get_artifact_repository(uri).log_artifacts(folder)  # type: ignore[no-untyped-call]  # MLflow has no types
+
+
+def create_engine(uri: str) -> Engine:
+    """Return an engine with MLflow's own settings of connections."""
+    from mlflow.store.db.utils import create_sqlalchemy_engine
+
+    engine: Engine = create_sqlalchemy_engine(uri)  # type: ignore[no-untyped-call]  # MLflow has no types
+    return engine
+
+
+def create_tables(engine: Engine) -> None:
+    """Create MLflow's tables in an empty database."""
+    from mlflow.store.db.utils import _initialize_tables
+
+    _initialize_tables(engine)  # type: ignore[no-untyped-call]  # MLflow has no types
 
 
 def insert_runs(store: SqlAlchemyStore, experiment: str, user: str, runs: Sequence[Run]) -> None:
-    """Add runs that are over to an experiment, all or none of them."""
+    """Add finished runs to an experiment, all or none."""
     from mlflow.store.tracking.dbmodels import models
 
     with store.ManagedSessionMaker(read_only=False) as session:
@@ -40,7 +78,7 @@ def insert_runs(store: SqlAlchemyStore, experiment: str, user: str, runs: Sequen
 
 
 def insert_links(store: SqlAlchemyStore, parent: str, runs: Collection[str]) -> None:
-    """Tag runs as combinations that a parent run reports without being their parent, those not tagged before."""
+    """Tag runs as combinations that a parent run reports but did not compute, if they are not tagged yet."""
     from mlflow.store.tracking.dbmodels.models import SqlTag
 
     with store.ManagedSessionMaker(read_only=False) as session:
@@ -52,7 +90,7 @@ def insert_links(store: SqlAlchemyStore, parent: str, runs: Collection[str]) -> 
 
 
 def existing_runs(store: SqlAlchemyStore, ids: Sequence[str]) -> set[str]:
-    """Return which of these ids are of runs that a database has."""
+    """Return the ids that a database has runs of."""
     from mlflow.store.tracking.dbmodels.models import SqlRun
 
     if not ids:
@@ -81,26 +119,42 @@ left join tags q on q.run_uuid = r.run_uuid and q.key = 'mlflow.parentRunId'
 where r.lifecycle_stage = 'active' and r.status = 'FINISHED' and (:parent = '' or q.value = :parent)
 order by r.start_time"""
 
+_SELECTED = """
+select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''), r.artifact_uri
+from runs r
+left join tags k on k.run_uuid = r.run_uuid and k.key = 'kind'
+left join tags b on b.run_uuid = r.run_uuid and b.key = 'best'
+left join tags i on i.run_uuid = r.run_uuid and i.key = 'best_run'
+left join tags p on p.run_uuid = r.run_uuid and p.key = 'mlflow.parentRunId'
+where r.lifecycle_stage = 'active' and """
+
+RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
+"""The runs whose ids begin with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
+
+_LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
+RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'FINISHED' order by r.start_time"
+"""The finished combinations that the parent run :wanted computed or reports, in the same columns."""
+
 Rows = Sequence[Sequence[Any]]
 
 Ask = Callable[[str, dict[str, str]], Rows]
-"""What answers a query in SQL with rows."""
+"""A function that returns the rows of a query in SQL, given its parameters."""
 
 
 def sweep_rows(ask: Ask, experiment: str, sweep_id: str, parent: str = "") -> tuple[Rows, Rows]:
-    """Return what a database has of a sweep, or of one parent run of it, the oldest first.
+    """Return the parent runs and the finished combinations of a sweep, or of one of its parent runs, oldest first.
 
-    These are its parent runs (id, address of the artifacts, status, process, report) and its finished combinations
-    (identity, run id, address of the artifacts).
+    The columns of a parent run are id, address of artifacts, status, process, report; those of a combination are
+    identity, run id, address of artifacts.
     """
     named = {"experiment": experiment, "sweep": sweep_id}
     return ask(_PARENTS, named), ask(_FINISHED, {**named, "parent": parent})
 
 
 def read_sqlite(file: Path) -> Ask:
-    """Return what answers queries from a SQLite file, without MLflow, which takes seconds to load.
+    """Return a function that queries a SQLite file without MLflow, which takes seconds to load.
 
-    Where there is no database yet, or no tables, there are no rows.
+    Without a database or tables there are no rows.
     """
 
     def ask(query: str, named: dict[str, str]) -> Rows:
@@ -118,7 +172,7 @@ def read_sqlite(file: Path) -> Ask:
 
 
 def read_store(store: SqlAlchemyStore) -> Ask:
-    """Return what answers queries from any database that MLflow has open."""
+    """Return a function that queries a database that MLflow has open."""
     from sqlalchemy import text
 
     def ask(query: str, named: dict[str, str]) -> Rows:
@@ -164,7 +218,7 @@ def _metric(run_id: str, record: RunRecord, key: str, value: float, step: int) -
 
 
 def _latest(record: RunRecord) -> list[tuple[str, float, int]]:
-    """Return of each metric the point that MLflow shows: the last step's."""
+    """Return the point of each metric that MLflow shows, that of the last step."""
     latest: dict[str, tuple[str, float, int]] = {}
     for point in record.metrics:
         name, _, step = point
@@ -174,7 +228,7 @@ def _latest(record: RunRecord) -> list[tuple[str, float, int]]:
 
 
 def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> None:
-    """Link runs to their datasets, which an experiment has once each."""
+    """Link runs to their datasets; an experiment has one row for each dataset."""
     from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
 
     known: dict[tuple[str, str], str] = {}
