@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-all check docs bench clean
+.PHONY: help setup run ui test test-all check docs bench release clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,7 +21,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 run: setup  ## Take the tour: compare some retrievers on the bundled dataset
-	$(PYTHON) -m runner experiment=tour
+	$(PYTHON) -m runner experiment=tour_dense
 
 ui: setup  ## Open the MLflow UI
 	$(PYTHON) -m runner ui
@@ -44,6 +44,9 @@ docs: setup  ## Write docs/measures.md from the measures, docs/licences.md from 
 
 bench: setup  ## Measure speed and memory against a peer, side by side
 	$(PYTHON) -m benchmarks
+
+release: setup  ## Build sdist and wheel, and try the wheel in a bare environment
+	$(PYTHON) -m release.check
 
 clean:  ## Remove the environment; runs and the store stay
 	rm -rf $(VENV)

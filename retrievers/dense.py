@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -21,8 +20,13 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings, rank
 from retrievers.code import code_of
 from retrievers.encoders.base import Encoder, PlannedEncoder, Vectors
+from retrievers.extras import check_installed
+from retrievers.nearest import find_nearest
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
+
+if TYPE_CHECKING:
+    import faiss
 
 BATCH = 1024
 """How many queries are searched at a time, exactly, after those that are timed."""
@@ -61,6 +65,10 @@ class Dense:
     pq_bits: int = Field(default=8, ge=_FEWEST_BITS, le=12)
     seed: int = Field(default=0, ge=0)
 
+    def __post_init__(self) -> None:
+        if self.index_type != "flat":
+            check_installed("faiss", "faiss-cpu", "dense")
+
     def index(self, corpus: Corpus, store: Store) -> DenseSearcher:
         """Return a searcher; the corpus is embedded and the index built unless the store has them."""
         embedded = self.encoder.embed(corpus, store)
@@ -82,6 +90,8 @@ class Dense:
             return None
 
         def load() -> faiss.Index:
+            import faiss
+
             kept = store.arrays(self._index_key("vector index", corpus), lambda: self._build(points.vectors))
             return faiss.deserialize_index(np.asarray(kept["index"]))
 
@@ -96,6 +106,8 @@ class Dense:
         return Key.of(kind, {__name__, *code_of(self.encoder)}, **corpus.key_parts, encoder=self.encoder, **parts)
 
     def _build(self, vectors: Vectors) -> Arrays:
+        import faiss
+
         n, width = vectors.shape
         metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
         index: Any
@@ -124,6 +136,8 @@ class Dense:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
+    import faiss
+
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -197,6 +211,8 @@ class DenseSearcher:
 
     def _search_index(self, index: faiss.Index, queries: Vectors, k: int) -> Rankings:
         """Return the k best documents and scores of an approximate index."""
+        import faiss
+
         parameters: Any = None  # for this search only: the index may be shared with other settings
         if self.settings.index_type == "ivf":
             parameters = faiss.SearchParametersIVF(nprobe=self.settings.nprobe)  # type: ignore[call-arg]  # not in its stubs
@@ -209,14 +225,13 @@ class DenseSearcher:
     def _search_exactly(self, queries: Vectors, k: int, spare: int = 16) -> Rankings:
         """Return the k best of all points, by the tie rule.
 
-        FAISS computes in single precision, and the last digits depend on the other queries of a batch. So candidates
+        Candidates are found in single precision, and the last digits depend on the other queries of a batch. So they
         are scored again in double precision, which gives equal vectors equal scores, and a query is searched deeper if
         a document beyond its candidates could still be among the best.
         """
         n, l2 = len(self.points.rows), self.settings.metric == "l2"
         depth = min(k + spare, n)
-        metric = faiss.METRIC_L2 if l2 else faiss.METRIC_INNER_PRODUCT
-        rough, places = faiss.knn(queries, self.points.vectors, depth, metric=metric)
+        rough, places = find_nearest(queries, self.points.vectors, depth, l2)
         scores = np.empty((len(queries), depth), dtype=np.float32)
         for row, query in enumerate(queries.astype(np.float64)):
             candidates = self.points.vectors[places[row]].astype(np.float64)
@@ -231,7 +246,7 @@ class DenseSearcher:
         # The largest error of a sum of products in single precision.
         reach = (np.linalg.norm(queries, axis=1) + self.points.longest) ** 2
         error = queries.shape[1] * np.finfo(np.float32).eps * reach
-        unsure = best.scores[:, -1] <= (-rough if l2 else rough)[:, -1] + error
+        unsure = best.scores[:, -1] <= rough[:, -1] + error
         if unsure.any():
             deeper = self._search_exactly(queries[unsure], k, 4 * (k + spare))
             best.documents[unsure], best.scores[unsure] = deeper.documents, deeper.scores

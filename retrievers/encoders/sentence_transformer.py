@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Embedded, Vectors, embed_in_shards, encode_alone, split_shards
-from retrievers.encoders.pretrained import Backend, identify_model, open_model
+from retrievers.encoders.pretrained import Backend, check_library, identify_model, open_model
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 
@@ -49,6 +49,9 @@ class SentenceTransformerEncoder:
     backend: Backend = "torch"
     device: str | None = Field(default=None, repr=False)
     batch_size: int = Field(default=16, ge=1, repr=False)
+
+    def __post_init__(self) -> None:
+        check_library()
 
     def __repr__(self) -> str:
         """Return the settings and the identity of the model, which changes with the files in its folder."""

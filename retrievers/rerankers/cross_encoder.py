@@ -17,7 +17,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
-from retrievers.encoders.pretrained import Backend, identify_model, open_model
+from retrievers.encoders.pretrained import Backend, check_library, identify_model, open_model
 from retrievers.multistage import QueryLog, report_progress
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Arrays, Key, Store, fingerprint
@@ -43,6 +43,9 @@ class CrossEncoderReranker:
     backend: Backend = "torch"
     device: str | None = Field(default=None, repr=False)
     batch_size: int = Field(default=1, ge=1, repr=False)
+
+    def __post_init__(self) -> None:
+        check_library()
 
     def __repr__(self) -> str:
         """Return the settings and the identity of the model, which changes with the files in its folder."""

@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.extras import check_installed
 from runner.config.objects import build, build_settings
 from runner.config.values import resolve_config, without_secrets
 from runner.reports import console
@@ -28,6 +29,7 @@ def main(cfg: DictConfig) -> int:
     """Replace this process by the UI's server; raises `ConfigError` if it cannot listen."""
     config = resolve_config(cfg)
     tracking = build(config["tracking"], "tracking")
+    check_installed("flask", "mlflow", "ui")  # mlflow-skinny has no server
     uri = without_secrets(tracking.uri)
     if tracking.is_server():
         console.line(f"{uri} is a tracking server; open it in a browser")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from runner.config.objects import ConfigError
+from retrievers.extras import check_installed
 from runner.llm.client import LLM, Answer
 from runner.llm.faults import Fault, fault_of
 
@@ -39,6 +39,9 @@ class OpenAI(LLM):
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     seed: int | None = None
 
+    def __post_init__(self) -> None:
+        check_installed("openai", "openai", "llm")
+
     def connect(self) -> openai.OpenAI:
         """Return the SDK's client."""
         url = self.base_url or "https://api.openai.com/v1"
@@ -62,6 +65,9 @@ class Azure(LLM):
     api_version: str = Field(default="2024-10-21", min_length=1)
     api_key_env: str = Field(default="AZURE_OPENAI_API_KEY", min_length=1, repr=False)
 
+    def __post_init__(self) -> None:
+        check_installed("openai", "openai", "llm")
+
     def connect(self) -> openai.AzureOpenAI:
         """Return the SDK's client."""
         where = {"azure_endpoint": self.base_url, "api_version": self.api_version}
@@ -77,6 +83,9 @@ class Anthropic(LLM):
     """Settings of a model behind Anthropic's messages API, which has no seed; newer models reject a temperature."""
 
     usual_key: ClassVar[str] = "ANTHROPIC_API_KEY"
+
+    def __post_init__(self) -> None:
+        check_installed("anthropic", "anthropic", "llm")
 
     def connect(self) -> anthropic.Anthropic:
         """Return the SDK's client."""
@@ -160,8 +169,4 @@ def _open_client(package: str, name: str, api_key: str, **where: str) -> Any:  #
 
 @cache
 def _open(package: str, name: str, _process: int, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401
-    try:
-        sdk = importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"llm: the package {package} is missing; pip install 'retrieval-runner[llm]'") from error
-    return getattr(sdk, name)(max_retries=0, **dict(options))
+    return getattr(importlib.import_module(package), name)(max_retries=0, **dict(options))

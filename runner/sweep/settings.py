@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.extras import check_installed
 from runner.config.addresses import LocalPath
 
 Backend = Literal["sequential", "loky", "dask", "ray"]
+
+_EXTRAS = {"dask": "distributed", "ray": "ray"}
+"""The module that each extra for a cluster brings."""
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
@@ -82,6 +86,13 @@ class SweepSettings(Space):
     address: str | None = None
     select_on: str | None = None
     reports: bool = False
+
+    @field_validator("backend")
+    @classmethod
+    def _check_installed(cls, backend: Backend) -> Backend:
+        if backend in _EXTRAS:
+            check_installed(_EXTRAS[backend], backend, backend)
+        return backend
 
     @model_validator(mode="after")
     def _fits_together(self) -> SweepSettings:

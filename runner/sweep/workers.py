@@ -7,6 +7,7 @@ worker. Workers share one store and log nothing. It knows neither axes nor MLflo
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
 import platform
 import threading
@@ -273,7 +274,8 @@ class _Cluster:
 
 @contextmanager
 def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
-    distributed = _import("distributed", "dask")
+    distributed: Any = importlib.import_module("distributed")
+
     local = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
     try:
         client = distributed.Client(settings.address, set_as_default=False, **({} if settings.address else local))
@@ -291,7 +293,8 @@ def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 @contextmanager
 def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
-    ray = _import("ray", "ray")
+    ray: Any = importlib.import_module("ray")
+
     try:
         cpus = None if settings.address else settings.workers
         ray.init(settings.address, num_cpus=cpus, log_to_driver=False, logging_level="WARNING", include_dashboard=False)
@@ -303,14 +306,3 @@ def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
         yield _Cluster(size, lambda *call: remote.remote(*call, store, _limits(settings), 1).future())
     finally:
         ray.shutdown()
-
-
-def _import(module: str, extra: str) -> Any:  # noqa: ANN401 (neither has types)
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"sweep.backend={extra}: is not installed; pip install 'retrieval-runner[{extra}]' ({error})"
-        ) from error

@@ -339,6 +339,7 @@ def test_nothing_is_opened_when_all_is_stored(monkeypatch: pytest.MonkeyPatch) -
     first = SentenceTransformerEncoder().embed(corpus_of(SENTENCES), disk)
     asked = first.queries(["cats", "prices"], disk)
     assert disk.kinds == ["document vectors", "query vectors"]
+    monkeypatch.setattr("retrievers.encoders.sentence_transformer.check_library", lambda: None)
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # importing it is an error
     second = SentenceTransformerEncoder(batch_size=1, document_prompt=None).embed(corpus_of(SENTENCES), disk)
     assert second.documents[0] is first.documents[0]

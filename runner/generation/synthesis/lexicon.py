@@ -12,6 +12,7 @@ import regex
 
 from retrievers.analyzer import Analyzer
 from retrievers.store import fingerprint_texts
+from retrievers.svd import factorise, scale_rows
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.language import ENGLISH
@@ -167,16 +168,16 @@ class _Company:
 
     def __init__(self, terms: Terms, usage: WordUsage) -> None:
         from scipy.sparse import csc_matrix, diags_array
-        from sklearn.preprocessing import normalize
-        from sklearn.utils.extmath import randomized_svd
 
         postings = terms.postings
         shape = (len(postings.lengths), len(postings.vocabulary))
         weights = 1.0 + np.log(postings.counts.astype(np.float64))
         matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
-        matrix = normalize((matrix @ diags_array(terms.idf)).tocsr())
-        _, strengths, right = randomized_svd(matrix, min(_DIMENSIONS, *shape), n_iter=4, random_state=0)
-        self._vectors = normalize(right.T * strengths).astype(np.float32)
+        matrix = scale_rows((matrix @ diags_array(terms.idf)).tocsr())
+        _, strengths, right = factorise(matrix, min(_DIMENSIONS, *shape), 4, seed=0)
+        vectors = right.T * strengths
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, np.newaxis]
+        self._vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         self._terms = terms
         words: dict[str, str] = {}
         for word, _ in usage.frequencies.most_common():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.nearest import find_nearest
 from retrievers.store import Arrays, Key, Store
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks
@@ -120,7 +121,9 @@ def _load_or_build(
     store: Store,
 ) -> list[Bundle]:
     """Return the bundles that begin with the seeds, from the store if they are there."""
-    key = Key.of("bundles", (__name__,), chunks=fingerprint, selection=selection, seeds=seeds.tolist())
+    key = Key.of(
+        "bundles", (__name__, find_nearest.__module__), chunks=fingerprint, selection=selection, seeds=seeds.tolist()
+    )
 
     def build() -> Arrays:
         made = _Neighbourhood(selection, chunks.vectors, document_of).bundles(seeds)
@@ -147,13 +150,11 @@ class _Neighbourhood:
 
     def bundles(self, seeds: NDArray[np.int64], pool: int = POOL) -> list[Bundle]:
         """Return the bundle of each seed, by exact search for neighbours."""
-        import faiss
-
         pool = min(pool, len(self.vectors))
-        cosines, places = faiss.knn(self.vectors[seeds], self.vectors, pool, metric=faiss.METRIC_INNER_PRODUCT)
+        cosines, places = find_nearest(self.vectors[seeds], self.vectors, pool)
         made: list[Bundle | None] = []
         for seed, row, near in zip(seeds.tolist(), cosines, places, strict=True):
-            order = np.lexsort((near, -row))  # ties by position, because the order of FAISS is undefined
+            order = np.lexsort((near, -row))  # ties by position, whose order is undefined
             made.append(self._bundle(seed, row[order].tolist(), near[order].tolist()))
         deeper = [i for i, bundle in enumerate(made) if bundle is None]
         deeper_bundles = iter(self.bundles(seeds[deeper], 4 * pool) if deeper else ())

@@ -1,0 +1,44 @@
+"""Exact nearest neighbours in single precision, in blocks of bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 1 << 23
+"""How many scores are held at a time: 32 MiB."""
+
+
+def find_nearest(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], depth: int, l2: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the scores of the best vectors of each query and their rows (n x depth), best first.
+
+    The score is the dot product, or with `l2` the negative squared distance. The last digits of scores depend on the
+    other queries, and the order of equal scores is undefined. `depth` is at most the number of vectors.
+    """
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    size = max(BLOCK // max(len(queries), 1), depth)
+    for start in range(0, len(vectors), size):
+        block = vectors[start : start + size]
+        fresh = queries @ block.T
+        if l2:
+            fresh *= 2
+            fresh -= np.einsum("ij,ij->i", block, block)
+        best, places = _select(fresh, min(depth, len(block)))
+        scores = np.concatenate([scores, best], axis=1)
+        rows = np.concatenate([rows, places + start], axis=1)
+        scores, places = _select(scores, min(depth, scores.shape[1]))
+        rows = np.take_along_axis(rows, places, axis=1)
+    if l2:
+        scores = scores - np.einsum("ij,ij->i", queries, queries)[:, None]
+    return scores, rows
+
+
+def _select(scores: NDArray[np.float32], depth: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the largest scores of each row, in descending order, and their columns."""
+    columns = np.argpartition(scores, -depth, axis=1)[:, -depth:]
+    best = np.take_along_axis(scores, columns, axis=1)
+    order = np.argsort(-best, axis=1)
+    return np.take_along_axis(best, order, axis=1), np.take_along_axis(columns, order, axis=1)
