@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from retrievers.base import RetrieverError
+from retrievers.excerpts import shorten_text
 from retrievers.transport import LimitedTransport, limit_total_time
 
 HEALTH_TIMEOUT_S = 5.0
@@ -124,7 +125,7 @@ class Connection:
         return self._mask_secrets(f"{type(error).__name__}: {error}")
 
     def _describe_refusal(self, response: httpx.Response, content: bytes) -> str:
-        shown = self._mask_secrets(" ".join(content.decode("utf-8", "replace").split()))[:SHOWN]
+        shown = shorten_text(self._mask_secrets(content.decode("utf-8", "replace")), SHOWN)
         return f"HTTP {response.status_code} {shown}".rstrip()
 
     def _mask_secrets(self, text: str) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import orjson
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
+from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
 from retrievers.work import Cost
 from runner.analysis.grades import load_grades, save_grades
@@ -78,7 +79,7 @@ def load_record(path: Path, rankings: bool = True) -> Result:
     except ResultError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        detail = " ".join(str(error).split())[:200]
+        detail = shorten_text(str(error), 200)
         raise ResultError(f"{file.parent}: a damaged record ({type(error).__name__}: {detail})") from None
 
 

@@ -11,8 +11,10 @@ import orjson
 import pytest
 
 from retrievers.base import Corpus, Rankings, build_rankings
+from retrievers.excerpts import shorten_text
 from retrievers.store import NoStore, Store
 from runner.__main__ import main
+from runner.config.environment import forget_references, hide_values, note_references
 from runner.tracking.settings import Tracking
 
 SECRET = "hushfolder"
@@ -64,7 +66,7 @@ class Leaky:
     """Quotes its token in what goes wrong, as a library may do with an address."""
 
     token: str
-    fails: Literal["index", "search", "query"]
+    fails: Literal["index", "search", "query", "cut"]
 
     def index(self, corpus: Corpus, store: Store) -> LeakySearcher:
         if self.fails == "index":
@@ -80,6 +82,8 @@ class LeakySearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         if self.settings.fails == "search":
             raise ValueError(f"refused:\n{self.settings.token}")
+        if self.settings.fails == "cut":
+            raise ValueError(f"refused: {self.settings.token[:12]}...{self.settings.token[-8:]}")
         rankings = build_rankings([[(0, 1.0)]] * len(queries), self.corpus.tie_order, k)
         return replace(rankings, errors={0: f"refused: {self.settings.token}"}, addresses={"": self.settings.token})
 
@@ -93,6 +97,7 @@ LEAKY = [f"plugins=[{__name__}]", "retriever=leaky", "--config-dir=configs"]
         (1, [*LEAKY, "retriever.fails=index"]),
         (1, [*LEAKY, "retriever.fails=search"]),
         (1, [*LEAKY, "retriever.fails=query"]),
+        (1, [*LEAKY, "retriever.fails=cut"]),
         (1, [*LEAKY, "-m", "retriever.fails=index,search,query", "sweep.output=reports"]),
         (1, [*LEAKY, "-m", "retriever.fails=search,query", "sweep.backend=loky", "sweep.workers=1"]),
         (2, ["retriever.variant=${oc.env:HUSH}"]),
@@ -123,7 +128,7 @@ def test_values_from_the_environment_reach_no_error(
     assert main([*words, "tracking.background=false"]) == code
     captured = capsys.readouterr()
     texts = [captured.out + captured.err, *map(content_of, Path().rglob("*"))]
-    assert not [line for text in texts for line in text.splitlines() if "token-4711" in line]
+    assert not [line for text in texts for line in text.splitlines() if "token-4" in line or "4711 'x'" in line]
     assert "${oc.env:HUSH}" in captured.err + captured.out
 
 
@@ -141,6 +146,19 @@ def test_the_traceback_of_a_crash_shows_no_value_from_the_environment(
     err = capsys.readouterr().err
     assert "token-4711" not in err
     assert "RuntimeError: cannot read ${oc.env:HUSH}" in err
+
+
+@pytest.mark.parametrize("shown", [4, 9, len(TOKEN) - 2])
+def test_what_a_message_keeps_of_a_value_that_it_cuts_is_hidden(shown: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSH", TOKEN)
+    note_references({"token": "${oc.env:HUSH}"})
+    long = "x" * 20
+    assert (
+        hide_values(f"({shorten_text(long + TOKEN, 21 + shown)})") == f"({long}${{oc.env:HUSH}}\N{HORIZONTAL ELLIPSIS})"
+    )
+    assert hide_values(f"input '{long}...{TOKEN[-shown:]}'") == f"input '{long}...${{oc.env:HUSH}}'"
+    assert hide_values(f"{TOKEN[:shown]} and more...") == f"{TOKEN[:shown]} and more..."
+    forget_references()
 
 
 def content_of(file: Path) -> str:

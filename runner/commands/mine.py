@@ -92,7 +92,7 @@ def main(cfg: DictConfig) -> int:
     dataset = {"dataset": "mined", "dataset.path": str(path)}
     inspection = {**dataset, "output": str(beside(path, INSPECTION))}
     console.line(f"inspect it: python -m runner inspect {arguments(inspection)}")
-    console.line(f"evaluate it: python -m runner {arguments(dataset)}")
+    console.line(f"evaluate it: python -m runner {' '.join([arguments(dataset), *tracking.overrides()])}")
     return 0
 
 

@@ -87,7 +87,7 @@ def main(cfg: DictConfig) -> int:
             dataset = {"dataset": "synthetic", "dataset.path": str(output)}
             inspection = {**dataset, "output": str(beside(output, INSPECTION))}
             console.line(f"inspect them: python -m runner inspect {arguments(inspection)}")
-            console.line(f"evaluate them: python -m runner {arguments(dataset)}")
+            console.line(f"evaluate them: python -m runner {' '.join([arguments(dataset), *tracking.overrides()])}")
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(output.stem, started, flatten(decided), figures(types), files, {"kind": "synthesis"})
         run = tracker.log_at_once(record)

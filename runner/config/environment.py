@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from retrievers.excerpts import ELLIPSIS
+
 RESOLVER = "oc.env"
 """The resolver that reads a variable, which is in the text of every value from the environment."""
 
@@ -19,7 +21,12 @@ _PLACEHOLDER = "__environment_{}__"
 """What stands for a reference while a config is resolved. A plain word, so that resolvers take it as an argument."""
 
 _SHORT = 4
-"""Values with fewer characters are hidden only where they stand alone: one is likely to be a part of other words."""
+"""Values with fewer characters are hidden only where they stand alone: one is likely to be a part of other words.
+
+Of a value that was cut off, parts with fewer characters are not hidden."""
+
+_CUT = re.compile(rf"({ELLIPSIS}|\.\.\.)")
+"""What messages have in place of what was cut off."""
 
 _referenced: set[str] = set()
 _public: set[str] = set()
@@ -53,7 +60,21 @@ def hide_values(text: str) -> str:
             reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
             alone = rf"(?<![\w.]){re.escape(spelling)}(?![\w.])" if len(spelling) < _SHORT else re.escape(spelling)
             text = re.sub(alone, lambda _, shown=reference: shown, text)  # type: ignore[misc]  # of a default argument
-    return text
+    return _hide_cut_values(text, spellings)
+
+
+def _hide_cut_values(text: str, spellings: Mapping[str, str]) -> str:
+    """Return a text without the beginnings of values before an ellipsis and without their ends behind one."""
+    parts = _CUT.split(text) if spellings else [text]
+    for spelling in sorted(spellings, key=len, reverse=True):
+        reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
+        lengths = range(len(spelling) - 1, _SHORT - 1, -1)
+        for i in range(0, len(parts) - 1, 2):
+            if shown := next((n for n in lengths if parts[i].endswith(spelling[:n])), 0):
+                parts[i] = parts[i][:-shown] + reference
+            if shown := next((n for n in lengths if parts[i + 2].startswith(spelling[-n:])), 0):
+                parts[i + 2] = reference + parts[i + 2][shown:]
+    return "".join(parts)
 
 
 def _spellings(value: str) -> set[str]:

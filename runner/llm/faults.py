@@ -13,6 +13,11 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from retrievers.excerpts import shorten_text
+
+SHOWN = 300
+"""The characters of an error or a reply that a message quotes."""
+
 LONGEST_BACKOFF_S = 60.0
 """The longest step of the back-off, which doubles up to here."""
 
@@ -66,11 +71,11 @@ def fault_of(error: Exception) -> Fault:
         return Fault("unreachable", f"no connection ({_innermost(error)})", again=True)
     if "APIConnectionError" in causes:
         return Fault("connection", f"connection lost ({_innermost(error)})", again=True, tokens=None)
-    return Fault("malformed", f"unexpected form of answer ({_shorten(str(error))})", again=True, tokens=None)
+    return Fault("malformed", f"unexpected form of answer ({shorten_text(str(error), SHOWN)})", again=True, tokens=None)
 
 
 def _fault_of_status(error: Any, status: int) -> Fault:  # noqa: ANN401 (either SDK's error)
-    message = f"{status}: {_shorten(_message(error))}"
+    message = f"{status}: {shorten_text(_message(error), SHOWN)}"
     body = error.body if isinstance(error.body, Mapping) else {}
     inner = body.get("error") if isinstance(body.get("error"), Mapping) else body
     code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, Mapping) else ""
@@ -128,8 +133,4 @@ def _causes(error: BaseException | None) -> list[BaseException]:
 
 
 def _innermost(error: Exception) -> str:
-    return _shorten(str(_causes(error)[-1]) or str(error))
-
-
-def _shorten(text: str) -> str:
-    return " ".join(text.split())[:300]
+    return shorten_text(str(_causes(error)[-1]) or str(error), SHOWN)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
 from runner.llm.client import LLM, Answer
-from runner.llm.faults import Fault, fault_of
+from runner.llm.faults import SHOWN, Fault, fault_of
 
 if TYPE_CHECKING:
     import anthropic
@@ -148,14 +149,14 @@ def _read_completion(completion: ChatCompletion) -> Answer:
 
 def _check_answer(text: str, is_refusal: bool, tokens: tuple[int, int] | None) -> Answer:
     if is_refusal:
-        raise Fault("refusal", f"refused to answer ({text[:200] or 'no reason given'})", tokens=tokens)
+        raise Fault("refusal", f"refused to answer ({shorten_text(text, SHOWN) or 'no reason given'})", tokens=tokens)
     if not text.strip():
         raise Fault("empty", "gave an empty answer", tokens=tokens)
     return Answer(text, tokens)
 
 
 def _fault_of_form(body: object) -> Fault:
-    return Fault("malformed", f"unexpected form of answer ({str(body)[:200]})", again=True, tokens=None)
+    return Fault("malformed", f"unexpected form of answer ({shorten_text(str(body), SHOWN)})", again=True, tokens=None)
 
 
 _OPENING = threading.Lock()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from filelock import FileLock
 
+from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.sweep.products import Combination
 from runner.sweep.space import ALL_EXCLUDED, MOST_EXCLUDED, UNION, SearchSpace
@@ -293,7 +294,7 @@ def _storage(address: str) -> BaseStorage:
         _write_ahead(storage)
         return cast("BaseStorage", storage)
     except (SQLAlchemyError, OptunaError, ImportError, OSError, ValueError) as error:
-        why = " ".join(str(error).partition("(Background on")[0].split())[:300]
+        why = shorten_text(str(error).partition("(Background on")[0], 300)
         way_out = "as in sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
         raise ConfigError(f"hydra.sweeper.storage={address}: cannot be opened ({why}); {way_out}") from error
 

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import psutil
 
+from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench
 from runner.experiment import Experiment
@@ -85,7 +86,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
             elif tries < retries:
                 waiting.append((combination, tries + 1))
             else:
-                why = " ".join(str(lost).split())[:300]
+                why = shorten_text(str(lost), 300)
                 message = f"no worker came back with it, {tries + 1} times tried ({type(lost).__name__}: {why})"
                 trace = "".join(traceback.format_exception(lost))
                 yield combination, FailedCombination(experiments[combination].name, message, trace)

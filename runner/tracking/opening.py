@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
+from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 from runner.config.values import public
@@ -125,7 +126,7 @@ def _reason(error: BaseException) -> str:
         reason = inner if isinstance(inner, OSError) else reason
         inner = inner.__cause__ or inner.__context__
     way_out = "; install the driver of this database" if isinstance(error, ModuleNotFoundError) else ""
-    return " ".join(str(reason).partition("(Background on")[0].split())[:300] + way_out
+    return shorten_text(str(reason).partition("(Background on")[0], 300) + way_out
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
+from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig
 
 from runner.__main__ import _take_verb, main
@@ -19,6 +20,7 @@ from runner.datasets.settings import build_dataset
 from runner.experiment import build_experiment
 from runner.sweep.settings import SweepSettings
 from runner.tracking.settings import Tracking
+from tests.generation.mining.worlds import written
 
 PLACEHOLDERS = {"dataset.path": "x", "metrics.depth": "200"}
 """What stands for VALUE, by setting."""
@@ -142,9 +144,9 @@ def test_the_check_of_a_search_service_can_be_turned_off_as_its_error_suggests(m
     assert main(["retriever=http", "retriever.base_url=http://127.0.0.1:1", "retriever.expected_items=null"]) == 0
 
 
-def printed(out: str) -> list[str]:
-    """Return the words of the printed command that compares, behind `python -m runner`."""
-    (command,) = re.findall(r"python -m runner (compare .+)$", out, re.MULTILINE)
+def printed(out: str, start: str = "compare ") -> list[str]:
+    """Return the words of the printed command that begins so behind `python -m runner`."""
+    (command,) = re.findall(rf"python -m runner ({start}.+)$", out, re.MULTILINE)
     return shlex.split(command)
 
 
@@ -160,3 +162,29 @@ def test_printed_commands_run_with_the_settings_of_the_command(
     assert main(["promote", f"run={run}", "name=main", "baselines=own folder", *where[:1]]) == 0
     compare_with = printed(capsys.readouterr().out)
     assert main([*(word.replace("=RUN", f"={run}") for word in compare_with), "gate=default"]) == 0
+
+
+WORLD = ["source=definitions", "source.definitions=suites", "source.targets=targets.yaml"]
+ANSWERS = "+source.kinds.api._target_=runner.generation.mining.extraction.NamedAnswers"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["synthesize", "count=5", "encoder.dimensions=8", "generator.types=[keyword]", "output=own folder/made.jsonl"],
+        ["mine", *WORLD, ANSWERS, "output=own folder/mined.jsonl"],
+    ],
+)
+def test_a_dataset_is_inspected_and_evaluated_by_the_commands_that_are_printed(
+    command: list[str], tracking: Tracking, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path)
+    assert main([*command, "tracking.experiment=two words", "tracking.background=false"]) == 0
+    out = capsys.readouterr().out
+    cheap = ["~retriever@retrievers.dense", "~retriever@retrievers.hybrid"]
+    assert main([*printed(out, "inspect "), *cheap]) == 0
+    assert main([*printed(out, "dataset="), "tracking.background=false"]) == 0
+    run = re.findall(r"^run: (\w+)", capsys.readouterr().out, re.MULTILINE)[-1]
+    client = MlflowClient(tracking.uri)
+    experiment = client.get_experiment(client.get_run(run).info.experiment_id)
+    assert experiment.name == "two words"

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.generation.mining.base import Case, MiningInput
 from runner.generation.mining.targets import Target, Targets
@@ -175,7 +176,7 @@ def _is_hidden(thing: object) -> bool:
 
 
 def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+    return shorten_text(f"{type(error).__name__}: {error}", 200)
 
 
 def _select_name(thing: object, names: Sequence[str]) -> str:
