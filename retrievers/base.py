@@ -75,6 +75,11 @@ class Corpus:
         )  # one at a time: together they take as much memory as the corpus
 
     @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Return the position of each document by its id."""
+        return {name: position for position, name in enumerate(self.ids)}
+
+    @cached_property
     def key_parts(self) -> dict[str, object]:
         """Return the parts of a key that identify the corpus and, for estimates, give its size."""
         characters = sum(map(len, self.contents()))
@@ -166,6 +171,21 @@ def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArr
         for j, (document, score) in enumerate(row):
             empty.documents[i, j], empty.scores[i, j] = document, score
     return rank(empty.documents, empty.scores, tie_order, k)
+
+
+class QueryText(str):
+    """The text of a query that knows its id, for retrievers that look queries up; other retrievers only see the text.
+
+    A plain string is its own id.
+    """
+
+    id: str
+
+    def __new__(cls, text: str, identifier: str = "") -> QueryText:
+        """Return a text with an id."""
+        query = super().__new__(cls, text)
+        query.id = identifier
+        return query
 
 
 class Searcher(Protocol):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, rank
 from retrievers.model_calls import CallsModelsPerCandidate, ModelCalls
 from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
 from retrievers.rerankers.base import Rerank, Reranker
@@ -39,6 +39,8 @@ class Reranked:
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the first search indexes the base and opens the model."""
+        if not len(corpus):
+            raise RetrieverError("a reranker reads the texts of documents, and the dataset has none")
         base = CachedBase.of(self.base, corpus, store)
         return RerankedSearcher(self, base, self.reranker.open(base.store))
 

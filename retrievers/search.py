@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from retrievers.base import Corpus, Rankings, Retriever, Searcher, iter_parts
+from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, iter_parts
 from retrievers.code import code_of
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
@@ -82,6 +82,11 @@ def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 
     If the rankings have no times, the first queries are searched again, one at a time, to measure them.
     """
+    if not len(corpus) and not is_live(retriever):
+        raise RetrieverError(
+            f"{type(retriever).__name__} searches documents, and the dataset has none: name them in its settings, or "
+            "use a retriever with its own index (http, object) or a run"
+        )
     key = build_rankings_key(retriever, corpus, queries, k)
 
     def build_key(kind: str) -> Key:

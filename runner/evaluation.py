@@ -87,11 +87,14 @@ class Bench:
         """Return the dataset that an experiment searches; raises `DatasetError`."""
         return self.datasets.load(experiment.source, experiment.chunking)
 
-    def lexicon(self, experiment: Experiment) -> Lexicon:
-        """Return the words of an experiment's documents, as its analyzer splits them."""
+    def lexicon(self, experiment: Experiment) -> Lexicon | None:
+        """Return the words of an experiment's documents, as its analyzer splits them; None without documents."""
+        documents = self.dataset(experiment).documents
+        if not len(documents):
+            return None
         own = experiment.config.get("analyzer")
         analyzer = build(own, "analyzer", experiment.config.get("plugins") or ()) if own else self.analyzer
-        return Lexicon(self.dataset(experiment).documents, analyzer, self.store)
+        return Lexicon(documents, analyzer, self.store)
 
     def check_grades(self, experiment: Experiment) -> None:
         """Raise `ConfigError` for a measure that the dataset's grades are too large for, before any search."""
@@ -110,7 +113,7 @@ class Bench:
         with self.store.account() as costs:
             wanted = settings.depth + rows_to_exclude(dataset)
             depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
-            rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, self.store)
+            rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, self.store)
         rankings = exclude_own(dataset, rankings, settings.depth)
         recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)

@@ -87,7 +87,7 @@ def measure(
         by_type=scores.by_type(queries.types),
         abstention=measure_abstention(grader, rankings, settings.thresholds, deepest),
         hits=hits,
-        holes=_count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10),
+        holes=_count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10, settings.k_values),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
@@ -111,12 +111,17 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
     )
 
 
-def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int) -> Holes:
+def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int, cutoffs: Sequence[int]) -> Holes:
     """Count the hits without a grade among the first ones of the counted queries."""
-    documents, grades = hits.rankings.documents[counted, :cutoff], hits.grades[counted, :cutoff]
-    n, unjudged = np.count_nonzero(documents != NOTHING), np.count_nonzero((documents != NOTHING) & (grades < 0))
+    there = hits.rankings.documents[counted] != NOTHING
+    unjudged = there & (hits.grades[counted] < 0)
+
+    def count(mask: NDArray[np.bool_], k: int) -> int:
+        return int(np.count_nonzero(mask[:, :k]))
+
+    rates = {str(k): count(unjudged, k) / n for k in sorted({*cutoffs, cutoff}) if (n := count(there, k))}
+    counts = count(there, cutoff), count(unjudged, cutoff)
     if not hits.unknown:
-        return Holes(cutoff, int(n), int(unjudged), 0, 0)
+        return Holes(cutoff, *counts, 0, 0, rates)
     outside = hits.is_unknown
-    among_first = int(np.count_nonzero(outside[counted, :cutoff]))
-    return Holes(cutoff, int(n), int(unjudged), among_first, int(np.count_nonzero(outside)))
+    return Holes(cutoff, *counts, count(outside[counted], cutoff), int(np.count_nonzero(outside)), rates)

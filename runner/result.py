@@ -147,7 +147,7 @@ class Holes:
     """Hits that nobody judged, among the first `cutoff` of the queries that enter a mean.
 
     `hits` is how many hits these are, `unjudged` how many of them have no grade, `unknown` how many the dataset lacks;
-    `unknown_anywhere` counts the latter at any rank of any query.
+    `unknown_anywhere` counts the latter at any rank of any query. `rates` are the hole rates by cutoff, as text.
     """
 
     cutoff: int
@@ -155,6 +155,7 @@ class Holes:
     unjudged: int
     unknown: int
     unknown_anywhere: int
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:

@@ -197,15 +197,17 @@ def test_measures_of_a_real_collection_do_not_depend_on_the_unjudged_documents(
     dataset, bench = source.load(), Bench(DiskStore(tmp_path))
     judged = sorted(set(dataset.judgments.documents.tolist()))
     few = _only(dataset, judged)
+    none = replace(source, documents=None).load()
     with service(dataset.corpus, dataset.queries.texts) as api:
         http = Http(api.url)
         results = []
-        for each in (dataset, few):
+        for each in (dataset, few, none):
             bench.datasets._datasets[repr(source), repr(Whole())] = each
             bench.datasets._graders.clear()
             results.append(bench.evaluate(experiment(http, source)))
-    assert len(judged) < len(dataset.corpus)
-    same(*results)
+    assert len(judged) < len(dataset.corpus) > len(none.corpus) == 0
+    same(results[0], results[1])
+    same(results[0], results[2])
 
 
 def _only(dataset: Dataset, judged: Sequence[int]) -> Dataset:

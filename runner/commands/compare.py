@@ -5,17 +5,27 @@ from __future__ import annotations
 import math
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.base import RetrieverError
+from retrievers.run_file import RunFile
+from retrievers.run_formats import find_format
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import resolve_config, without_secrets
+from runner.config.values import resolve_config, store_path, without_secrets
+from runner.datasets.base import DatasetError
+from runner.datasets.settings import build_dataset
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.golden_report import is_report, report_content
 from runner.lookup import Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse
@@ -26,8 +36,8 @@ from runner.reports.comparison.gate import Check, checked
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
-from runner.result import ResultError
-from runner.tracking.settings import Tracking
+from runner.result import Result, ResultError
+from runner.store.opening import open_store
 
 VIOLATED, CRASHED = 1, 3
 """The exit codes for a violated gate and for a failure of this program, which must not be confused."""
@@ -55,7 +65,13 @@ def main(cfg: DictConfig) -> int:
     """Compare, show, write the reports; return 1 when a rule of the gate is violated, 3 when this program fails."""
     try:
         return _compare(cfg)
-    except (ConfigError, MeasureError, ResultError, BrokenPipeError):  # mistakes, which are reported in one line
+    except (
+        ConfigError,
+        DatasetError,
+        MeasureError,
+        ResultError,
+        BrokenPipeError,
+    ):  # mistakes, which are reported in one line
         raise
     except Exception:
         sys.stderr.write(without_secrets(traceback.format_exc()))
@@ -69,7 +85,12 @@ def _compare(cfg: DictConfig) -> int:
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
-    results = _load_results(words["baseline"], words["candidate"], tracking, baselines)
+    scorer = RunScorer(config)
+
+    def find_results(word: str) -> list[Named]:
+        return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
+
+    results = _load_results(words["baseline"], words["candidate"], find_results)
     comparison = compare(
         [named.result for named in results],
         statistics,
@@ -93,12 +114,54 @@ def _parse_primary(shown: ShownSettings) -> str | None:
         raise ConfigError(f"compare.primary={shown.primary}: {error}") from None
 
 
+def is_run(path: Path) -> bool:
+    """Tell a file of rankings from a record and from a report, which JSON and CSV files may be, too."""
+    kind = find_format(path)
+    if kind not in ("json", "csv") or not path.is_file():
+        return kind is not None and path.is_file()
+    if path.name.endswith((".json", ".csv")):
+        try:
+            content = report_content(path)
+        except (OSError, ValueError):
+            return False
+        return not is_report(content) and not (isinstance(content, Mapping) and "measures" in content)
+    return True
+
+
+class RunScorer:
+    """Scores files of rankings by the dataset and the measures of the config, which are loaded for the first one."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
+
+    @cached_property
+    def _bench(self) -> Bench:
+        return Bench(open_store(store_path(self._config)))
+
+    def score(self, path: str) -> Result:
+        """Return the result of a file; raises `ConfigError` without a dataset."""
+        config = self._config
+        if not config.get("dataset"):
+            raise ConfigError(
+                f"{path}: is a run, which only judgments can score; choose a dataset, for example dataset=judged "
+                "dataset.queries=FILE dataset.qrels=FILE"
+            )
+        source, chunking = build_dataset(config["dataset"], config["plugins"])
+        metrics, shown = (
+            build(config["runs"], "runs"),
+            {"choices": {"retriever": "run"}, "retriever": {"path": path}},
+        )
+        return self._bench.evaluate(
+            Experiment(Path(path).name, "run", RunFile(path), source, metrics, shown, {}, chunking=chunking)
+        )
+
+
 def _load_results(
-    baseline_words: Sequence[str], candidate_words: Sequence[str], tracking: Tracking, baselines: Path
+    baseline_words: Sequence[str], candidate_words: Sequence[str], find_results: Callable[[str], list[Named]]
 ) -> list[Named]:
     """Return what is compared: the baseline, then the candidates, without the baseline among them."""
-    first = [named for word in baseline_words for named in _load("baseline", word, tracking, baselines)]
-    candidates = [named for word in candidate_words for named in _load("candidate", word, tracking, baselines)]
+    first = [named for word in baseline_words for named in _load("baseline", word, find_results)]
+    candidates = [named for word in candidate_words for named in _load("candidate", word, find_results)]
     if len(first) > 1:
         choices = ", ".join(f"baseline={named.source}" for named in first)
         raise ConfigError(f"baseline={','.join(baseline_words)}: names several results; choose one: {choices}")
@@ -107,11 +170,13 @@ def _load_results(
     return [baseline, *(named for named in candidates if not (several and named.source == baseline.source))]
 
 
-def _load(key: str, word: str, tracking: Tracking, baselines: Path) -> list[Named]:
+def _load(key: str, word: str, find_results: Callable[[str], list[Named]]) -> list[Named]:
     """Return the results that a word names; any problem with them is a mistake, reported in one line."""
     try:
-        return results_called(word, tracking, baselines)
-    except (ConfigError, ResultError):
+        return find_results(word)
+    except RetrieverError as error:
+        raise ConfigError(f"{key}={word}: {error}") from None
+    except (ConfigError, DatasetError, ResultError):
         raise
     except Exception as error:
         problem = " ".join(str(error).split())[:200]

@@ -50,7 +50,7 @@ def main(cfg: DictConfig) -> int:
         for name, retriever in own.retrievers.items():
             working.note(f"searching with {name}")
             own_depth = resolve_search_depth(retriever, dataset.corpus, depth)
-            ranking = search_cached(retriever, dataset.corpus, dataset.queries.texts, own_depth, store)
+            ranking = search_cached(retriever, dataset.corpus, dataset.queries.inputs, own_depth, store)
             rankings[name] = exclude_own(dataset, ranking, own.inspection.depth)
             if ranking.errors:
                 first = next(iter(ranking.errors.values()))

@@ -33,7 +33,9 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
     """
     name = source.name or _derive_name(Path(source.origin))
-    if not len(raw.corpus):
+    if not source.has_documents:
+        source = replace(source, unknown_judged="keep")
+    elif not len(raw.corpus):
         raise DatasetError(f"{name}: there are no documents")
     raw = replace(raw, judged=tuple(raw.judged))
     tables = {"": list(raw.qrels)} | {

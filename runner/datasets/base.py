@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Corpus
+from retrievers.base import Corpus, QueryText
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking
 from runner.datasets.own_documents import ExcludeSelf, own_documents
@@ -47,6 +47,11 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def inputs(self) -> Sequence[QueryText]:
+        """Return the texts as retrievers receive them, each with its query's id."""
+        return [QueryText(text, name) for text, name in zip(self.texts, self.ids, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,12 @@ from runner.datasets.source import DatasetSource
 class Beir(DatasetSource):
     """A folder in BEIR's layout.
 
-    `queries` is another file of queries with the same ids, inside the folder or elsewhere. `type_field` names the field
-    of a query, or of its metadata, that says of which type it is.
+    `documents` and `queries` are other files, inside the folder or elsewhere; None for no documents. `type_field` names
+    the field of a query, or of its metadata, that says of which type it is.
     """
 
     path: str
+    documents: str | None = "corpus.jsonl"
     queries: str = "queries.jsonl"
     type_field: str | None = None
 
@@ -35,7 +36,7 @@ class Beir(DatasetSource):
         folder = self._folder()
         judgments = self._qrels_path(folder)
         return Raw(
-            corpus=corpus_of(documents(files.resolve_path(folder / "corpus.jsonl", "path"))),
+            corpus=corpus_of(documents(files.resolve_path(folder / self.documents, "path")) if self.documents else ()),
             queries=queries(files.resolve_path(folder / self.queries, "queries"), self.type_field, self.cluster_field),
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
@@ -50,7 +51,7 @@ class Beir(DatasetSource):
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
         """Return the lines that have an id."""
         folder = self._folder()
-        file = files.resolve_path(folder / ("corpus.jsonl" if table == "document" else self.queries), "path")
+        file = files.resolve_path(folder / ((self.documents or "") if table == "document" else self.queries), "path")
         return [r.location for r in files.json_lines(file) if r.identifier("_id", "id") == identifier]
 
     def _folder(self) -> Path:

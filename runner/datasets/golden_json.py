@@ -38,13 +38,13 @@ class GoldenJson(DatasetSource):
     its fields, where `details.themes` reaches into an object and lists are joined, one value a line; `metadata_fields`
     are what a report shows of it, and are not searched. `expected_items` is how many items there are to be: other
     items than the queries were written for make every measure wrong. A query whose expected list is empty has nothing
-    as its right answer.
+    as its right answer. Without `items` only a retriever with its own index, such as a search API, can search.
     """
 
     golden: ClassVar[bool] = True
 
     path: str
-    items: str
+    items: str | None = None
     item_id: str = "item_id"
     title_field: str | None = None
     text_fields: tuple[str, ...] = ("headline", "summary", "category", "subcategories", "image_details.extracted_text")
@@ -53,6 +53,11 @@ class GoldenJson(DatasetSource):
     relevance: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=lambda: {"high": 3, "medium": 2, "low": 1}
     )
+
+    @property
+    def has_documents(self) -> bool:
+        """Return whether there is a file of items."""
+        return self.items is not None
 
     @property
     def origin(self) -> str:
@@ -85,7 +90,7 @@ class GoldenJson(DatasetSource):
             for search_type, own in by_type.items():
                 by_search_type.setdefault(search_type, []).extend(own)
         return Raw(
-            corpus=self._corpus(_path(self.items, "items")),
+            corpus=self._corpus(_path(self.items, "items")) if self.items else corpus_of(()),
             queries=queries,
             qrels=qrels,
             judged=queries.ids,

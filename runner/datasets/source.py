@@ -56,6 +56,11 @@ class DatasetSource(ABC):
     def read(self) -> Raw:
         """Read the files."""
 
+    @property
+    def has_documents(self) -> bool:
+        """Return whether documents are named: queries and judgments are enough for a retriever with its own index."""
+        return getattr(self, "documents", "") is not None
+
     def splits(self) -> Sequence[str]:
         """Return the splits to choose from; none where no path contains `{split}`.
 

@@ -47,15 +47,15 @@ _LIST = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
 class Tabular(DatasetSource):
     """Files of rows, with a header or field names; each is a file, a folder or a glob.
 
-    Without `qrels` the right answers of a query are in its own column `query_golds`: an id, a list of ids, or
-    text that `gold_separator` splits into ids, the blanks around which are no part of them; empty means that the right
-    answer is nothing. `document_text` may be several columns, joined by line breaks. `query_answer` is the answer that
-    a query expects, in words. Without `qrel_grade` every grade is 1. A format that is not set follows from the file's
-    ending.
+    Without `documents` only a retriever with its own index can search. Without `qrels` the right answers of a query are
+    in its own column `query_golds`: an id, a list of ids, or text that `gold_separator` splits into ids, the blanks
+    around which are no part of them; empty means that the right answer is nothing. `document_text` may be several
+    columns, joined by line breaks. `query_answer` is the answer that a query expects, in words. Without `qrel_grade`
+    every grade is 1. A format that is not set follows from the file's ending.
     """
 
-    documents: str
     queries: str
+    documents: str | None = None
     qrels: str | None = None
     format: Format | None = None
     document_id: str = "id"
@@ -73,12 +73,23 @@ class Tabular(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the documents' file or folder."""
-        return self.documents
+        """Return the documents' file or folder, or the queries'."""
+        return self.documents or self.queries
 
     def read(self) -> Raw:
         """Read the files."""
         corpus = corpus_of(self._documents())
+        queries, records = self.read_queries()
+        if self.qrels:
+            return Raw(corpus, queries, list(self.iter_qrels(self.qrels)), qrels_name=self.qrels)
+        if self.unknown_judged == "error" and self.documents:
+            self._check_separator(records, frozenset(corpus.ids))
+        qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
+        name = f"{self.queries} ({self.query_golds})"
+        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
+
+    def read_queries(self) -> tuple[Queries, Sequence[SourceRecord]]:
+        """Return the queries, and the rows that they were read from."""
         types = [self.query_type] if self.query_type else []
         answers = [self.query_answer] if self.query_answer else []
         named = ("query_id", "query_text", "query_type", "query_answer", *(() if self.qrels else ("query_golds",)))
@@ -93,18 +104,12 @@ class Tabular(DatasetSource):
                 self.cluster_field,
             ),
         )
-        if self.qrels:
-            return Raw(corpus, queries, list(self._qrels(self.qrels)), qrels_name=self.qrels)
-        if self.unknown_judged == "error":
-            self._check_separator(records, frozenset(corpus.ids))
-        qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
-        name = f"{self.queries} ({self.query_golds})"
-        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
+        return queries, records
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
         """Return the rows that have an id."""
         setting, pattern, column = (
-            ("documents", self.documents, self.document_id)
+            ("documents", self.documents or "", self.document_id)
             if table == "document"
             else ("queries", self.queries, self.query_id)
         )
@@ -112,13 +117,16 @@ class Tabular(DatasetSource):
         return [record.location for record in records if record.identifier(column) == identifier]
 
     def _documents(self) -> Iterator[tuple[str, str, str]]:
+        if not self.documents:
+            return
         texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
         titles = [self.document_title] if self.document_title else []
         for record in self._records("documents", self.documents, ("document_id", "document_title", "document_text")):
             text = "\n".join(filter(None, map(record.text, texts)))
             yield record.identifier(self.document_id), "".join(map(record.text, titles)), text
 
-    def _qrels(self, pattern: str) -> Iterator[Qrel]:
+    def iter_qrels(self, pattern: str) -> Iterator[Qrel]:
+        """Yield the judgments in a table."""
         for record in self._records("qrels", pattern, ("qrel_query", "qrel_document", "qrel_grade")):
             grade = record.grade(self.qrel_grade) if self.qrel_grade else 1
             yield record.identifier(self.qrel_query), record.identifier(self.qrel_document), grade
@@ -177,6 +185,12 @@ class Tabular(DatasetSource):
         if kind == "parquet":
             return _parquet_rows(path, columns, also)
         return _csv_rows(path, "," if kind == "csv" else "\t", columns)
+
+
+def is_table(path: Path, *others: str) -> bool:
+    """Tell a file whose columns have names by its extension: CSV, Parquet, or one of `others`."""
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return ending in others or _ENDINGS.get(ending) in ("csv", "parquet")
 
 
 def _parts(text: str, separator: str) -> list[str]:

@@ -38,15 +38,16 @@ _TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "n
 class Trec(DatasetSource):
     """Documents, topics and judgments in files of TREC's kind.
 
-    `documents` is a file, a folder or a glob: SGML (`<DOC><DOCNO>`), TSV (id, text or id, title, text) or JSONL.
+    `documents` is a file, a folder or a glob: SGML (`<DOC><DOCNO>`), TSV (id, text or id, title, text) or JSONL; None
+    for a retriever with its own index.
     `topics` is a file of `<top>` or `<topic>`, TSV (id, text) or JSONL. A format that is not set follows from the
     file's ending: .tsv, .jsonl, and SGML for any other. In SGML the title and text of a document are made of the tags
     named `title_tags` and `text_tags` (none: all that remains), and a query of the `topic_fields`.
     """
 
-    documents: str
     topics: str
     qrels: str
+    documents: str | None = None
     documents_format: Format | None = None
     topics_format: Format | None = None
     title_tags: tuple[str, ...] = ("title", "headline", "hl")
@@ -56,22 +57,23 @@ class Trec(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the documents' file or folder."""
-        return self.documents
+        """Return the documents' file or folder, or the topics'."""
+        return self.documents or self.topics
 
     def read(self) -> Raw:
         """Read the files."""
         judgments = files.resolve_path(self.qrels, "qrels")
         topics = files.resolve_path(self.topics, "topics")
         return Raw(
-            corpus=corpus_of(self._documents()),
-            queries=self._queries(topics),
+            corpus=corpus_of(self.iter_documents()),
+            queries=self.read_queries(topics),
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
         )
 
-    def _documents(self) -> Iterator[tuple[str, str, str]]:
-        for path in files.matching(self.documents, "documents"):
+    def iter_documents(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the (id, title, text) of each document."""
+        for path in files.matching(self.documents, "documents") if self.documents else ():
             kind = self.documents_format or _format(path)
             if kind == "jsonl":
                 yield from beir.documents(path)
@@ -108,7 +110,8 @@ class Trec(DatasetSource):
                 f"the tags are {', '.join(tags)}; for all text, dataset.text_tags=[]"
             )
 
-    def _queries(self, path: Path) -> Queries:
+    def read_queries(self, path: Path) -> Queries:
+        """Read a file of topics."""
         kind = self.topics_format or _format(path)
         if kind == "jsonl":
             return beir.queries(path, cluster_field=self.cluster_field)

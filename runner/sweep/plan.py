@@ -127,7 +127,7 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
         dataset = bench.dataset(experiment)
         wanted = experiment.metrics.depth + rows_to_exclude(dataset)
         depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
-        works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.texts, depth, plans)
+        works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, plans)
     return works
 
 

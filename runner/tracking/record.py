@@ -177,6 +177,7 @@ def metrics_of(result: Result) -> list[Point]:
         name, _, cutoff = measure.partition("@")
         if cutoff.isdecimal():
             points.append((f"curve/{metric_name(name)}", mean, int(cutoff)))
+    points += [(f"hole_rate_at_{k}", rate, 0) for k, rate in (result.holes.rates if result.holes else {}).items()]
     points += _abstention_metrics(result.abstention)
     points += [(name, value, 0) for name, value in _grades(result).items()]
     t = result.timings

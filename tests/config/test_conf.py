@@ -40,7 +40,9 @@ PLACES = {
     "synthetic": ["dataset.path=x"],
     "needle": ["dataset.questions=x", "dataset.documents=x"],
     "sentence_transformer": ["encoder.model=x"],
+    "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
+    "run": ["retriever.path=x"],
 }
 """What a choice leaves for the user to say."""
 VERBS = [module.name for module in pkgutil.iter_modules(commands.__path__)]

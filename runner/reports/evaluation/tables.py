@@ -62,7 +62,7 @@ def intervals_of(result: Result) -> str:
 
 
 def measures_table(result: Result) -> Table:
-    """Return the means of the measures that have cutoffs, by cutoff."""
+    """Return the means of the measures that have cutoffs, and the hole rate, by cutoff."""
     families = by_cutoff(result.measures)
     cutoffs = sorted({cutoff for family in families.values() for cutoff in family})
     _, _, main = result.primary.rpartition("@")
@@ -71,6 +71,8 @@ def measures_table(result: Result) -> Table:
     rows = [
         [name, *(result.means.get(family.get(cutoff, "")) for cutoff in cutoffs)] for name, family in families.items()
     ]
+    if result.holes and result.holes.rates:
+        rows.append(["hole rate", *(result.holes.rates.get(str(cutoff)) for cutoff in cutoffs)])
     return Table(columns, rows)
 
 

@@ -1,0 +1,336 @@
+"""Read rankings that other programs wrote: TREC runs, tables and JSON, plain or compressed.
+
+A file becomes three columns: queries, documents and scores. Nothing here knows a corpus or ranks anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote, unquote
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from retrievers.base import RetrieverError
+
+RunFormat = Literal["trec", "json", "jsonl", "csv", "tsv", "parquet"]
+
+FORMATS: Mapping[str, RunFormat] = {
+    ".trec": "trec",
+    ".run": "trec",
+    ".txt": "trec",
+    ".res": "trec",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+"""The format of a file by its extension, without that of its compression."""
+
+COMPRESSIONS = (".gz", ".lz4", ".zst", ".bz2")
+
+QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
+DOCUMENT = ("document_id", "docno", "doc_id", "docid", "corpus-id", "item_id", "did", "pid")
+SCORE, RANK = ("score", "sim"), ("rank",)
+LISTS = ("documents", "results", "hits", "ranking", "docnos", "doc_ids", "document_ids")
+SCORES = ("scores",)
+"""The names of columns: ours, and those of PyTerrier, ranx, BEIR, Pyserini; lists have all documents of a query."""
+
+
+_TREC = ("query", "iteration", "document", "rank", "score", "tag")
+
+
+class Columns(NamedTuple):
+    """Hits in columns: the number of each one's query and document, and its score; and the ids by number."""
+
+    queries: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    query_ids: Sequence[str]
+    document_ids: Sequence[str]
+
+
+def find_format(path: Path) -> RunFormat | None:
+    """Return the format that a file's extension shows, None for an unknown one."""
+    name = path.name.lower()
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return FORMATS.get(Path(name).suffix)
+
+
+def read_columns(path: Path, kind: RunFormat) -> Columns:
+    """Read the hits of a file; raises `RetrieverError`, which names the place."""
+    import pyarrow
+
+    try:
+        if kind == "parquet":
+            return _read_parquet(path)
+        compressed = path.name.lower().endswith(COMPRESSIONS)
+        with pyarrow.input_stream(path, compression="detect") if compressed else pyarrow.memory_map(str(path)) as file:
+            content = file.read_buffer()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise RetrieverError(f"{path}: cannot be read ({' '.join(str(error).split())[:200]})") from None
+    if not content.size:
+        raise RetrieverError(f"{path}: is empty")
+    if kind == "trec":
+        return _read_trec(content, path)
+    if kind in ("csv", "tsv"):
+        return _read_table(content, path, "," if kind == "csv" else "\t")
+    return _read_json(content, path, kind)
+
+
+def decode_token(word: str) -> str:
+    """Return the id in whose place a run has a word with white space and "%" percent-encoded ("%" for an empty id).
+
+    Any other word is an id itself.
+    """
+    if "%" not in word:
+        return word
+    decoded = "" if word == "%" else unquote(word)
+    encoded = re.sub(r"[\s%]", lambda character: quote(character[0]), decoded) or "%"
+    return decoded if encoded == word else word
+
+
+def _read_trec(content: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has no types)
+    """Read lines of query, iteration, document, rank, score and tag, between spaces or tabs."""
+    import pyarrow
+    from pyarrow import csv
+
+    view = memoryview(content)
+    first = bytes(view[: 1 << 12]).lstrip().partition(b"\n")[0]
+    delimiter = "\t" if b"\t" in first else " "
+    other = ord(" " if delimiter == "\t" else "\t")
+    if len(first.split(delimiter.encode())) == len(_TREC) and not (np.frombuffer(view, np.uint8) == other).any():
+        ids = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        convert = csv.ConvertOptions(
+            column_types={"query": ids, "document": ids, "score": pyarrow.float64()},
+            include_columns=["query", "document", "score"],
+            null_values=[],
+        )
+        parse = csv.ParseOptions(delimiter=delimiter, quote_char=False, escape_char=False)
+        try:
+            table = csv.read_csv(pyarrow.BufferReader(content), csv.ReadOptions(column_names=_TREC), parse, convert)
+            return _number(table["query"], table["document"], table["score"], path)
+        except pyarrow.ArrowInvalid:  # a line with more blanks, or a mistake, which the slow way names
+            pass
+    return _from_rows(_split_lines(view, path))
+
+
+def _split_lines(view: memoryview, path: Path) -> Iterator[tuple[str, str, float]]:
+    content = bytes(view).removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        words = line.split(maxsplit=5)
+        if not words:
+            continue
+        if len(words) < 5:
+            raise RetrieverError(
+                f"{path}:{number}: {len(words)} columns, not 6 (query, Q0, document, rank, score, tag)"
+            )
+        try:
+            query, document, score = (words[place].decode() for place in (0, 2, 4))
+        except UnicodeDecodeError:
+            raise RetrieverError(f"{path}:{number}: is not UTF-8 text; save it as UTF-8") from None
+        try:
+            yield query, document, float(score)
+        except ValueError:
+            raise RetrieverError(f"{path}:{number}: the score is {score!r}, not a number") from None
+
+
+def _read_table(content: Any, path: Path, delimiter: str) -> Columns:  # noqa: ANN401 (pyarrow has no types)
+    import pyarrow
+    from pyarrow import csv
+
+    text = pyarrow.string()
+    try:
+        names = csv.open_csv(
+            pyarrow.BufferReader(content), parse_options=csv.ParseOptions(delimiter=delimiter)
+        ).schema.names
+        convert = csv.ConvertOptions(
+            column_types={name: pyarrow.float64() if name in (*SCORE, *RANK) else text for name in names},
+            null_values=[],
+        )
+        table = csv.read_csv(
+            pyarrow.BufferReader(content),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=convert,
+        )
+    except pyarrow.ArrowException as error:
+        raise RetrieverError(f"{path}: {' '.join(str(error).split())[:200]}") from None
+    return _from_table(table, path)
+
+
+def _read_parquet(path: Path) -> Columns:
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    names = set(file.schema_arrow.names)
+    wanted = [name for name in (*QUERY, *DOCUMENT, *SCORE, *RANK, *LISTS, *SCORES) if name in names]
+    ids = [name for name in (*QUERY, *DOCUMENT) if name in names]
+    return _from_table(parquet.read_table(path, columns=wanted, read_dictionary=ids), path)
+
+
+def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has no types)
+    """Return the hits of a table with one row per hit, or one row per query with lists."""
+    import pyarrow
+    from pyarrow import compute
+
+    has = table.column_names
+    query = _find_name(QUERY, has, "query", path)
+    lists = next((name for name in (*LISTS, *DOCUMENT) if name in has and _is_list(table[name].type)), None)
+    if lists is None:
+        document = _find_name(DOCUMENT, has, "document", path)
+        score = next((name for name in SCORE if name in has), None)
+        rank = next((name for name in RANK if name in has), None)
+        if score is None and rank is None:
+            raise RetrieverError(f"{path}: there is no column score or rank; there are {', '.join(has)}")
+        values = table[score] if score else compute.divide(1.0, compute.cast(table[rank], pyarrow.float64()))
+        return _number(table[query], table[document], values, path)
+    column = table[lists].combine_chunks()
+    scores = next((name for name in SCORES if name in has), None)
+    lengths = compute.fill_null(compute.list_value_length(column), 0).to_numpy()
+    queries = table[query].take(np.repeat(np.arange(len(lengths)), lengths))
+    places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    values = compute.list_flatten(table[scores].combine_chunks()) if scores else pyarrow.array(1 / (1 + places))
+    flat = compute.list_flatten(column)
+    if len(values) != len(flat):
+        raise RetrieverError(f"{path}: {scores} has {len(values):,} numbers for {len(flat):,} documents")
+    return _number(queries, flat, values, path)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 (pyarrow has no types)
+    import pyarrow
+
+    return bool(pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind))
+
+
+def _find_name(names: Sequence[str], there: Sequence[str], what: str, path: Path) -> str:
+    for name in names:
+        if name in there:
+            return name
+    raise RetrieverError(
+        f"{path}: there is no column with the id of a {what}, such as {names[0]} or {names[1]}; there are "
+        f"{', '.join(there) or 'no columns'}"
+    )
+
+
+def _number(queries: Any, documents: Any, scores: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has no types)
+    """Return columns of pyarrow with numbers in place of ids; raises `RetrieverError` for a missing value."""
+    import pyarrow
+
+    for name, column in (("query id", queries), ("document id", documents), ("score", scores)):
+        if column.null_count:
+            raise RetrieverError(f"{path}: {column.null_count:,} of {len(column):,} hits have no {name}")
+    (query_codes, query_ids), (document_codes, document_ids) = map(_encode, (queries, documents))
+    numbers = (
+        scores.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        if _is_array(scores)
+        else scores.cast(pyarrow.float64()).to_numpy()
+    )
+    return Columns(query_codes, document_codes, numbers, query_ids, document_ids)
+
+
+def _is_array(column: Any) -> bool:  # noqa: ANN401 (pyarrow has no types)
+    import pyarrow
+
+    return isinstance(column, pyarrow.Array)
+
+
+def _encode(column: Any) -> tuple[NDArray[np.int32], list[str]]:  # noqa: ANN401 (pyarrow has no types)
+    """Return the number of each id, and the distinct ids as text."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries() if pyarrow.types.is_dictionary(column.type) else column
+        column = column.combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):  # of no rows
+        column = pyarrow.array([], pyarrow.string())
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.cast(pyarrow.string()).dictionary_encode()
+    ids = column.dictionary.cast(pyarrow.string()).to_numpy(zero_copy_only=False).tolist()
+    return column.indices.to_numpy().astype(np.int32, copy=False), ids
+
+
+def _read_json(content: Any, path: Path, kind: RunFormat) -> Columns:  # noqa: ANN401 (pyarrow has no types)
+    try:
+        if kind == "jsonl":
+            lines = bytes(content).split(b"\n")
+            value: object = [orjson.loads(line) for line in lines if line.strip()]
+        else:
+            value = orjson.loads(memoryview(content))
+    except orjson.JSONDecodeError as error:
+        raise RetrieverError(f"{path}: is not valid JSON ({error})") from None
+    if isinstance(value, Mapping) and isinstance(value.get("run"), Mapping):  # ranxhub's file of a run with metadata
+        value = value["run"]
+    if isinstance(value, Mapping):
+        return _from_rows(hit for query, hits in value.items() for hit in _iter_hits(str(query), hits, path))
+    if isinstance(value, list):
+        return _from_rows(hit for number, row in enumerate(value, start=1) for hit in _iter_record(row, number, path))
+    raise RetrieverError(f"{path}: is neither a mapping of queries to hits nor a list of hits")
+
+
+def _iter_record(row: object, number: int, path: Path) -> Iterator[tuple[str, str, float]]:
+    """Yield the hits of a record: one, or those of a query in a list."""
+    place = f"{path}, record {number}"
+    if not isinstance(row, Mapping):
+        raise RetrieverError(f"{place}: is not a JSON object")
+    query = str(row[_find_name(QUERY, list(row), "query", Path(place))])
+    lists = next((name for name in (*LISTS, *DOCUMENT) if isinstance(row.get(name), (list, Mapping))), None)
+    if lists is None:
+        yield from _iter_hits(query, [row], Path(place))
+        return
+    hits, scores = row[lists], next((row[name] for name in SCORES if isinstance(row.get(name), list)), None)
+    if scores is None:
+        yield from _iter_hits(query, hits, Path(place))
+        return
+    if len(scores) != len(hits):
+        raise RetrieverError(f"{place}: has {len(scores):,} scores for {len(hits):,} documents")
+    yield from _iter_hits(query, list(zip(hits, scores, strict=True)), Path(place))
+
+
+def _iter_hits(query: str, hits: object, path: Path) -> Iterator[tuple[str, str, float]]:
+    """Yield the hits of a query: a mapping to scores, or a list, best first, of ids, pairs or objects."""
+    if isinstance(hits, Mapping):
+        yield from ((query, str(document), _parse_score(score, query, path)) for document, score in hits.items())
+        return
+    if not isinstance(hits, list):
+        raise RetrieverError(f"{path}: the hits of query {query!r} are neither a mapping nor a list")
+    for place, hit in enumerate(hits, start=1):
+        if isinstance(hit, Mapping):
+            document = hit[_find_name((*DOCUMENT, "id", "_id"), list(hit), "document", path)]
+            score = next((hit[name] for name in SCORE if hit.get(name) is not None), None)
+            rank = next((hit[name] for name in RANK if hit.get(name)), place)
+            value = 1 / _parse_score(rank, query, path) if score is None else _parse_score(score, query, path)
+            yield query, str(document), value
+        elif isinstance(hit, (list, tuple)) and len(hit) == 2:
+            yield query, str(hit[0]), _parse_score(hit[1], query, path)
+        elif isinstance(hit, (str, int)) and not isinstance(hit, bool):
+            yield query, str(hit), 1 / place
+        else:
+            raise RetrieverError(f"{path}: query {query!r}, hit {place}: is not an id, a pair or an object")
+
+
+def _parse_score(value: object, query: str, path: Path) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    raise RetrieverError(f"{path}: query {query!r}: the score is {orjson.dumps(value).decode()[:60]}, not a number")
+
+
+def _from_rows(rows: Iterable[tuple[str, str, float]]) -> Columns:
+    queries: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    codes = [
+        (queries.setdefault(query, len(queries)), documents.setdefault(document, len(documents)), score)
+        for query, document, score in rows
+    ]
+    columns = list(zip(*codes, strict=True)) or [(), (), ()]
+    return Columns(
+        np.array(columns[0], np.int32), np.array(columns[1], np.int32), np.array(columns[2], np.float64),
+        list(queries), list(documents),
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""Rankings in files of other programs are read as they mean them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import ir_measures
+import pandas as pd
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid
+from retrievers.run_file import RunFile
+from retrievers.run_formats import decode_token
+from retrievers.store import MemoryStore, NoStore
+from runner.records import _token
+
+CORPUS = Corpus(["a", "b", "pier 3"], ["red boat", "blue boat", "pier"])
+HITS = {"q1": {"b": 2.5, "a": 1.5, "new": 0.5}, "q 2": {"pier 3": 1.0}}
+"""What each file of the formats says."""
+RANKED = [[("b", 2.5), ("a", 1.5), ("new", 0.5)], [("pier 3", 1.0)], []]
+QUERIES = [QueryText("boats", "q1"), QueryText("piers", "q 2"), QueryText("nothing", "q3")]
+
+
+def hits(rankings: Rankings, corpus: Corpus = CORPUS) -> list[list[tuple[str, float]]]:
+    names = [*corpus.ids, *rankings.unknown_ids]
+    rows = zip(rankings.documents.tolist(), rankings.scores.tolist(), strict=True)
+    return [[(names[d], s) for d, s in zip(*row, strict=True) if d != NOTHING] for row in rows]
+
+
+def read(path: Path, k: int = 5, **settings: object) -> Rankings:
+    run = RunFile(str(path), **settings)  # type: ignore[arg-type]  # any settings
+    return run.index(CORPUS, NoStore()).search(QUERIES, k)
+
+
+def frame(query: str, document: str, **more: object) -> pd.DataFrame:
+    rows = [(q, d, s) for q, of in HITS.items() for d, s in of.items()]
+    return pd.DataFrame(rows, columns=[query, document, "score"]).assign(**more)
+
+
+def write_lz4(path: Path) -> None:
+    with pyarrow.output_stream(path, compression="lz4") as file:
+        file.write(json.dumps(HITS).encode())
+
+
+def write_lists(path: Path) -> None:
+    rows = {
+        "query_id": list(HITS),
+        "docnos": [list(h) for h in HITS.values()],
+        "scores": [[*h.values()] for h in HITS.values()],
+    }
+    pd.DataFrame(rows).to_parquet(path)
+
+
+TREC = "q1 Q0 b 1 2.5 t\nq1 Q0 a 2 1.5 t\nq1 Q0 new 3 0.5 t\nq%202 Q0 pier%203 1 1.0 t\n"
+RECORDS = [{"qid": q, "docno": d, "score": s} for q, of in HITS.items() for d, s in of.items()]
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "ours.trec": lambda path: path.write_text(TREC),
+    "tabs.run": lambda path: path.write_text(TREC.replace(" ", "\t")),
+    "aligned.txt": lambda path: path.write_text(TREC.replace(" ", "   ").replace("1.0", "1.0 \t")),
+    "windows.trec": lambda path: path.write_bytes(b"\xef\xbb\xbf" + TREC.replace("\n", "\r\n").encode()),
+    "no newline.res": lambda path: path.write_text("\n" + TREC.strip()),
+    "packed.trec.gz": lambda path: path.write_bytes(gzip.compress(TREC.encode())),
+    "ranx.json": lambda path: path.write_text(json.dumps(HITS)),
+    "ranx.lz4.json.lz4": write_lz4,
+    "ranx.parquet": lambda path: frame("q_id", "doc_id").to_parquet(path),
+    "pyterrier.csv": lambda path: frame("qid", "docno", rank=0).assign(query="boats").to_csv(path, index=False),
+    "pyterrier.tsv.gz": lambda path: frame("qid", "docno", rank=0).to_csv(path, index=False, sep="\t"),
+    "pyterrier.parquet": lambda path: frame("qid", "docno", docid=7, rank=0).to_parquet(path),
+    "lists.parquet": write_lists,
+    "pairs.json": lambda path: path.write_text(json.dumps({q: list(of.items()) for q, of in HITS.items()})),
+    "objects.json": lambda path: path.write_text(
+        json.dumps({q: [{"id": d, "score": s} for d, s in of.items()] for q, of in HITS.items()})
+    ),
+    "records.json": lambda path: path.write_text(json.dumps(RECORDS)),
+    "records.jsonl": lambda path: path.write_text("\n".join(map(json.dumps, RECORDS))),
+    "queries.jsonl": lambda path: path.write_text(
+        "".join(json.dumps({"query_id": q, "results": of}) + "\n" for q, of in HITS.items())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_says_the_same(name: str, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name)
+    rankings = read(tmp_path / name)
+    assert hits(rankings) == RANKED
+    assert rankings.unknown_ids == ("new",)
+    assert rankings.diagnostics == {"unknown_items": 1, "repeated_items": 0, "missing_queries": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("list.json", json.dumps({"q1": ["b", "a"]})),
+        ("ranks.csv", "qid,docno,rank\nq1,a,2\nq1,b,1\n"),
+        ("ranks.jsonl", '{"qid": "q1", "docno": "a", "rank": 2}\n{"qid": "q1", "docno": "b", "rank": 1}\n'),
+    ],
+)
+def test_without_scores_a_document_scores_the_reciprocal_of_its_rank(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    assert hits(read(tmp_path / name))[0] == [("b", 1.0), ("a", 0.5)]
+
+
+def test_hits_are_ranked_by_score_then_id_whatever_the_order_of_lines(tmp_path: Path) -> None:
+    lines = [
+        "q1 Q0 a 1 1 t",
+        "q 2 x",
+        "q1 Q0 new 2 1 t",
+        "q1 Q0 b 9 1 t",
+        "q1 Q0 c 3 7 t",
+        "q2 Q0 a 1 -2 t",
+        "q1 Q0 z 5 1e0 t",
+    ]
+    (tmp_path / "x.trec").write_text("\n".join(line for line in lines if len(line.split()) == 6))
+    expected = [("c", 7.0), ("z", 1.0), ("new", 1.0), ("b", 1.0), ("a", 1.0)]
+    assert hits(read(tmp_path / "x.trec"))[0] == expected
+    assert hits(read(tmp_path / "x.trec", k=2))[0] == expected[:2]
+
+
+def test_a_document_listed_twice_counts_once_with_its_best_score(tmp_path: Path) -> None:
+    (tmp_path / "x.trec").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 a 3 1 t\nq2 Q0 a 1 1 t\n")
+    rankings = read(tmp_path / "x.trec")
+    assert hits(rankings)[0] == [("a", 3.0), ("b", 2.0)]
+    assert rankings.diagnostics["repeated_items"] == 1
+
+
+ID = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
+
+
+@given(ID)
+def test_an_id_in_a_run_of_this_program_is_read_back(name: str) -> None:
+    assert decode_token(_token(name)) == name
+
+
+def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    for token in ("100%", "a%2Fb", "a%20b%2", "%zz"):
+        assert decode_token(token) == token
+    (tmp_path / "x.trec").write_text("q1 Q0 http://x/a%20b 1 1 t\n")
+    corpus = Corpus(["http://x/a%20b"], ["text"])
+    rankings = RunFile(str(tmp_path / "x.trec")).index(corpus, NoStore()).search(QUERIES[:1], 1)
+    assert hits(rankings, corpus) == [[("http://x/a%20b", 1.0)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.trec", "q1 Q0 a 1 3 t\nq1 a 3\n", "x.trec:2: 3 columns, not 6"),
+        ("x.trec", "q1 Q0 a 1 high t\n", "x.trec:1: the score is 'high', not a number"),
+        ("x.trec", "q1 Q0 a 1 nan t\n", "query 'q1', document 'a': the score is nan"),
+        ("x.trec", "q1 Q0 a 1 1e99 t\n", "the score is 1e+99, not a number that fits in 32 bits"),
+        ("x.trec", "", "x.trec: is empty"),
+        ("x.trec", "PLAIN-1 Q0 a 1 1 t\n", "has none of the 3 queries: its ids are such as 'PLAIN-1', those of the"),
+        ("x.trec.gz", "not packed", "x.trec.gz: cannot be read"),
+        ("x.csv", "qid,text\nq1,x\n", "no column with the id of a document, such as document_id or docno; there are"),
+        ("x.csv", "qid,docno\nq1,x\n", "there is no column score or rank; there are qid, docno"),
+        ("x.json", "{", "x.json: is not valid JSON"),
+        ("x.json", '{"q1": 3}', "the hits of query 'q1' are neither a mapping nor a list"),
+        ("x.json", '{"q1": {"a": "high"}}', "query 'q1': the score is \"high\", not a number"),
+        ("x.jsonl", '{"qid": "q1", "results": ["a", "b"], "scores": [1]}', "record 1: has 1 scores for 2 documents"),
+        ("x.parquet", "PAR", "x.parquet: cannot be read"),
+        ("x.bin", "x", "unknown format"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(RetrieverError) as error:
+        read(tmp_path / name)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RetrieverError, match="no such file"):
+        read(tmp_path / "x.trec")
+
+
+def test_the_format_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "output").write_text(TREC)
+    assert hits(read(tmp_path / "output", format="trec")) == RANKED
+
+
+def test_a_run_whose_documents_are_all_unknown_is_pointed_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "x.trec").write_text("q1 Q0 0007 1 3 t\n")
+    with caplog.at_level(logging.WARNING, "retrievers"):
+        read(tmp_path / "x.trec")
+    assert "none of its 1 documents is in the corpus: it has ids such as '0007', the corpus 'a'" in caplog.text
+
+
+def test_runs_are_parts_of_a_hybrid_beside_each_other_and_a_retriever(tmp_path: Path) -> None:
+    (tmp_path / "x.trec").write_text(TREC)
+    (tmp_path / "y.json").write_text(json.dumps({"q1": {"a": 9, "new": 1}}))
+    runs = {"one": RunFile(str(tmp_path / "x.trec")), "two": RunFile(str(tmp_path / "y.json"))}
+    fused = Hybrid({**runs, "bm25": BM25()}, method="rrf", weights=[1, 1, 0]).index(CORPUS, MemoryStore())
+    first = hits(fused.search(QUERIES, 3, MemoryStore()))[0]
+    assert [name for name, _ in first] == ["a", "new", "b"]
+    assert first[0][1] == pytest.approx(1 / 62 + 1 / 61)
+    assert first[1][1] == pytest.approx(1 / 63 + 1 / 62)
+
+
+@given(st.lists(st.lists(st.sampled_from([0.1, 0.2, 1.0, 1.0000001, 3e-7, -5.0]), max_size=8), min_size=1, max_size=4))
+def test_measures_equal_those_of_trec_eval_with_ties(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[float]]
+) -> None:
+    """ir_measures breaks ties as trec_eval does."""
+    if not any(rows):
+        return
+    file = tmp_path_factory.mktemp("run") / "x.trec"
+    scored = {f"q{q}": {f"d{d}": s for d, s in enumerate(row)} for q, row in enumerate(rows)}
+    file.write_text("".join(f"{q} Q0 {d} 0 {s!r} t\n" for q, of in scored.items() for d, s in of.items()))
+    corpus = Corpus([f"d{d}" for d in range(8)], ["x"] * 8)
+    rankings = RunFile(str(file)).index(corpus, NoStore()).search([QueryText("x", q) for q in scored], 8)
+    qrels = {q: {"d1": 1, "d4": 1} for q in scored}
+    read_run = {q: {d: float(s) for d, s in of.items()} for q, of in scored.items()}
+    expected = {
+        m.query_id: m.value
+        for m in ir_measures.iter_calc([ir_measures.RR], qrels, {q: of for q, of in read_run.items() if of})
+    }
+    for position, query in enumerate(scored):
+        row = rankings.documents[position].tolist()
+        first = next((place for place, d in enumerate(row, start=1) if d in (1, 4)), None)
+        assert (1 / first if first else 0) == pytest.approx(expected.get(query, 0))

@@ -1,0 +1,147 @@
+"""Rankings in files take part in evaluations and comparisons like any other, and need no documents."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import bm25s
+import ir_measures
+import numpy as np
+import pytest
+import Stemmer
+
+from retrievers.bm25 import BM25
+from retrievers.fusion import Hybrid
+from retrievers.run_file import RunFile
+from runner.__main__ import main
+from runner.commands.compare import is_run
+from runner.datasets.base import Dataset
+from runner.datasets.beir import Beir
+from runner.datasets.judged import JudgedFiles
+from runner.datasets.source import DatasetSource
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.metrics.settings import MetricSettings
+from runner.records import write_trec
+from runner.result import Result
+from runner.store.disk import DiskStore
+
+METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"), depth=1000, k_values=(1, 10, 1000))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(DiskStore(tmp_path / "store"))
+
+
+@pytest.fixture
+def cranfield(collections: Path) -> Beir:
+    return Beir(path=str(collections / "cranfield"))
+
+
+def evaluate(bench: Bench, retriever: object, source: DatasetSource) -> Result:
+    return bench.evaluate(Experiment("x", "x", retriever, source, METRICS, {"choices": {}}, {}))  # type: ignore[arg-type]
+
+
+def same(one: Result, other: Result) -> None:
+    assert one.measures == other.measures
+    np.testing.assert_allclose(one.scores, other.scores, rtol=0, atol=1e-9)
+    assert one.queries.statuses == other.queries.statuses
+
+
+def without_documents(source: Beir) -> JudgedFiles:
+    folder = Path(source.path)
+    return JudgedFiles(queries=str(folder / "queries.jsonl"), qrels=str(folder / "qrels" / "test.tsv"))
+
+
+def test_a_run_of_this_program_read_back_has_every_measure_with_documents_and_without(
+    bench: Bench, cranfield: Beir, tmp_path: Path
+) -> None:
+    result = evaluate(bench, BM25(), cranfield)
+    write_trec(result, tmp_path / "run.trec.gz")
+    run = RunFile(str(tmp_path / "run.trec.gz"))
+    whole, none = (evaluate(bench, run, source) for source in (cranfield, without_documents(cranfield)))
+    same(result, whole)
+    same(result, none)
+    assert result.holes and whole.holes and none.holes
+    assert result.holes.rates == whole.holes.rates == none.holes.rates
+    fused = Hybrid({"run": run, "bm25": BM25(k1=1.2)}, alpha=0)
+    same(result, evaluate(bench, fused, cranfield))
+
+
+def test_a_run_of_bm25s_has_the_measures_that_ir_measures_gives_it(
+    bench: Bench, cranfield: Beir, tmp_path: Path
+) -> None:
+    dataset = cranfield.load()
+    run = search_with_bm25s(dataset)
+    lines = [f"{q} Q0 {d} {rank} {s} bm25s\n" for q, hits in run.items() for rank, (d, s) in enumerate(hits.items())]
+    (tmp_path / "bm25s.trec").write_text("".join(lines))
+    result = evaluate(bench, RunFile(str(tmp_path / "bm25s.trec")), without_documents(cranfield))
+    # ir_measures has no F1, and its Judged breaks ties otherwise than trec_eval
+    qrels = list(ir_measures.read_trec_qrels(str(write_qrels(cranfield, tmp_path))))
+    names = {
+        m: m.replace("@1000", "") if m in ("Rprec@1000", "Bpref@1000") else m
+        for m in result.measures
+        if m.split("@")[0] not in ("F1", "Judged")
+    }
+    wanted = [ir_measures.parse_measure(name) for name in names.values()]
+    means = ir_measures.calc_aggregate(wanted, qrels, run)
+    for measure, parsed in zip(names, wanted, strict=True):
+        assert result.means[measure] == pytest.approx(means[parsed], abs=1e-9), measure
+
+
+def search_with_bm25s(dataset: Dataset) -> dict[str, dict[str, float]]:
+    """Return the 100 documents that bm25s ranks first, with their scores."""
+    stemmer, corpus = Stemmer.Stemmer("english"), dataset.corpus
+    settings = {"stopwords": "en", "stemmer": stemmer, "show_progress": False}
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(list(corpus.contents()), **settings), show_progress=False)
+    found, scores = index.retrieve(bm25s.tokenize(list(dataset.queries.texts), **settings), k=100, show_progress=False)
+    rows = zip(dataset.queries.ids, found.tolist(), scores.tolist(), strict=True)
+    return {q: {corpus.ids[d]: s for d, s in zip(*row, strict=True)} for q, *row in rows}
+
+
+def write_qrels(source: Beir, folder: Path) -> Path:
+    lines = (Path(source.path) / "qrels" / "test.tsv").read_text().splitlines()[1:]
+    (folder / "qrels.txt").write_text("".join("{} 0 {} {}\n".format(*line.split("\t")) for line in lines))
+    return folder / "qrels.txt"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: queries, judgments, and two runs."""
+    monkeypatch.chdir(tmp_path)
+    queries = [{"_id": f"q{i}", "text": f"word {i}"} for i in range(8)]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    (tmp_path / "qrels.tsv").write_text("".join(f"q{i}\tgood\t1\n" for i in range(8)))
+    (tmp_path / "x.trec").write_text("".join(f"q{i} Q0 good 1 2 x\nq{i} Q0 bad 2 1 x\n" for i in range(8)))
+    (tmp_path / "y.json").write_text(json.dumps({f"q{i}": ["bad", "good"] for i in range(8)}))
+    return tmp_path
+
+
+DATASET = ("dataset=judged", "dataset.queries=queries.jsonl", "dataset.qrels=qrels.tsv")
+
+
+def test_files_are_compared_by_the_judgments_of_a_dataset(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "baseline=x.trec", "candidate=y.json", *DATASET, "--json", "statistics.permutations=100"]
+    assert main(words) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert [system["source"] for system in content["systems"]] == ["x.trec", "y.json"]
+    assert main([*words, "gate=none", "runs.primary=RR"]) == 0
+    assert main(["compare", "baseline=x.trec", "candidate=y.json"]) == 2
+    assert "error: x.trec: is a run, which only judgments can score; choose a dataset" in capsys.readouterr().err
+    (here / "z.trec").write_text("q1 Q0\n")
+    assert main(["compare", "baseline=x.trec", "candidate=z.trec", *DATASET]) == 2
+    assert "error: candidate=z.trec: z.trec:1: 2 columns, not 6" in capsys.readouterr().err
+
+
+def test_a_packed_run_is_a_run_whatever_its_json_looks_like(here: Path) -> None:
+    (here / "y.json.gz").write_bytes(gzip.compress(b"{}"))
+    (here / "report.json").write_text('{"query_results": []}')
+    (here / "result.json").write_text('{"measures": []}')
+    (here / "ranks.csv").write_text("id,question,target_doc_id,x_rank\nq1,?,d,1\n")
+    (here / "run.csv").write_text("qid,docno,score\nq1,d,1\n")
+    names = ("x.trec", "y.json", "y.json.gz", "run.csv", "report.json", "result.json", "ranks.csv", "missing.trec")
+    assert [is_run(Path(name)) for name in names] == [True] * 4 + [False] * 4
