@@ -17,8 +17,10 @@ from matplotlib.figure import Figure
 
 from retrievers.base import Corpus
 from runner.reports import console
+from runner.tracking import process
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from tests.warm import WARM
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
@@ -53,6 +55,12 @@ def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _save_blank(_figure: Figure, file: TextIO, **_options: object) -> None:
     file.write('<svg viewBox="0 0 360 216"></svg>')
+
+
+@pytest.fixture(autouse=True)
+def warm_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the process that logs from one that has loaded MLflow, which takes seconds."""
+    monkeypatch.setattr(process, "CONTEXT", WARM)
 
 
 @pytest.fixture(scope="session")

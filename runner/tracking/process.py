@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
 from runner.tracking.under_way import report_death
+
+CONTEXT: BaseContext = multiprocessing.get_context("spawn")
+"""How the process that logs starts. A fork of a process with threads could wait forever for a lock."""
 
 
 def start_process() -> tuple[Executor, Connection]:
@@ -21,9 +25,8 @@ def start_process() -> tuple[Executor, Connection]:
 
     A path that is sent through the lifeline is that of a marker; the process reports what it names if this one dies.
     """
-    context = multiprocessing.get_context("spawn")
-    end, lifeline = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(1, context, initializer=_live_on, initargs=(end,))
+    end, lifeline = CONTEXT.Pipe(duplex=False)
+    executor = ProcessPoolExecutor(1, CONTEXT, initializer=_live_on, initargs=(end,))
     with end, _ignore_interrupts():
         executor.submit(os.getpid)  # the process starts here, and inherits this
     return executor, lifeline

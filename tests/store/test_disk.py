@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import multiprocessing
 import os
 import pickle
 import random
@@ -29,9 +28,8 @@ from retrievers.store import Arrays, Key, NoStore, Store
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
 from runner.store.disk import WORTH_KEEPING_S, DiskStore
+from tests.warm import WARM
 
-SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload([__name__])  # so that a process begins at once
 KEY = Key.of("things", ["retrievers.base"], name="ünïcode / key")
 
 
@@ -350,9 +348,9 @@ def test_who_waits_for_another_says_so(
 
 
 def test_what_killed_processes_left_goes_with_the_next_entry_of_the_kind(tmp_path: Path) -> None:
-    with SPAWN.Manager() as manager:
+    with WARM.Manager() as manager:
         begun = manager.Event()
-        process = SPAWN.Process(target=stop_while_writing, args=(tmp_path, begun))
+        process = WARM.Process(target=stop_while_writing, args=(tmp_path, begun))
         process.start()
         begun.wait()
         process.kill()
@@ -431,7 +429,7 @@ def kill_now_and_then(folder: Path, wrong: Path, kills: int) -> None:
 
 def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> None:
     folder, wrong = tmp_path / "store", tmp_path / "wrong"
-    together([SPAWN.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
+    together([WARM.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
     assert not wrong.exists(), wrong.read_text()
     left = [Path(entry.place) for entry in entries.list_entries(folder)]
     assert left
@@ -459,8 +457,8 @@ def build_each(folder: Path, begin: Any, built: Path, machine: str) -> None:
 
 @pytest.mark.parametrize("machines", [["", "", "", ""], ["one", "one", "another", "a third"]], ids=["one", "several"])
 def test_what_several_processes_want_is_built_once_by_whatever_machine(tmp_path: Path, machines: list[str]) -> None:
-    begin, built = SPAWN.Barrier(4), tmp_path / "built"
-    together(SPAWN.Process(target=build_each, args=(tmp_path / "store", begin, built, where)) for where in machines)
+    begin, built = WARM.Barrier(4), tmp_path / "built"
+    together(WARM.Process(target=build_each, args=(tmp_path / "store", begin, built, where)) for where in machines)
     assert sorted(map(int, built.read_text().split())) == list(range(12))
     assert len(entries.list_entries(tmp_path / "store")) == 12
     assert not list(tmp_path.rglob("*.lock"))
@@ -501,9 +499,9 @@ def search_hybrid(folder: Path, begin: Any, searches: Path, alpha: float) -> Non
 
 
 def test_a_part_that_hybrids_of_several_processes_share_is_searched_once(tmp_path: Path) -> None:
-    begin, searches = SPAWN.Barrier(2), tmp_path / "searches"
+    begin, searches = WARM.Barrier(2), tmp_path / "searches"
     together(
-        SPAWN.Process(target=search_hybrid, args=(tmp_path / "store", begin, searches, alpha)) for alpha in (0.3, 0.6)
+        WARM.Process(target=search_hybrid, args=(tmp_path / "store", begin, searches, alpha)) for alpha in (0.3, 0.6)
     )
     assert searches.read_text() == "searched\n"
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -17,8 +16,8 @@ import pytest
 
 from runner.store import lock
 from runner.store.lock import alone, holder, is_gone
+from tests.warm import WARM
 
-SPAWN = multiprocessing.get_context("forkserver")
 ELSEWHERE = "another-host.4711"
 
 
@@ -30,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 @contextmanager
 def child(target: Callable[..., None], *arguments: Any) -> Iterator[Any]:
     """Run a function in another process, which is killed at the end."""
-    process = SPAWN.Process(target=target, args=arguments, daemon=True)
+    process = WARM.Process(target=target, args=arguments, daemon=True)
     process.start()
     try:
         yield process
@@ -56,7 +55,7 @@ def count(file: Path, counter: Path, times: int) -> None:
 def test_one_process_at_a_time_is_in_the_block(file: Path, tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")
-    processes = [SPAWN.Process(target=count, args=(file, counter, 20)) for _ in range(4)]
+    processes = [WARM.Process(target=count, args=(file, counter, 20)) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
@@ -67,7 +66,7 @@ def test_one_process_at_a_time_is_in_the_block(file: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_lock_of_a_process_that_was_killed_gives_way_at_once(file: Path, how: signal.Signals) -> None:
-    begun = SPAWN.Event()
+    begun = WARM.Event()
     with child(hold, file, begun) as process:
         begun.wait()
         os.kill(process.pid, how)
@@ -158,7 +157,7 @@ def held_with_a_quick_heart(file: Path, begun: Any) -> None:
 
 
 def test_who_holds_a_lock_touches_it(file: Path) -> None:
-    begun = SPAWN.Event()
+    begun = WARM.Event()
     with child(held_with_a_quick_heart, file, begun):
         begun.wait()
         seen = set()

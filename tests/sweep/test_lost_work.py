@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import Waiting, waiting_in
+from tests.warm import run_command
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
 INLINE = "tracking.background=false"
@@ -55,18 +55,6 @@ def _waiting(folder: Path) -> list[Waiting]:
     return [waiting for place in (folder / "mlruns" / "unlogged").glob("*") for waiting in waiting_in(place)]
 
 
-def _started(arguments: Sequence[str], folder: Path, code: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own, after some code."""
-    script = folder / "start.py"
-    script.write_text(
-        f"import os, sys\nfrom runner.__main__ import main\n"
-        f"if __name__ == '__main__':\n    {code or 'pass'}\n    sys.exit(main(sys.argv[1:]))\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, str(script), *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_a_result_is_on_disk_before_it_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store of runs takes nothing, so that all that is reported can only be on disk."""
     seen = []
@@ -89,10 +77,11 @@ def test_a_result_is_on_disk_before_it_is_reported(here: Path, monkeypatch: pyte
 def test_a_killed_sweep_loses_nothing_that_it_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The process dies at its third combination, while MLflow loads."""
     code = (
-        "from runner.sweep import workers; import itertools, signal; n, attempt = itertools.count(), workers.attempt; "
+        "import itertools, os, signal; from runner.sweep import workers; "
+        "n, attempt = itertools.count(), workers.attempt; "
         "workers.attempt = lambda *a: os.kill(os.getpid(), signal.SIGKILL) if next(n) == 2 else attempt(*a)"
     )
-    killed = _started(SWEEP, here, code)
+    killed = run_command(SWEEP, here, code)
     assert killed.returncode == -signal.SIGKILL
     assert len(_waiting(here)) + len(_finished(here)) == 2
     assert re.search("the process of the sweep died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
@@ -154,13 +143,13 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (
-        "from runner.tracking import tracker; import signal; "
+        "from runner.tracking import tracker; import os, signal; "
         "tracker.insert_runs = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
     artifacts = here / "mlruns" / "artifacts"
     (artifacts / "of another database").mkdir(parents=True)
     another = shutil.copy(here / "mlruns" / "mlflow.db", here / "another.db")
-    assert _started(["retriever=bm25", INLINE], here, code).returncode == -signal.SIGKILL
+    assert run_command(["retriever=bm25", INLINE], here, code).returncode == -signal.SIGKILL
     assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
     Tracker(Tracking(f"sqlite:///{another}", artifacts=str(artifacts)))  # whose they are not
     assert len([path for path in artifacts.iterdir() if not path.name.startswith(".")]) == 2
@@ -186,7 +175,7 @@ def test_a_combination_that_crashes_the_process_costs_itself_alone(
     (here / "conf" / "retriever" / "unruly.yaml").write_text("_target_: tests.unruly.Unruly\nnumber: 0\ndoes: search\n")
     sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE, *afresh]
     sweep.append("retriever.does=exit,search")
-    assert _started(sweep, here).returncode == 3
+    assert run_command(sweep, here).returncode == 3
     for _ in range(2):
         assert main(sweep) == 1
         said = capsys.readouterr()
@@ -352,13 +341,12 @@ def test_a_number_that_no_record_holds_is_refused_before_any_work(
     assert not (here / "mlruns" / "cache").exists()
 
 
-def test_a_console_that_lacks_a_character_costs_nothing(here: Path) -> None:
-    name = "Zürich – Größe"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "runner", *SWEEP[:3], INLINE, f"sweep.output='{name}'"]
-    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert rb"Z\xfcrich" in done.stdout
+def test_a_console_that_lacks_a_character_costs_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, out = "Zürich – Größe", io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main([*SWEEP[:3], INLINE, f"sweep.output='{name}'"]) == 0
+    out.flush()
+    assert rb"Z\xfcrich" in out.buffer.getvalue()  # type: ignore[attr-defined]
     assert list(_finished(here).values()) == [1] * 2
 
 

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -27,6 +24,7 @@ from runner.sweep import workers
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
 from runner.tracking.unlogged import waiting_in
+from tests.warm import WarmProcess, run_command, start_command
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9", "retriever.b=0.3,0.7")
 INLINE = "tracking.background=false"
@@ -306,36 +304,33 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
 
     In the end the leaderboard is that of an undisturbed sweep, and each combination has one finished run.
     """
-    command = [sys.executable, "-m", "runner", "-m", "retriever=hybrid", "encoder=lsa"]
+    command = ["-m", "retriever=hybrid", "encoder=lsa"]
     command += ["retriever.alpha=range(0.1,1.0,0.1)", "retriever.parts.lexical.k1=0.6,0.9", "hydra.run.dir=hydra"]
     command += ["sweep.backend=loky", "sweep.workers=2", "sweep.retries=99"]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     undisturbed = tmp_path_factory.mktemp("undisturbed")
     (undisturbed / "mlruns").mkdir()
     (undisturbed / "mlruns" / "mlflow.db").write_bytes(migrated.read_bytes())
-    subprocess.run(command, cwd=undisturbed, env=environment, check=True, capture_output=True, timeout=300)
+    assert run_command(command, undisturbed).returncode == 0
 
     chance = random.Random(kills)
     killed = 0
     while killed < kills:
-        process = subprocess.Popen(
-            command, cwd=here, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        while process.poll() is None and killed < kills:
+        process = start_command(command, here)
+        while process.is_alive() and killed < kills:
             time.sleep(chance.uniform(0.2, 3.0))
             killed += _kill_one(process, chance)
         family = _family(process)
         process.kill()
-        process.wait()
+        process.join()
         _leave_nobody(family)
-    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = run_command(command, here)
     assert done.returncode == 0, done.stderr
     assert _means(here) == _means(undisturbed)
     assert set(_finished(here).values()) == {1}
     assert "RUNNING" not in _statuses(here)
 
 
-def _kill_one(process: subprocess.Popen[bytes], chance: random.Random) -> int:
+def _kill_one(process: WarmProcess, chance: random.Random) -> int:
     """Kill the parent or one of its processes; return how many died."""
     try:
         chance.choice(_family(process)).send_signal(signal.SIGKILL)
@@ -358,7 +353,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+def _family(process: WarmProcess) -> list[psutil.Process]:
     """Return a process and those that it began, none if it has ended."""
     try:
         return [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]

@@ -6,8 +6,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -32,6 +30,7 @@ from runner.sweep.settings import SweepSettings
 from runner.sweep.study import PendingTrial, Study
 from runner.tracking.settings import Tracking
 from tests.test_docs import chapters, documented, page
+from tests.warm import start_command
 
 INLINE = "tracking.background=false"
 SEARCH = ("-m", "hydra/sweeper=optuna", INLINE)
@@ -233,12 +232,12 @@ def test_an_answer_that_was_cut_short_is_told_anew_in_another_study(here: Path) 
 
 def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*SEARCH[:-1], *PLANE, *DATA, "hydra.sweeper.n_trials=300", "sweep.output=out"]
-    process = subprocess.Popen([sys.executable, "-m", "runner", *command], cwd=here, stderr=subprocess.DEVNULL)
+    process = start_command(command, here)
     until = time.monotonic() + 120
-    while (done := completed(here)) < 5 and process.poll() is None and time.monotonic() < until:
+    while (done := completed(here)) < 5 and process.is_alive() and time.monotonic() < until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     done = completed(here)
     assert 5 <= done < 100
     total = done + 3

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from runner.datasets.mined import Mined
 from tests.conftest import DATA
 from tests.fake_llm import FakeLLM
 from tests.generation.mining.worlds import rows, written
+from tests.warm import start_command
 
 KINDS = [
     f"+source.kinds.{name}._target_=runner.generation.mining.extraction.{kind}"
@@ -120,11 +119,12 @@ def test_a_budget_that_ends_leaves_doubt_and_the_same_command_goes_on(
 def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
     with FakeLLM(answered, delay_s=0.05) as server:
         model = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "llm.concurrency=1"]
-        process = subprocess.Popen([sys.executable, "-m", "runner", *WORLD, *model, "output=killed.jsonl"])
-        while len(server.asked) < 4 and process.poll() is None:
+        process = start_command([*WORLD, *model, "output=killed.jsonl"], here)
+        while len(server.asked) < 4 and process.is_alive():
             time.sleep(0.01)
         process.kill()
-        assert process.wait() == -signal.SIGKILL
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
         assert not (here / "killed.jsonl").exists()
         assert main([*WORLD, *model, "output=killed.jsonl"]) == 0
         assert len(server.asked) <= 2 + 3 * 4 + 1

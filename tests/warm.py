@@ -1,0 +1,82 @@
+"""Processes that start in milliseconds: they are forked from a server that has already loaded the program.
+
+A new interpreter takes seconds to import MLflow and numba. Tests of what depends on a new interpreter start one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+LOADED = ("pytest", "hypothesis", "runner.commands.evaluate", "runner.sweep.execute", "runner.tracking.tracker")
+
+
+class WarmProcess(ForkServerProcess):
+    """A process with the environment variables of the process that makes it, rather than those of the server.
+
+    It handles signals as a new interpreter does, whatever was blocked or ignored where the server was started.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._variables = dict(os.environ)
+
+    def run(self) -> None:
+        """Set variables and signals, then call the target."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ.clear()
+        os.environ.update(self._variables)
+        super().run()
+
+
+class WarmContext(ForkServerContext):
+    """Start processes from the server."""
+
+    Process = WarmProcess
+
+
+WARM = WarmContext()
+WARM.set_forkserver_preload(list(LOADED))
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command left: its exit code, minus a signal's number if that ended it, and what it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def start_command(arguments: Sequence[str], folder: Path, code: str = "") -> WarmProcess:
+    """Start a command in a folder, where it writes to `stdout.txt` and `stderr.txt`, after some code."""
+    process = WARM.Process(target=_command, args=(list(arguments), folder, code), name="MainProcess")
+    process.start()
+    return process
+
+
+def run_command(arguments: Sequence[str], folder: Path, code: str = "") -> CommandResult:
+    """Run a command in a folder, after some code."""
+    process = start_command(arguments, folder, code)
+    process.join()
+    assert process.exitcode is not None
+    return CommandResult(process.exitcode, *((folder / f"{name}.txt").read_text() for name in ("stdout", "stderr")))
+
+
+def _command(arguments: list[str], folder: Path, code: str) -> None:
+    from runner.__main__ import main
+
+    os.chdir(folder)
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        file = os.open(f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, descriptor)
+        os.close(file)
+    exec(code, {})
+    sys.exit(main(arguments))
