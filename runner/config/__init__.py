@@ -1,4 +1,4 @@
-"""Configuration: where `conf/` is, how Hydra starts, how a config becomes objects, and which values are secret."""
+"""Configuration: the folder `conf/`, the start of Hydra, objects built from a config, and secret values."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ CONF = next(
     for folder in (Path(__file__).parents[1] / "conf", Path(__file__).parents[2] / "conf")
     if (folder / "evaluate.yaml").is_file()
 )
-"""The folder of configs: in an installed package, or next to it in a checkout."""
+"""The folder of config files: inside an installed package, or next to it in a checkout."""
 
 
 def help_of(verb: str) -> str:

@@ -1,4 +1,4 @@
-"""Paths on this machine as a kind of setting: an address such as s3://bucket/x is refused, as nothing would read it."""
+"""Types of settings that are local paths; addresses such as s3://bucket/x are refused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""How an address begins: s3://, gs://, https://. A drive letter is a single letter."""
+"""The beginning of an address: s3://, gs://, https://. A single letter is a drive."""
 
 
 def is_address(path: str) -> bool:
-    """Tell an address such as s3://bucket/x from a path on this machine."""
+    """Return whether a path is an address such as s3://bucket/x."""
     return bool(_ADDRESS.match(path))
 
 
@@ -24,7 +24,7 @@ def check_local(path: str) -> str:
 
 
 LocalPath = Annotated[str, AfterValidator(check_local)]
-"""The type of a setting that is a path on this machine."""
+"""A local path."""
 
 RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(check_local)]
-"""The type of a path that a verb cannot do without."""
+"""A local path that is required."""

@@ -1,4 +1,4 @@
-"""Settings as they are typed: words for the command line that the shell and Hydra both leave as they are meant."""
+"""Settings quoted for the command line, so that the shell and Hydra read them unchanged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NO_TEXT = re.compile(r"null|true|false|nan|-?inf|[-.\d_]+(?:e[-+\d]+)?", re.IGN
 
 
 def arguments(settings: Mapping[str, str]) -> str:
-    """Return settings by key as they are typed behind a verb."""
+    """Return settings by key as arguments of a command."""
     return shlex.join(f"{key}={_value(value)}" for key, value in settings.items())
 
 
 def _value(text: str) -> str:
-    """Return a text so that Hydra reads it as this text, in quotes where it would read something else."""
+    """Return a value for Hydra, quoted if Hydra would not read it as this text."""
     from hydra.core.override_parser.types import Quote, QuotedString
 
     if _PLAIN.fullmatch(text) and not _NO_TEXT.fullmatch(text):

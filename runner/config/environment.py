@@ -14,33 +14,33 @@ from urllib.parse import quote
 from retrievers.excerpts import ELLIPSIS
 
 RESOLVER = "oc.env"
-"""The resolver that reads a variable, which is in the text of every value from the environment."""
+"""The resolver of environment variables; every reference to one contains this name."""
 
 _VARIABLE = re.compile(r"oc\.env\s*:\s*([^,}\s]*)")
 _PLACEHOLDER = "__environment_{}__"
-"""What stands for a reference while a config is resolved. A plain word, so that resolvers take it as an argument."""
+"""Replaces a reference while a config is resolved; a plain word, so that it can be an argument of a resolver."""
 
 _SHORT = 4
-"""Values with fewer characters are hidden only where they stand alone: one is likely to be a part of other words.
+"""Values with fewer characters are hidden only as whole words, as they are likely to occur inside other words.
 
 Of a value that was cut off, parts with fewer characters are not hidden."""
 
 _CUT = re.compile(rf"({ELLIPSIS}|\.\.\.)")
-"""What messages have in place of what was cut off."""
+"""The mark of cut text in messages."""
 
 _referenced: set[str] = set()
 _public: set[str] = set()
-"""The variables that the settings of the current command refer to, and those of them that may be shown."""
+"""The variables that settings of the current command refer to, and those of them that may be shown."""
 
 
 def forget_references() -> None:
-    """Start a command, of whose settings none is known yet."""
+    """Forget the references of an earlier command."""
     _referenced.clear()
     _public.clear()
 
 
 def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, or overrides)
-    """Remember which variables unresolved settings refer to, so that `hide_values` knows them."""
+    """Note the variables that unresolved settings refer to, for `hide_values`."""
     text = json.dumps(raw, default=str)
     if RESOLVER in text:
         _referenced.update(_VARIABLE.findall(text))
@@ -49,9 +49,9 @@ def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, o
 
 
 def hide_values(text: str) -> str:
-    """Return a text with references in place of the values of variables that settings refer to and are not public.
+    """Return a text with references in place of values of variables that are not public.
 
-    Errors quote settings, and libraries quote them in errors of their own; no value may be shown that way either.
+    Errors of this program and of libraries quote settings, and must not show these values.
     """
     values = {name: value for name in _referenced - _public if (value := os.environ.get(name))}
     spellings = {spelling: name for name, value in values.items() for spelling in _spellings(value)}
@@ -78,7 +78,7 @@ def _hide_cut_values(text: str, spellings: Mapping[str, str]) -> str:
 
 
 def _spellings(value: str) -> set[str]:
-    """Return how messages may spell a value: on one line, escaped, and as a path without what `Path` drops."""
+    """Return the spellings of a value in messages: on one line, escaped, and as a normalised path."""
     line = " ".join(value.split())
     path = str(Path(value)) if "/" in value else value
     bare = value.strip("'\"")
@@ -89,8 +89,8 @@ def _spellings(value: str) -> set[str]:
 def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 (any value)
     """Return an unresolved config with placeholders for its references to variables that are not public.
 
-    The second value is each placeholder's reference, for `show_references` once the config is resolved. A reference
-    is hidden whole: `${oc.decode:${oc.env:K1}}` is one.
+    The second value maps placeholders to references, for `show_references` once the config is resolved. Nested
+    references such as `${oc.decode:${oc.env:K1}}` get one placeholder.
     """
     references: dict[str, str] = {}
 
@@ -112,7 +112,7 @@ def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, 
 
 
 def show_references(value: Any, references: Mapping[str, str]) -> Any:  # noqa: ANN401 (any value)
-    """Return a resolved value with each reference where its placeholder is."""
+    """Return a resolved value with references in place of their placeholders."""
     if isinstance(value, Mapping):
         return {key: show_references(v, references) for key, v in value.items()}
     if isinstance(value, list):
@@ -124,7 +124,7 @@ def show_references(value: Any, references: Mapping[str, str]) -> Any:  # noqa: 
 
 
 def _interpolations(text: str) -> Iterator[str]:
-    """Yield the outermost `${...}` of a text, to its end where one is not closed."""
+    """Yield the outermost `${...}` of a text; an unclosed one extends to the end."""
     start = text.find("${")
     while start >= 0:
         depth, end = 0, start

@@ -41,7 +41,7 @@ _parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # in C, 
 _loader: Any = type("Loader", (*_parsers, _slow_loader), {})
 
 
-def load_yaml(text: str) -> Any:  # noqa: ANN401 (whatever the file holds)
+def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
     """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
 
@@ -65,7 +65,7 @@ def iter_children(node: Node) -> Iterator[tuple[str, Any]]:
 
 
 def is_untyped_value(node: Node) -> bool:
-    """Tell a value or a list that takes any type, as all in YAML are, from one of a structured config."""
+    """Return whether a value or list takes any type, as in YAML, unlike one of a structured config."""
     untyped = node._metadata.ref_type is Any and not node._get_flag("readonly")
     return untyped and (type(node) is AnyNode or (isinstance(node, ListConfig) and node._metadata.element_type is Any))
 

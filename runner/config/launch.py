@@ -1,4 +1,4 @@
-"""Starts a verb: Hydra composes `conf/<verb>.yaml` with the overrides and calls the verb's function."""
+"""Start a verb: Hydra composes `conf/<verb>.yaml` with the overrides and calls the function of the verb."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
         try:
             code = max(code, task(cfg))
         except Exception as error:
-            if os.getpid() != home:  # a launcher runs the job elsewhere, and brings its error back
+            if os.getpid() != home:  # a launcher runs the job in another process and returns its error
                 raise
             errors.append(error)  # raised below: Hydra would add to it
 
@@ -90,14 +90,14 @@ def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
 
 
 def _explain_unwritable(error: OSError) -> Exception:
-    """Return what to raise for a folder that Hydra cannot create; any other error is returned as it is."""
+    """Return the error to raise if Hydra cannot create a folder; other errors are returned unchanged."""
     if error.errno not in (errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST):
         return error
     return ConfigError(f"{error.filename}: cannot be written ({error.strerror}); run in a folder of your own")
 
 
 def _is_from_hydra(error: ValueError) -> bool:
-    """Tell a ValueError that Hydra raised about its arguments from one of this program."""
+    """Return whether Hydra, not this program, raised a ValueError."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "hydra"
 

@@ -52,17 +52,11 @@ def check_added(verb: str, overrides: Sequence[str]) -> None:
         top = key.partition(".")[0]
         if top in ("hydra", "plugins") or any(re.search(rf"\$\{{{re.escape(top)}\b", word) for word in overrides):
             continue
-        loader, config_name = _loader()
+        loader, _ = _loader()
         if any(loader.repository.group_exists(name) for name in (top, key.partition("@")[0])):
             continue
         try:
-            parsed = OverridesParser.create().parse_overrides(list(overrides))
-            choices = [
-                o.input_line or ""
-                for o in parsed
-                if loader.repository.group_exists(o.key_or_group) and not o.is_sweep_override()
-            ]
-            composed = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
+            composed, _ = _compose_groups(verb, overrides)
         except (HydraException, OmegaConfBaseException):
             return  # explained when the whole config is composed
         if top not in composed:
@@ -127,21 +121,28 @@ def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequenc
 
 
 def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool:
-    """Tell whether a setting is a list in the composed config; return `unset` if it has no value."""
-    loader, config_name = _loader()
+    """Return whether a setting is a list in the composed config, `unset` if it has no value."""
     try:
-        groups = [
-            o.input_line or ""
-            for o in OverridesParser.create().parse_overrides(list(overrides))
-            if loader.repository.group_exists(o.key_or_group) and not o.is_sweep_override()
-        ]
-        composed = loader.load_configuration(config_name or verb, groups, run_mode=RunMode.RUN)
+        composed, _ = _compose_groups(verb, overrides)
         if OmegaConf.is_missing(composed, key):
             return unset
         value = OmegaConf.select(composed, key, throw_on_resolution_failure=False)
     except (HydraException, OmegaConfBaseException, ValueError):
         return False
     return unset if value is None else isinstance(value, ListConfig)
+
+
+def _compose_groups(verb: str, overrides: Sequence[str], without: str = "") -> tuple[DictConfig, list[str]]:
+    """Return the config that the choices of groups compose, except those `without` a key, and these choices."""
+    loader, config_name = _loader()
+    choices = [
+        o.input_line or ""
+        for o in OverridesParser.create().parse_overrides(list(overrides))
+        if loader.repository.group_exists(o.key_or_group)
+        and not o.is_sweep_override()
+        and o.get_key_element().lstrip("+~") != without
+    ]
+    return loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN), choices
 
 
 def _describe_unknown_choice(group: str, choice: str, known: Sequence[str]) -> str:
@@ -162,14 +163,7 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     loader, config_name = _loader()
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
-        choices = [
-            o.input_line or ""
-            for o in parsed
-            if loader.repository.group_exists(o.key_or_group)
-            and not o.is_sweep_override()
-            and o.get_key_element().lstrip("+~") != key
-        ]
-        composed = loader.load_configuration(config_name or verb, choices, run_mode=RunMode.RUN)
+        composed, choices = _compose_groups(verb, overrides, without=key)
     except (HydraException, OmegaConfBaseException, ValueError):
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
 
@@ -234,7 +228,7 @@ def _quote(override: str) -> str:
 
 
 def _is_of(key: str, override: Override) -> bool:
-    """Tell whether a setting belongs to the group that an override chooses."""
+    """Return whether a setting belongs to the group of an override."""
     return key.startswith(f"{override.get_key_element().lstrip('+')}.")
 
 

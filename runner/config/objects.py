@@ -1,8 +1,8 @@
-"""How a config becomes objects: `_target_` names a class, and the class's signature is the schema.
+"""Build objects from a config: `_target_` names a class, whose signature is the schema.
 
-Unlike Hydra's `instantiate`, it honours `_target_` only for classes of this project's modules and of the plugins that
-the command line names, and only where something takes the object, so that a YAML file from elsewhere cannot have any
-class made; and it names the setting that is wrong.
+Unlike Hydra's `instantiate`, it only creates classes of this program and of plug-ins named on the command line, and
+only where a parameter takes the object, so that a YAML file from elsewhere cannot create arbitrary classes. Its errors
+name the setting.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 class ConfigError(ValueError):
-    """A setting is misspelt, missing, or has a value that is out of range."""
+    """A setting is unknown, missing, or has an invalid value."""
 
 
 def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: ANN401 (any configured object)
-    """Return what a node of a plain config describes: objects where it has `_target_`, the innermost first.
+    """Return a node of a plain config with an object in place of each mapping with `_target_`, innermost first.
 
-    `path` is the node's place in the config, for messages. Raises `ConfigError`.
+    `path` is the key of the node in the config, for messages. Raises `ConfigError`.
     """
     if isinstance(node, Mapping):
         if "_target_" not in node:
@@ -45,9 +45,9 @@ def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: AN
 def build_settings(
     kind: type[T], node: Any, path: str = "", plugins: Sequence[str] = ()  # noqa: ANN401 (any node)
 ) -> T:  # fmt: skip
-    """Return the settings of a dataclass from a node, or from those keys of a whole config that it has (no `path`).
+    """Return the settings of a dataclass from a node, or without `path` from those keys of a config that it has.
 
-    A mapping for a field that is a dataclass becomes that. Raises `ConfigError`, which names the setting.
+    A mapping for a field that is a dataclass becomes an instance of it. Raises `ConfigError`.
     """
     if node is not None and not isinstance(node, Mapping):
         names = ", ".join(f"{path}.{name}" for name in inspect.signature(kind).parameters)
@@ -63,24 +63,24 @@ def build_settings(
 
 
 def _is_plain(node: object) -> bool:
-    """Tell a mapping that does not name its class."""
+    """Return whether a node is a mapping without `_target_`."""
     return isinstance(node, Mapping) and "_target_" not in node
 
 
 def _join(path: str, key: str) -> str:
-    """Return the whole key of a setting in a node, or at the top of the config (no path)."""
+    """Return the full key of a setting in the node at `path`, "" for the top of the config."""
     return f"{path}.{key}" if path else str(key)
 
 
 def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence[str]) -> Any:  # noqa: ANN401 (any configured object)
-    _check_names(target, given, path)  # before anything is made that nothing takes
+    _check_names(target, given, path)  # before building objects that no parameter takes
     return _call(target, {key: build(value, _join(path, key), plugins) for key, value in given.items()}, path)
 
 
 def suggestion(word: str, possible: Iterable[str], before: str = "", after: str = "") -> str:
-    """Return what a misspelt word may have meant, as the end of a message.
+    """Return a correction of an unknown word, as the end of a message.
 
-    The nearest word stands between `before` and `after`, so that it can be pasted as a whole.
+    `before` and `after` complete the suggested word, so that it can be pasted.
     """
     known = sorted(set(possible) - {"_target_"})
     nearest = near(word, known)
@@ -89,8 +89,8 @@ def suggestion(word: str, possible: Iterable[str], before: str = "", after: str 
 
 
 def near(word: str, possible: Iterable[str]) -> str | None:
-    """Return the nearest of the words that a misspelt one may have meant, None where none is near."""
-    alike = 0.5 if len(word) < 4 else 0.65  # of k2 one letter is half
+    """Return the most similar word, None if none is similar enough."""
+    alike = 0.5 if len(word) < 4 else 0.65  # one letter is half of k2
     return next(iter(difflib.get_close_matches(word, sorted(possible), n=1, cutoff=alike)), None)
 
 
@@ -144,7 +144,7 @@ def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: A
 
 
 def _one_line(error: ValidationError, path: str) -> str:
-    """Describe the first problem: which setting, its value, and what is expected."""
+    """Describe the first error: the setting, its value, and what is expected."""
     first, *others = error.errors(include_url=False)
     if first["type"] != "value_error":  # of a union, the alternative that got furthest
         first = next((e for e in others if e["type"] == "value_error" and e["loc"][:1] == first["loc"][:1]), first)

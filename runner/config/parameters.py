@@ -1,4 +1,4 @@
-"""The settings that decide what a command makes, as parameters of the run that it logs."""
+"""The settings that affect the output of a command, as parameters of its run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
-    """Return a config without the settings that decide nothing of what is made: those that its repr leaves out."""
+    """Return a config without the settings that cannot affect the output: those not in the repr of the object."""
     idle = {field.name for field in fields(made) if not field.repr} if is_dataclass(made) else set()
     kept = {key: value for key, value in config.items() if key not in idle}
     return {
@@ -19,7 +19,7 @@ def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
 
 
 def flatten(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Return settings by their whole names, what is not text as JSON, without the names of classes."""
+    """Return settings by their full keys, without `_target_`; values other than text are JSON."""
     parameters: dict[str, str] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):

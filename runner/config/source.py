@@ -1,4 +1,4 @@
-"""The config files that Hydra loads: those from outside this program, and presets, are checked first."""
+"""Load the config files of Hydra; presets and files from outside this program are checked first."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from runner.config.yaml_files import YamlError, describe, parse_yaml
 
 
 class FileConfigSource(hydra_internals.FileConfigSource):
-    """Hydra's source of files under its own name, without which the registry would refuse it.
+    """Hydra's source of files, with checks; the registry requires this name.
 
-    `verb` is the verb whose settings a preset may change, `overrides` what else may refer to a setting that it adds.
+    A preset may set the settings of `verb`, and others that it or one of the `overrides` refers to.
     """
 
     verb = "evaluate"
     overrides: Sequence[str] = ()
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """Load a file; raises `ConfigError`, which names the place, for invalid YAML and for an unknown setting."""
+        """Load a file; raises `ConfigError` with the place of invalid YAML or of an unknown setting."""
         file = Path(self.path, self._normalize_file_name(config_path))
         if not file.is_file():
             return super().load_config(config_path)  # raises
@@ -50,11 +50,11 @@ class FileConfigSource(hydra_internals.FileConfigSource):
         return ConfigResult(config=config, path=f"file://{self.path}", provider=self.provider, header=header)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the choices of a group, without the files that begin with `_`: other files are built on these."""
+        """Return the choices of a group, without files that begin with `_`, which other files build on."""
         return [name for name in super().list(config_path, results_filter) if not name.startswith("_")]
 
     def _check_preset(self, content: Mapping[Any, Any], text: str, place: str) -> None:
-        """Refuse a setting at the top of a preset that no part of the program reads; raises `ConfigError`."""
+        """Refuse a top-level setting of a preset that nothing reads; raises `ConfigError`."""
         known = _top_keys(self.verb) | {"defaults", *_keys_of(content.get("defaults"))}
         for key in (str(key) for key in content if key not in known):
             if not any(f"${{{key}" in words for words in (text, *self.overrides)):
@@ -63,7 +63,7 @@ class FileConfigSource(hydra_internals.FileConfigSource):
 
 @contextmanager
 def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
-    """Have Hydra load files through this module meanwhile."""
+    """Make Hydra load files through this module in the block."""
     types = hydra_internals.SourcesRegistry.instance().types
     before = types.get(FileConfigSource.scheme(), hydra_internals.FileConfigSource)
     own = {"verb": verb, "overrides": tuple(overrides)}
@@ -76,13 +76,13 @@ def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
 
 @cache
 def _top_keys(verb: str) -> frozenset[str]:
-    """Return the keys at the top of a verb's config."""
+    """Return the top-level keys of the config of a verb."""
     content = hydra_internals.load_yaml((CONF / f"{verb}.yaml").read_text(encoding="utf-8"))
     return frozenset({"hydra", *map(str, content), *_keys_of(content["defaults"])} - {"defaults"})
 
 
-def _keys_of(defaults: Any) -> Iterator[str]:  # noqa: ANN401 (whatever the file holds)
-    """Yield the keys at the top that a list of defaults brings: of files, and where the choice of a group goes."""
+def _keys_of(defaults: Any) -> Iterator[str]:  # noqa: ANN401 (any content)
+    """Yield the top-level keys set by a list of defaults: those of files, and the packages of groups."""
     for default in defaults if isinstance(defaults, list) else ():
         if isinstance(default, str) and default != "_self_" and (CONF / f"{default}.yaml").is_file():
             yield from _top_keys(default)

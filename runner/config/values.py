@@ -1,6 +1,6 @@
-"""A composed config as plain values: resolved, flattened to parameters, without secrets, hashed.
+"""A composed config as plain values: resolved, without secrets, flattened to parameters, hashed.
 
-Groups that the chosen retriever does not refer to (an encoder beside BM25) are left out: they decide nothing.
+Groups that the chosen retriever does not use, such as an encoder with BM25, are left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from runner.config.environment import RESOLVER, hide_environment, hide_values, n
 from runner.config.objects import ConfigError, build_settings
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
-"""What there is no evaluation without."""
+"""The keys that every evaluation needs."""
 
 SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
-"""Groups that are chosen once and reach every part that has none of its own."""
+"""Groups chosen once for all parts that do not set their own."""
 
 VOLATILE = ("tracking", "store", "sweep", "plan", "plugins", "public_environment")
-"""What says where and how work is done, not what comes out."""
+"""Keys that cannot change a result: they say where and how work is done."""
 
 _HIDDEN = "***"
 _SECRET_KEY = re.compile(
@@ -42,19 +42,18 @@ _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
 
 @settings(frozen=True, config={"extra": "forbid"})
 class StoreSettings:
-    """Where postings, embeddings and indexes are kept between runs."""
+    """Where term counts, embeddings and indexes are stored."""
 
     path: RequiredPath
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A composed config with nothing left open.
+    """A composed and resolved config.
 
-    `config` is plain and resolved, without the groups that decide nothing, and has under `choices` what was chosen of
-    each group. `public` is the same without secrets, and with references (`${oc.env:NAME}`) for the values of
-    environment variables that `public_environment` does not list. `parameters` are the public config flattened: choices
-    first, each value once.
+    `config` holds plain values, without unused groups, and the choice of each group under `choices`. `public` is the
+    same without secrets, and with references (`${oc.env:NAME}`) for the values of environment variables that
+    `public_environment` does not list. `parameters` are the public config flattened: choices first, each value once.
     """
 
     config: Mapping[str, Any]
@@ -63,7 +62,7 @@ class Settled:
 
 
 def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
-    """Resolve a composed config; `choices` are Hydra's. Raises `ConfigError` for what is missing or unresolvable."""
+    """Resolve a composed config with Hydra's choices; raises `ConfigError` for a missing or unresolvable value."""
     raw = OmegaConf.to_container(cfg, resolve=False)
     if "experiment" in cfg:
         raise ConfigError(
@@ -86,13 +85,13 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
 def without_environment(
     cfg: DictConfig,
     config: Mapping[str, Any],
-    raw: Any = None,  # noqa: ANN401 (a config that is not resolved)
+    raw: Any = None,  # noqa: ANN401 (an unresolved config)
     kept: Collection[Any] | None = None,
 ) -> Mapping[str, Any]:
-    """Return a resolved config with references where values came from variables that are not public.
+    """Return a resolved config with references in place of values of variables that are not public.
 
-    It is resolved a second time, so that a setting that refers to such a value does not show it either. Raises
-    `ConfigError` where `public_environment` is not a list of names.
+    The config is resolved a second time, so that settings that refer to such a value do not show it either. Raises
+    `ConfigError` if `public_environment` is not a list of names.
     """
     raw = OmegaConf.to_container(cfg, resolve=False) if raw is None else raw
     if RESOLVER not in json.dumps(raw, default=str):
@@ -101,7 +100,7 @@ def without_environment(
     return show_references(resolve_config(OmegaConf.create(hidden), kept, hidden), references)  # type: ignore[no-any-return]  # a mapping
 
 
-def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (whatever was given)
+def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (any value)
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         example = names if isinstance(names, str) and names else "NAME"
         given = f"public_environment={json.dumps(names)}"
@@ -110,16 +109,16 @@ def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (whatever was gi
 
 
 def _roots(group: str) -> set[str]:
-    """Return where a group's choice can go: `reranker@retriever.reranker` to reranker and to retriever."""
+    """Return the top-level keys that a group can set: reranker and retriever for `reranker@retriever.reranker`."""
     name, _, package = group.partition("@")
     return {name.partition("/")[0], package.partition(".")[0]}
 
 
 def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN401 (any plain value)
-    """Return what `settle` makes of the config with another value at `path`; what does not change is shared.
+    """Return what `settle` would return with another value at `path`, sharing all other values.
 
-    The path is that of a setting within a group which nothing refers to and which is neither a mapping nor an
-    interpolation, and the value is as plain.
+    The path is that of a setting in a group. Nothing refers to it, and both values are neither mappings nor
+    interpolations.
     """
     keys = path.split(".")
     shown = _hide_secrets(value, keys[-1])
@@ -128,7 +127,7 @@ def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN
 
 
 def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
-    """Return a config with another value for a key in it, or as it is where it does not have, or does not show, it."""
+    """Return a config with another value for one of its keys; unchanged if it lacks or hides the key."""
     key, *rest = keys
     if not isinstance(node, Mapping) or key not in node:
         return node
@@ -136,16 +135,16 @@ def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> 
 
 
 def store_path(config: Mapping[str, Any]) -> Path:
-    """Return the folder of the store that a plain config names; raises `ConfigError`."""
+    """Return the folder of the store in a plain config; raises `ConfigError`."""
     return Path(build_settings(StoreSettings, config.get("store"), "store").path)
 
 
 def resolve_config(
     cfg: DictConfig,
     kept: Collection[Any] | None = None,
-    raw: Any = None,  # noqa: ANN401 (a config that is not resolved)
+    raw: Any = None,  # noqa: ANN401 (an unresolved config)
 ) -> dict[str, Any]:
-    """Return a config, or those keys of it that are kept, as plain values; raises `ConfigError` for what is missing."""
+    """Return a config, or only the `kept` keys, as plain values; raises `ConfigError` for a missing value."""
     note_references(OmegaConf.to_container(cfg, resolve=False) if raw is None else raw)
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
@@ -158,14 +157,14 @@ def resolve_config(
     return {str(key): value for key, value in config.items() if kept is None or key in kept}
 
 
-def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (whatever was given)
+def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (any value)
     if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
         example = plugins if isinstance(plugins, str) and plugins else "my_module"
         raise ConfigError(f"plugins={json.dumps(plugins)}: should be a list of modules; write plugins=[{example}]")
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:
-    """Flatten a config; what only refers to another group (a retriever's `${analyzer}`) is not repeated."""
+    """Flatten a config without references to shared groups, such as `${analyzer}` in a retriever."""
     references = {f"${{{group}}}" for group in SHARED_GROUPS}
     parameters = {group: str(choice) for group, choice in config["choices"].items()}
 
@@ -191,7 +190,7 @@ def _parameter(value: Any) -> str:  # noqa: ANN401 (any value)
 
 
 def public(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config without its secrets: keys that name one, and passwords within addresses."""
+    """Return a config without secrets: the values of secret keys, and passwords in addresses."""
     return {key: _hide_secrets(value, key) for key, value in config.items()}
 
 
@@ -218,19 +217,19 @@ def _without_passwords(text: str) -> str:
 
 
 def _is_secret(key: str) -> bool:
-    """Tell a key that names a secret, in any spelling: api_key, X-Api-Key, openaiApiKey."""
+    """Return whether a key names a secret, in any spelling: api_key, X-Api-Key, openaiApiKey."""
     return bool(_SECRET_KEY.search(re.sub(r"[^a-z0-9]", "", key.lower())))
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return a hash of what of a config decides the result, which the preset it came from does not."""
+    """Return a hash of the settings that can change a result; the name of the preset cannot."""
     deciding = {key: value for key, value in public(config).items() if key not in VOLATILE}
     deciding["choices"] = {g: choice for g, choice in deciding.get("choices", {}).items() if g != "experiment"}
     return fingerprint(json.dumps(deciding, sort_keys=True, default=str))
 
 
 def _find_used_groups(raw: Mapping[Any, Any]) -> set[str]:
-    """Return the shared groups that the rest of a config refers to, directly or through one another."""
+    """Return the shared groups that the rest of a config refers to, directly or through other groups."""
     used: set[str] = set()
     todo = [value for key, value in raw.items() if key not in (*SHARED_GROUPS, "hydra")]
     while todo:

@@ -1,4 +1,4 @@
-"""YAML from outside this program, read so that an error names its place and aliases cannot exhaust the memory."""
+"""Read YAML from outside this program: errors name the place, and aliases cannot exhaust memory."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 import yaml
 
 LARGEST_EXPANSION = 100_000
-"""How many values the aliases of a file may add to those that it writes out."""
+"""The number of values that aliases may add to those written in a file."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if PyYAML was built with it
 
 
 class YamlError(ValueError):
     """A file is not valid YAML, or its aliases expand to more values than are allowed."""
 
 
-def parse_yaml(content: bytes | str, place: str) -> Any:  # noqa: ANN401 (whatever the file holds)
-    """Return what YAML holds; raises `YamlError`, which names the place with line and column."""
+def parse_yaml(content: bytes | str, place: str) -> Any:  # noqa: ANN401 (any content)
+    """Return the content of YAML; raises `YamlError` with place, line and column."""
     loader = None
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
@@ -35,7 +35,7 @@ def parse_yaml(content: bytes | str, place: str) -> Any:  # noqa: ANN401 (whatev
 
 
 def describe(error: Exception, place: str) -> str:
-    """Return one line about what PyYAML raised: the place with line and column from 1, and the problem."""
+    """Describe an error of PyYAML in one line: place, line and column from 1, and problem."""
     if isinstance(error, UnicodeError):
         return f"{place}: not UTF-8 text; save it as UTF-8"
     if isinstance(error, yaml.MarkedYAMLError):
@@ -46,7 +46,7 @@ def describe(error: Exception, place: str) -> str:
 
 
 def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
-    """Refuse aliases that expand to too many values, or to themselves."""
+    """Refuse aliases that expand to too many values or contain themselves."""
     if root is None or "*" not in text:
         return
     sizes: dict[int, int] = {}
@@ -58,7 +58,7 @@ def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int], place: str) -> int:
-    """Return how many values a node expands to; `sizes` keeps those of all nodes, 0 while one is not complete."""
+    """Return the number of values that a node expands to; `sizes` holds that of each node, 0 while it is incomplete."""
     if id(node) in sizes:
         if not sizes[id(node)]:
             line = node.start_mark.line + 1
