@@ -139,7 +139,7 @@ def test_an_interrupted_sweep_keeps_what_was_finished(
     broken: list[str], runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["-m", "retriever.when=never,interrupt,search", *broken]) == 130
-    assert "stopped after 1 of 3: the same command goes on" in capsys.readouterr().out
+    assert "stopped after 1 of 3; run the same command to resume" in capsys.readouterr().out
     assert sorted(run.info.status for run in runs()) == ["FINISHED", "KILLED"]
 
 

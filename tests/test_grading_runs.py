@@ -175,7 +175,7 @@ def test_a_sweep_whose_searches_a_budget_crippled_is_not_finished(
     assert "already finished" not in shown
     assert "another time" not in shown
     assert main([*command, "llm.max_calls=5000"]) == 0
-    assert "all 2 were finished before" in capsys.readouterr().err
+    assert "all 2 combinations are already finished" in capsys.readouterr().err
 
 
 def test_a_search_that_a_budget_crippled_says_so(
@@ -196,7 +196,7 @@ def test_grades_that_an_error_cost_are_asked_for_again_and_no_others(
         assert main([*command, *judged_by(fake)]) == 0
         assert fake.counts == {"server": 1, "refusal": 1, "ok": N - 1}
         assert main([*command, *judged_by(fake)]) == 0
-        assert "all 1 were finished before" in capsys.readouterr().err  # what was refused would be again
+        assert "all 1 combinations are already finished" in capsys.readouterr().err  # what was refused would be again
 
 
 def test_a_golden_sweep_over_judges_has_all_reports_but_the_golden_one(

@@ -29,11 +29,14 @@ __all__ = [
     "apply_overrides",
     "create_config_search_path",
     "create_repository",
+    "format_element",
     "get_args_parser",
     "is_untyped_value",
     "iter_children",
     "load_yaml",
+    "parsed_value",
     "raw_value",
+    "to_plain",
 ]
 
 _slow_loader: Any = get_yaml_loader()
@@ -56,6 +59,21 @@ def create_repository(loader: ConfigLoader, config_name: str, overrides: Sequenc
 def apply_overrides(overrides: list[Override], config: DictConfig) -> None:
     """Set values in a composed config, as Hydra does."""
     ConfigLoaderImpl._apply_overrides_to_config(overrides, config)
+
+
+def parsed_value(override: Override) -> Any:  # noqa: ANN401 (a sweep or an element)
+    """Return the value of an override as Hydra parsed it."""
+    return override._value
+
+
+def format_element(element: Any) -> str:  # noqa: ANN401 (any parsed element)
+    """Return a parsed element as text of an override."""
+    return Override._get_value_element_as_str(element)
+
+
+def to_plain(element: Any) -> Any:  # noqa: ANN401 (any parsed element)
+    """Return a parsed element as a plain value."""
+    return Override._convert_value(element)
 
 
 def iter_children(node: Node) -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,4 @@
-"""The axes of a sweep: settings with their values, parsed from overrides and from YAML.
-
-It knows override syntax, and nothing of what axes make together, of configs or of retrievers.
-"""
+"""The axes of a sweep: settings with their values, parsed from overrides and YAML."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import Any
 
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, Quote, QuotedString, RangeSweep
 
+from runner.config.hydra_internals import format_element, parsed_value, to_plain
 from runner.config.objects import ConfigError
 from runner.config.values import VOLATILE
 from runner.sweep.expressions import Expression
@@ -21,7 +19,7 @@ from runner.sweep.expressions import Expression
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One value of an axis: the override that gives it, the value itself, and how it is shown."""
+    """One value of an axis: its override, the plain value, and its text in reports."""
 
     override: str
     plain: Any
@@ -30,7 +28,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers from `low` to `high`, evenly spread over their logarithms if `log`, whole ones if `integer`."""
+    """The numbers from `low` to `high`, on a logarithmic scale if `log`, only integers if `integer`."""
 
     low: float
     high: float
@@ -40,10 +38,10 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A setting with its values, or its interval, and the condition under which it applies.
+    """A setting with its values or its interval, and the condition under which it applies.
 
-    `key` is as in an override (`+k`, `~k`), `name` is the key alone, `line` what was written. An axis of one value is a
-    setting of the whole product; it `varies` if another product has another value, or if it was written as an axis.
+    `key` is that of an override (`+k`, `~k`), `name` the key without its sign, `line` the text of the override. An axis
+    with one value `varies` if it was written as an axis or has another value in another product.
     """
 
     key: str
@@ -66,9 +64,9 @@ class Axis:
 def override_lines(
     params: Mapping[str, Any], product: Mapping[str, Any], arguments: Iterable[str]
 ) -> Iterator[tuple[str, bool, bool]]:
-    """Yield overrides with whether each was written as a list, and whether in YAML.
+    """Yield overrides, whether each was written as a list, and whether in YAML.
 
-    In YAML, a list is a choice between its elements, and a string is override text.
+    In YAML, a list is a choice between its elements, and a string is the text of an override.
     """
     for key, value in (*params.items(), *product.items()):
         yield f"{key}={_choice(key, value)}", isinstance(value, (list, tuple)), True
@@ -87,7 +85,7 @@ def _choice(key: str, value: Any) -> str:  # noqa: ANN401 (any YAML value)
 
 
 def _text(value: Any, string: Callable[[str], str]) -> str:  # noqa: ANN401 (any YAML value)
-    """Return a value as text, with `string` for how the strings in it are written."""
+    """Return a value as text; `string` formats the strings in it."""
     if isinstance(value, str):
         return string(value)
     if isinstance(value, (list, tuple)):
@@ -108,21 +106,21 @@ def name_of(key: str) -> str:
 
 def _value(key: str, parsed: Any) -> Value:  # noqa: ANN401 (any parsed value)
     bare = parsed is None and key.startswith("~")
-    override = key if bare else f"{key}={Override._get_value_element_as_str(parsed)}"
-    plain = Override._convert_value(parsed)
+    override = key if bare else f"{key}={format_element(parsed)}"
+    plain = to_plain(parsed)
     return Value(override, plain, _text(plain, str))
 
 
 def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, most: int) -> dict[str, Axis]:
-    """Return an axis for each key, by name; refuse one of more than `most` values before any is made."""
+    """Return an axis for each key, by name; refuse one of more than `most` values before building it."""
     axes: dict[str, Axis] = {}
     for override, listed, yaml in overrides:
         if override.is_sweep_override() or yaml:
             _refuse_what_is_shared(override)
         key = override.get_key_element()
-        before = axes.pop(name_of(key), None)  # a key given twice: the last one counts, as on Hydra's command line
+        before = axes.pop(name_of(key), None)  # the last override of a key counts, as on Hydra's command line
         if before and before.key.startswith("+") and key == before.name:
-            key = before.key  # but it is there only because the first one adds it
+            key = before.key  # the first override adds the key
         interval = _interval(override)
         if (n := _range_length(override)) > most:
             raise ConfigError(too_many(override.input_line or key, n, "values", most))
@@ -135,14 +133,14 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
 
 
 def too_many(place: str, n: int, what: str, most: int) -> str:
-    """Return the refusal of more values or combinations than a sweep may have."""
+    """Return the error of more values or combinations than a sweep may have."""
     way_out = f"make it smaller, or raise the limit with sweep.max_combinations={n}"
     return f"{place}: {n:,} {what}, more than sweep.max_combinations={most}; {way_out}"
 
 
 def _range_length(override: Override) -> int:
-    """Return how many numbers a range has, 0 for what is no range."""
-    sweep = override._value
+    """Return the number of values of a range, 0 for anything else."""
+    sweep = parsed_value(override)
     if not isinstance(sweep, RangeSweep) or sweep.start is None or sweep.stop is None or not sweep.step:
         return 0
     start, stop, step = _decimals(sweep)
@@ -150,19 +148,21 @@ def _range_length(override: Override) -> int:
 
 
 def _refuse_what_is_shared(override: Override) -> None:
-    """Refuse an axis of what all combinations have in common, which would be ignored."""
+    """Refuse an axis of a setting that all combinations share; it would be ignored."""
     root = (override.package or override.key_or_group).partition(".")[0]
     if override.key_or_group == "experiment":
-        together = ",".join(str(Override._convert_value(value)) for value in _parse_values(override, 0))
+        together = ",".join(str(to_plain(value)) for value in _parse_values(override, 0))
         raise ConfigError(
             f"{override.input_line}: one experiment at a time, or all in one sweep with 'experiment=[{together}]'"
         )
     if root in (*VOLATILE, "hydra"):
-        raise ConfigError(f"{override.input_line}: {root} is one for the whole sweep: set it outside the axes")
+        raise ConfigError(
+            f"{override.input_line}: {root} applies to the whole sweep and cannot be an axis; give it one value"
+        )
 
 
 def _interval(override: Override) -> Interval | None:
-    sweep = override._value
+    sweep = parsed_value(override)
     if not isinstance(sweep, IntervalSweep):
         return None
     assert sweep.start is not None and sweep.end is not None  # noqa: S101 (Hydra's parser gives both)
@@ -178,8 +178,8 @@ def _interval(override: Override) -> Interval | None:
 def _parse_values(override: Override, seed: int) -> list[Any]:
     """Return the values of an override as Hydra parsed them."""
     if not override.is_sweep_override():
-        return [override._value]
-    sweep = override._value
+        return [parsed_value(override)]
+    sweep = parsed_value(override)
     if isinstance(sweep, RangeSweep):
         values = _numbers(sweep, override.input_line)
     else:
@@ -190,7 +190,7 @@ def _parse_values(override: Override, seed: int) -> list[Any]:
 
 
 def _numbers(sweep: RangeSweep, line: str | None) -> list[Any]:
-    """Return the numbers of a range, computed in decimal, as it is written."""
+    """Return the numbers of a range, computed in decimal."""
     assert sweep.start is not None and sweep.stop is not None  # noqa: S101 (Hydra's parser gives both)
     written = (sweep.start, sweep.stop, sweep.step)
     if not sweep.step:
@@ -202,8 +202,8 @@ def _numbers(sweep: RangeSweep, line: str | None) -> list[Any]:
 
 
 def _decimals(sweep: RangeSweep) -> tuple[Decimal, Decimal, Decimal]:
-    """Return the start, the stop and the step of a range, as they are written."""
+    """Return the start, stop and step of a range as decimals."""
     assert sweep.start is not None and sweep.stop is not None  # noqa: S101 (Hydra's parser gives both)
     written = (sweep.start, sweep.stop, sweep.step)
     start, stop, step = (Decimal(n) if isinstance(n, int) else Decimal(f"{n:.15g}") for n in written)
-    return start, stop, step  # 15 digits are all that a float keeps of text
+    return start, stop, step  # a float preserves 15 digits of text

@@ -1,7 +1,7 @@
-"""Configs of many combinations, quickly.
+"""Fast composition of many combinations.
 
-Hydra composes each distinct choice of groups once. Values go onto copies; and a value that nothing else depends on goes
-right into what the rest of its combination has settled to.
+Hydra composes each distinct choice of groups once, and values are set on copies. A value that nothing else depends on
+is set on the settled config of the other overrides.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from runner.config.objects import ConfigError, suggestion
 from runner.config.values import Settled, settle, with_value
 
 _REFERENCE = re.compile(r"\$\{([^${}:.\[][^${}:\[]*)[^${}:]*\}")
-"""An interpolation of another setting, by its whole path."""
+"""An interpolation of another setting by its full path."""
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{oc\.env:[^${}]*\}")
 
 
 @dataclass(frozen=True)
 class _Base:
-    """What Hydra composes of a choice of groups, and the settings in it that nothing else depends on."""
+    """The config that Hydra composes from choices of groups, and its settings that nothing else depends on."""
 
     config: DictConfig
     alone: frozenset[str]
     values: dict[str, Any] = field(default_factory=dict)
-    """Those that were asked for, by key."""
+    """Values looked up before, by key."""
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class _Base:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """An override, whether it chooses of a group, and whether its value is plain."""
+    """An override, whether it is a choice of a group, and whether its value is plain."""
 
     line: str
     override: Override
@@ -56,7 +56,7 @@ class _Parsed:
 
 
 class Composer:
-    """Composes combinations of one sweep on top of Hydra's own config loader."""
+    """Composes the combinations of one sweep with Hydra's config loader."""
 
     def __init__(self, loader: ConfigLoader, config_name: str, hydra_overrides: Sequence[str]) -> None:
         self._loader = loader
@@ -69,14 +69,14 @@ class Composer:
         self._settled: dict[tuple[str, ...], Settled] = {}
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """Return the config that Hydra composes for these overrides. Raises what Hydra does, or `ConfigError`."""
+        """Return the config that Hydra composes for these overrides; raises Hydra's errors or `ConfigError`."""
         parsed = [self._parse(line) for line in overrides]
         config = copy.deepcopy(self._base(parsed).config)
         apply_overrides([p.override for p in parsed if not p.of_group], config)
         return config
 
     def settle(self, overrides: Sequence[str]) -> Settled:
-        """Return what the composed config settles to, as `settle` has it, and raise what these do."""
+        """Return the settled config of these overrides; raises the errors of `compose` and `settle`."""
         parsed = [self._parse(line) for line in overrides]
         alone = self._base(parsed).alone
         late = [p for p in parsed if p.plain and p.override.key_or_group in alone]
@@ -93,9 +93,9 @@ class Composer:
         return settled
 
     def value(self, overrides: Sequence[str], key: str) -> Any:  # noqa: ANN401 (any value)
-        """Return what is chosen of a group, or the value of a setting, where only the choices of groups count.
+        """Return the choice of a group, or the value of a setting, given only the choices of groups.
 
-        Overrides that are axes do not count either. Raises `ConfigError` if there is no such key.
+        Axes are ignored. Raises `ConfigError` for an unknown key.
         """
         parsed = [self._parse(line) for line in overrides]
         base = self._base([p for p in parsed if p.of_group and not p.override.is_sweep_override()])
@@ -104,7 +104,7 @@ class Composer:
         return base.values[key]
 
     def is_group(self, key: str) -> bool:
-        """Tell whether a key chooses one of a group's files."""
+        """Return whether a key is a group."""
         return bool(self._repository.group_exists(key.partition("@")[0]))
 
     def _parse(self, line: str) -> _Parsed:
@@ -121,10 +121,10 @@ class Composer:
         if groups not in self._bases:
             try:
                 config = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
-            except ValueError as error:  # of Hydra, for a group that is null
+            except ValueError as error:  # Hydra's, for a group that is null
                 raise ConfigError(explain(error, self.verb, groups)) from error
             choices = {**config.hydra.runtime.choices, **_several(parsed)}
-            with open_dict(config):  # all that is wanted of Hydra's own node, which is costly to copy
+            with open_dict(config):  # Hydra's whole node is slow to copy
                 config["hydra"] = {"runtime": {"choices": choices}}
             self._bases[groups] = _Base(config, frozenset(_alone(config)))
         return self._bases[groups]
@@ -140,25 +140,25 @@ def _select(node: Any, key: str) -> Any:  # noqa: ANN401 (any node and any value
 
 
 def _several(parsed: Sequence[_Parsed]) -> dict[str, str]:
-    """Return the choices of several files of a group as one word each, which Hydra does not name."""
+    """Return the choices of several files of a group, joined, as Hydra does not record them."""
     chosen = {p.override.get_key_element().lstrip("+"): p.override.value() for p in parsed if p.of_group}
     return {group: ",".join(map(str, several)) for group, several in chosen.items() if isinstance(several, list)}
 
 
 def _touches(parsed: _Parsed, others: Sequence[_Parsed]) -> bool:
-    """Tell whether what an override does may have to do with what others do."""
+    """Return whether an override may affect the settings of others."""
     path = parsed.override.key_or_group
     paths = [other.override.key_or_group for other in others]
     return bool(paths) and ("${" in parsed.line or any(_is_related(path, other) for other in paths))
 
 
 def _is_related(path: str, other: str) -> bool:
-    """Tell whether two paths are the same, or one is within the other."""
+    """Return whether one of two paths contains the other."""
     return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
 
 
 def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
-    """Tell a value that stands for itself: no mapping, no interpolation, not what is missing."""
+    """Return whether a value is a plain one: not a mapping, an interpolation or missing."""
     if isinstance(value, list):
         return all(_is_plain(element) for element in value)
     if isinstance(value, str):
@@ -167,7 +167,7 @@ def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
 
 
 def _alone(config: DictConfig) -> Iterator[str]:
-    """Yield the paths within groups at which another plain value changes nothing else, and takes any type."""
+    """Yield the paths in groups whose values take any type and affect no other value."""
     text = json.dumps(OmegaConf.to_container(config, resolve=False), default=str, ensure_ascii=False)
     if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
         return  # an interpolation that may refer to anything

@@ -60,7 +60,9 @@ class Computation:
         try:
             if marked:
                 if name := self._under_way.open():
-                    console.note(f"the last start died at {name}: it is left for last, in a process of its own")
+                    console.note(
+                        f"the process died while it evaluated {name} last time; it runs last, in its own process"
+                    )
                 self._tracker.report_death(self._under_way.marker)
             with crew_of(self._settings, self._bench, self._under_way.begin if marked else None) as crew:
                 yield crew

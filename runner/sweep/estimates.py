@@ -1,7 +1,6 @@
-"""How long works will take and how much disk: by what those alike took that are in the store, else by rough figures.
+"""Estimates of the time and disk space of work, from similar work in the store or else from rough figures.
 
-A model by kind says how time and disk grow with what is worked on; what the store has says how fast this machine is.
-Nothing here knows what a sweep is.
+A cost model per kind of work describes growth with size; the entries of the store show how fast this machine is.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from retrievers.work import KINDS
 from runner.store.base import Entry
 
 MOST_ALIKE = 100
-"""How many entries of a kind are looked at, those used last: they tell most of how fast this machine is now."""
+"""How many entries of a kind count: those used last, which reflect the current speed of this machine."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a work will take. `seconds` is None where nothing is known; what is `rough` was measured elsewhere."""
+    """The cost of a unit of work; `seconds` is None if unknown, and `rough` if measured on another machine."""
 
     seconds: float | None
     bytes: float
@@ -32,7 +31,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """How much there is to work on, as far as a key says it."""
+    """The sizes of the input of a unit of work, as far as its key contains them."""
 
     documents: float = 0
     characters: float = 0
@@ -42,12 +41,12 @@ class _Sizes:
 
 
 _PART_OF = {"queries": "asked"}
-"""The part of a key that a size is read from, where its name is another; a key's "queries" are a fingerprint."""
+"""Parts of a key whose name differs from that of the size; "queries" in a key is a fingerprint."""
 
 
 @dataclass(frozen=True)
 class _CostModel:
-    """How seconds and bytes grow. Without `known` figures only what they are in proportion to."""
+    """Seconds and bytes as functions of sizes; if not `known`, they are only proportional to these."""
 
     seconds: Callable[[_Sizes], float]
     bytes: Callable[[_Sizes], float] = lambda n: 0
@@ -55,7 +54,7 @@ class _CostModel:
 
 
 def _search(query: float, document: float) -> _CostModel:
-    """Return the model of a search, given the seconds of a query and of each document for it."""
+    """Return the model of a search, given the seconds per query and per document of each query."""
     return _CostModel(lambda n: n.queries * (query + document * n.documents), _rankings)
 
 
@@ -64,23 +63,23 @@ def _rankings(n: _Sizes) -> float:
 
 
 def _terms(n: _Sizes) -> float:
-    """Return how many distinct terms there are, which grow with the text by the law of Heaps."""
+    """Return the number of distinct terms, by Heaps' law."""
     return 0.6 * math.pow(n.characters, 0.67)
 
 
-_ENTRY = 1_000  # the bytes of a manifest and of what is before the numbers of arrays
-_FIRST_S = 0.02  # what a first call takes, which of a small work is most
+_ENTRY = 1_000  # bytes of a manifest and of the headers of arrays
+_FIRST_S = 0.02  # seconds of a first call, the largest part of small work
 
 _UNKNOWN = _CostModel(lambda n: 1, lambda n: 1, known=False)
 
-# Fitted to adi, scifact and medquad on one core of an AMD EPYC; two encode with all-MiniLM-L6-v2. Bytes as they are.
+# Fitted to adi, scifact and medquad on one core of an AMD EPYC; two models encode with all-MiniLM-L6-v2.
 _MODELS: Mapping[str, _CostModel] = {
     "postings": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
     "tokens by tie order": _CostModel(lambda n: 1.2e-7 * n.characters),
     "fts5 database": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
     "live model": _CostModel(lambda n: 6),
     "document vectors": _CostModel(
-        lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 1_150 * n.rows),  # it reads 256 tokens of a text
+        lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 1_150 * n.rows),  # the model reads 256 tokens of a text
         lambda n: _ENTRY + 4 * 384 * n.rows,
     ),
     "query vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
@@ -99,21 +98,21 @@ _MODELS: Mapping[str, _CostModel] = {
 _WITH: Mapping[str, tuple[str, ...]] = {
     "rankings": tuple(kind.name for kind in KINDS.values() if kind.stage == "measure")
 }
-"""What is measured together with a kind of work, where there is anything to measure."""
+"""Kinds of work measured together with another kind."""
 
 
 class Estimator:
-    """What works will take, by the entries of a store."""
+    """Estimates work by the entries of a store."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries: dict[str, list[tuple[Entry, frozenset[str]]]] = {}
-        for entry in reversed(list(entries)):  # the one used last comes first
+        for entry in reversed(list(entries)):  # most recently used first
             same = self._entries.setdefault(_sort(entry.kind, entry.parts), [])
             if entry.seconds > 0 and len(same) < MOST_ALIKE:
                 same.append((entry, _words(entry.parts)))
 
     def of(self, key: Key) -> Estimate:
-        """Return what the work of a key will take."""
+        """Return the estimate of the work of a key."""
         parts = dict(key.parts)
         made = self._of(key.kind, parts)
         if made.seconds is None:
@@ -136,7 +135,7 @@ class Estimator:
 
 
 def _sort(kind: str, parts: Mapping[str, str]) -> str:
-    """Return what works have in common that are compared: their kind, and whose they are."""
+    """Return the class of comparable work: its kind, and its retriever, encoder or model."""
     return f"{kind} {_class_of(parts) or parts.get('model', '')}"
 
 
@@ -146,7 +145,7 @@ def _class_of(parts: Mapping[str, str]) -> str:
 
 
 def _words(parts: Mapping[str, str]) -> frozenset[str]:
-    """Return the settings in a key; the more of them two works share, the more alike they are."""
+    """Return the settings in a key; the more of them two keys share, the more similar is their work."""
     return frozenset(word for value in parts.values() for word in re.findall(r"[^\s(),]+", value))
 
 

@@ -152,7 +152,7 @@ def _close(run: SweepRun, done: int, total: int, nothing: bool) -> None:
     if outcome.work:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
-        console.line(f"stopped after {done:,} of {total:,}: the same command goes on")
+        console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
     if not (nothing or run.left):
         console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
     if not nothing and (place := run.tracking.from_environment):

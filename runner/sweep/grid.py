@@ -1,7 +1,4 @@
-"""A grid: every combination of a sweep, or a sample of them.
-
-It knows override syntax, and nothing of configs, retrievers or results.
-"""
+"""A grid: every combination of a sweep, or a sample of them."""
 
 from __future__ import annotations
 
@@ -27,14 +24,16 @@ def combinations(
     loader: ConfigLoader | None = None,
     lookup: Lookup | None = None,
 ) -> list[Combination]:
-    """Return every combination of a sweep, without repetitions, in the order in which it was written.
+    """Return the distinct combinations of a sweep in the order of its declaration.
 
-    With `space.sample`, so many of them, drawn without building the others; one that several products hold may be drawn
-    for each. The arguments are those of `products`. Raises `ConfigError`.
+    `space.sample` draws this many of them without building the others; a combination of several products may be drawn
+    once for each. The arguments are those of `products`. Raises `ConfigError`.
     """
     made = products(arguments, params, space, loader, lookup)
     for axis in (axis for product in made for axis in product.axes if axis.interval):
-        raise ConfigError(f"{axis.line}: an interval is no list of values; write range(from,to,step) or choice(...)")
+        raise ConfigError(
+            f"{axis.line}: a grid needs a list of values, not an interval; write range(from,to,step) or choice(...)"
+        )
     *starts, total = accumulate((math.prod(len(d.points) for d in p.dimensions) for p in made), initial=0)
     if (wanted := total if space.sample is None else min(space.sample, total)) > space.max_combinations:
         raise ConfigError(too_many("sweep", wanted, "combinations", space.max_combinations))
@@ -54,7 +53,7 @@ def combinations(
 
 
 def _at(product: Product, index: int) -> Combination | None:
-    """Return a product's combination at an index, the last axis moving fastest; None if it is not to be there."""
+    """Return the combination of a product at an index, the last axis varying fastest; None if it is excluded."""
     positions: dict[Dimension, int] = {}
     for dimension in reversed(product.dimensions):
         index, positions[dimension] = divmod(index, len(dimension.points))
@@ -65,7 +64,7 @@ def _at(product: Product, index: int) -> Combination | None:
 
 
 def _repeats(dimension: Dimension, position: int, applied: Mapping[str, Value]) -> bool:
-    """Tell whether those axes of a dimension that apply had the same values before."""
+    """Return whether an earlier point has the same values on the axes that apply."""
     kept = [i for i, axis in enumerate(dimension.axes) if axis.name in applied]
     if len(kept) == len(dimension.axes):
         return False
@@ -74,7 +73,7 @@ def _repeats(dimension: Dimension, position: int, applied: Mapping[str, Value]) 
 
 
 def _shuffle(n: int, seed: int) -> Iterator[int]:
-    """Yield the numbers below n in random order, with as much memory as was taken of them (a sparse Fisher-Yates)."""
+    """Yield the numbers below n in random order, in memory proportional to those taken (sparse Fisher-Yates)."""
     generator = random.Random(seed)  # noqa: S311 (a sample of combinations)
     moved: dict[int, int] = {}
     for i in range(n):

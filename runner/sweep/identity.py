@@ -1,9 +1,9 @@
-"""What makes a combination the same one again, and a sweep.
+"""The identities of combinations, sweeps and reports, by which commands reuse and continue earlier work.
 
-A combination is what decides its result: settings, data, code and libraries. A sweep is what its user calls by one
-name; without a name it is what varies and what is held fixed: its commands share their finished combinations. A report
-is what one such command reports in its parent run: which combinations, chosen and compared how. Where and how fast work
-is done is part of none.
+A combination is identified by everything that affects its result: settings, data, code and libraries. A sweep is
+identified by its name or, without one, by its axes and fixed settings; its commands share finished combinations. A
+report is identified by the combinations of its parent run and by how these are selected and compared. Settings about
+where and how fast work is done are part of no identity.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from runner.experiment import Experiment
 from runner.records import VERSION
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
-"""What says how far a sweep may go with a language model, not what it is: a greater budget goes on with it."""
+"""Settings of the budget, which do not identify a sweep: with a larger budget, it resumes."""
 
 
 def combination_id(experiment: Experiment, dataset: Dataset) -> str:
-    """Return the identity of a combination, as 32 hexadecimal digits.
+    """Return the identity of a combination, 32 hexadecimal digits.
 
-    Its settings are the objects that its config describes, whose repr leaves out what changes no result (a device, a
-    batch size), so that two ways to write one thing are one combination.
+    Settings count by the repr of their objects, which leaves out settings that cannot change a result (a device, a
+    batch size), so that two spellings of the same settings are one combination.
     """
-    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # which compare results, and make none
+    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # these compare results and do not affect them
     settings = [repr(experiment.retriever), repr(measured)]
     if dataset.whole is not None:
-        settings.append(dataset.corpus.fingerprint)  # which chunks they are cut into
+        settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
     if dataset.judgments_for(experiment.search_type) is not dataset.judgments:
         settings.append(experiment.search_type)
     code = sorted({*code_of(experiment.retriever), *code_of(experiment.metrics), *_evaluating()})
@@ -47,17 +47,17 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
 
 
 def sweep_id(name: str, arguments: Iterable[str]) -> str:
-    """Return the identity of a sweep from its name and the overrides that all of it has, in any order."""
+    """Return the identity of a sweep from its name and its fixed overrides, in any order."""
     keys = {argument: argument.lstrip("+~").partition("=")[0] for argument in arguments}
     fixed = [a for a, key in keys.items() if key not in SPENDING and key.partition(".")[0] not in VOLATILE]
     return fingerprint("sweep", name, *sorted(fixed))
 
 
 def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
-    """Return the identity of what a parent run reports: its combinations, statistics, and how the winner is chosen.
+    """Return the identity of the report of a parent run.
 
-    The settings of an experiment include those of the statistics. `choice` is everything else that decides which
-    combinations there are and which of them wins: the split, the folds, a search's sampler.
+    It depends on the settings of the experiments, which include those of the statistics, and on `choice`: everything
+    else that decides which combinations there are and which one wins, such as the split or the sampler of a search.
     """
     settings = {
         json.dumps(sorted((key, value) for key, value in e.parameters.items() if key not in SPENDING))

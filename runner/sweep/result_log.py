@@ -110,9 +110,7 @@ class ResultLog:
             self._tracker.log(self._unlogged.keep(combination, entry, waiting))
         except OSError as error:
             if not self._reported_disk:
-                console.note(
-                    f"{self._unlogged.folder}: results cannot be kept until they are logged ({error.strerror})"
-                )
+                console.note(f"{self._unlogged.folder}: cannot save results before they are logged ({error.strerror})")
                 self._reported_disk = True
             self._tracker.log(entry)
             self._tracker.flush()  # logged before it is reported
@@ -121,7 +119,7 @@ class ResultLog:
         """Keep the results that neither the store of runs nor the disk took; report the first refusal."""
         refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed)]
         if refused and not self._reported_refusal:
-            meanwhile = "results wait" if self._outcome.interrupted else "the sweep goes on, and results wait"
+            meanwhile = "results wait" if self._outcome.interrupted else "the sweep continues, and results wait"
             console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")
             self._reported_refusal = True
         self._in_memory += [entry for entry in refused if isinstance(entry, Finished)]

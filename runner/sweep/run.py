@@ -75,8 +75,8 @@ class SweepRun:
         for experiment in experiments:
             distinct.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
         if repeated := len(experiments) - len(distinct):
-            are = "is" if repeated == 1 else "are"
-            console.note(f"{repeated:,} of {len(experiments):,} combinations {are} the same as another, and done once")
+            are = "is a duplicate and runs" if repeated == 1 else "are duplicates and run"
+            console.note(f"{repeated:,} of {len(experiments):,} combinations {are} only once")
         return distinct
 
     def evaluate(
@@ -107,7 +107,7 @@ class SweepRun:
             yield combination, result
         if not todo:
             if progress is None and not aside:
-                console.note(f"all {len(combinations):,} were finished before: there is nothing to do")
+                console.note(f"all {len(combinations):,} combinations are already finished; nothing to do")
             return
         best = self.outcome.best if contenders else ""
         begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, best)

@@ -1,4 +1,4 @@
-"""What can be said of a sweep as a whole: the `sweep` node of `conf/evaluate.yaml`. It decides no result."""
+"""The settings of a sweep, the `sweep` node of `conf/evaluate.yaml`; none of them affects a result."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _EXTRAS = {"dask": "distributed", "ray": "ray"}
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Return what is given by itself, as a list, or by name (null takes a name back) as a list."""
+    """Return a single value, a list, or a mapping from names (null removes a name) as a list."""
     if isinstance(value, Mapping):
         return [element for element in value.values() if element is not None]
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
 def _products(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Return products as one list, also where a name stands for several."""
+    """Return products as one list; a name may hold several."""
     if not isinstance(listed := _as_list(value), list):
         return listed
     return [product for element in listed for product in (element if isinstance(element, list) else [element])]
 
 
 def _groups(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Return groups of keys as a list of lists, also where there is but one."""
+    """Return groups of keys as a list of lists; a single group may be a list."""
     if not isinstance(listed := _as_list(value), list):
         return listed
     return [listed] if listed and all(isinstance(key, str) for key in listed) else listed
@@ -46,12 +46,13 @@ def _conditions(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Space:
-    """Which combinations a sweep has, besides the product of the axes on its command line: see `conf/evaluate.yaml`.
+    """The combinations of a sweep besides the product of the axes on its command line: see `conf/evaluate.yaml`.
 
-    `union` are products side by side, `zip` keys of axes that move together, `when` the condition under which an axis
-    applies, by its key. What an `exclude` is true for is dropped; where there are `include`s, so is what none is true
-    for. Each but `when` is a list or a mapping from names, to which presets add. `sample` takes so many combinations,
-    drawn with `seed`. A sweep of more than `max_combinations`, before any is excluded, is refused.
+    `union` lists several products, `zip` the keys of axes that vary together, and `when` has the condition under which
+    an axis applies, by its key. Combinations for which an `exclude` is true are dropped; with `include`, so are those
+    for which none of it is true. Each of these but `when` is a list or a mapping from names, to which presets can add.
+    `sample` draws this many combinations with `seed`. A sweep of more than `max_combinations` before exclusion is
+    refused.
     """
 
     union: Annotated[list[dict[str, Any]], BeforeValidator(_products)] = Field(default_factory=list)
@@ -66,11 +67,11 @@ class Space:
 
 @settings(frozen=True, config={"extra": "forbid"})
 class SweepSettings(Space):
-    """Settings of a sweep: which combinations (the space), who computes them, and what becomes of those that fail.
+    """Settings of a sweep: its combinations (the space), where they are computed, and how failures are handled.
 
-    `workers` null is one for each processor, or all that a cluster has. `retries` is how often a combination is tried
-    again whose worker died. `timeout_s` and `memory_mb` end a combination that takes more. With `reports`, each run has
-    the report of a single evaluation, which takes longer than most evaluations do.
+    `workers` null means one per processor, or all of a cluster. `retries` is the number of further attempts after a
+    worker dies. `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single
+    evaluation, which takes longer than most evaluations.
     """
 
     name: str | None = None
@@ -99,7 +100,7 @@ class SweepSettings(Space):
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} is about worker processes: add sweep.backend=loky (or dask, ray)")
+                    raise ValueError(f"{name} needs worker processes: add sweep.backend=loky (or dask, ray)")
         if self.backend == "loky" and self.address is not None:
-            raise ValueError("address is of a cluster: sweep.backend=dask or ray; loky's workers are on this machine")
+            raise ValueError("address is that of a cluster: use sweep.backend=dask or ray; loky runs on this machine")
         return self

@@ -1,7 +1,7 @@
-"""Who computes combinations: this process, workers on this machine (loky), or a cluster (dask, ray).
+"""Where combinations are computed: in this process, by workers on this machine (loky), or on a cluster (dask, ray).
 
-Each is an executor of calls that answer with a result or with a failure; a call whose own future raises has lost its
-worker. Workers share one store and log nothing. It knows neither axes nor MLflow.
+Each crew runs calls that return a result or a failure; if a future raises, its worker died. Workers share one store and
+log nothing.
 """
 
 from __future__ import annotations
@@ -37,40 +37,40 @@ from runner.sweep.settings import SweepSettings
 Answer = Result | FailedCombination
 
 LOOK_EVERY_S = 0.05
-"""How often a combination's time and memory are looked at."""
+"""The interval between two checks of the time and memory of a combination."""
 
 GRACE_S = 5.0
-"""How long after its time a combination that cannot even be looked at is ended with its worker."""
+"""How long after its time limit a worker ends if it holds Python's lock, so that nothing can check it."""
 
 OVER_THE_LIMIT = 75
-"""The exit code of a worker that ends itself because what it was doing cannot be stopped otherwise."""
+"""The exit code of a worker that ends itself, as its work cannot be stopped otherwise."""
 
 
 @dataclass(frozen=True)
 class WorkerLimits:
-    """What a combination may take: seconds, and MiB of its worker's memory."""
+    """The limits of a combination: seconds, and MiB of memory of its worker."""
 
     timeout_s: float | None = None
     memory_mb: float | None = None
 
 
 class Crew(Protocol):
-    """Workers, and a way to hand them a call."""
+    """Workers that evaluate experiments."""
 
     @property
     def size(self) -> int:
-        """Return how many calls are taken at a time."""
+        """Return the number of parallel calls."""
         ...
 
     def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
-        """Have an experiment evaluated, which is to be this combination."""
+        """Evaluate an experiment, which must be this combination."""
         ...
 
 
 def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> Iterator[tuple[str, Answer]]:
-    """Yield what came of each combination, as they end.
+    """Yield the answer of each combination, in order of completion.
 
-    One that loses its worker is tried again, so many times, after all others; then it has failed.
+    A combination whose worker dies is retried up to `retries` times, after all others.
     """
     waiting = deque((combination, 0) for combination in experiments)
     running: dict[Future[Answer], tuple[str, int]] = {}
@@ -87,7 +87,8 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
                 waiting.append((combination, tries + 1))
             else:
                 why = shorten_text(str(lost), 300)
-                message = f"no worker came back with it, {tries + 1} times tried ({type(lost).__name__}: {why})"
+                attempts = ("", " on both attempts")[tries] if tries < 2 else f" on all {tries + 1} attempts"
+                message = f"its worker died{attempts} ({type(lost).__name__}: {why})"
                 trace = "".join(traceback.format_exception(lost))
                 yield combination, FailedCombination(experiments[combination].name, message, trace)
 
@@ -95,7 +96,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
 def _submit(crew: Crew, combination: str, experiment: Experiment) -> Future[Answer]:
     try:
         return crew.submit(combination, experiment)
-    except Exception as error:  # what cannot be sent is the failure of its own combination
+    except Exception as error:  # an experiment that cannot be sent fails alone
         future: Future[Answer] = Future()
         future.set_exception(error)
         return future
@@ -104,9 +105,9 @@ def _submit(crew: Crew, combination: str, experiment: Experiment) -> Future[Answ
 def crew_of(
     settings: SweepSettings, bench: Bench, begin: Callable[[str, str], None] | None = None
 ) -> AbstractContextManager[Crew]:
-    """Return the workers that the settings name, as a context that ends them; raises `ConfigError`.
+    """Return the workers of the settings, as a context that ends them; raises `ConfigError`.
 
-    Where this process computes itself, `begin` is called with a combination and its name before each evaluation.
+    The sequential backend calls `begin` with each combination and its name before it evaluates it.
     """
     if settings.backend == "sequential":
         return nullcontext(_Alone(bench, begin))
@@ -115,12 +116,12 @@ def crew_of(
 
 
 def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
-    """Return a single worker of this machine, which may die without harm to this process."""
+    """Return a single worker process, which may die without harm to this one."""
     return _loky(SweepSettings(backend="loky", workers=1), bench.store)
 
 
 def attempt(bench: Bench, experiment: Experiment) -> Answer:
-    """Evaluate an experiment; whatever a retriever raises is the failure of its own combination."""
+    """Evaluate an experiment; an error of its retriever becomes a failure."""
     try:
         return bench.evaluate(experiment)
     except (Exception, SystemExit) as error:
@@ -130,18 +131,18 @@ def attempt(bench: Bench, experiment: Experiment) -> Answer:
 
 
 _mine = threading.local()
-"""What a worker keeps between calls. Some clusters run calls in threads, and a store is for one thread."""
+"""State of a worker between calls, per thread: some clusters run calls in threads, and a store is for one thread."""
 
 
 def work(combination: str, experiment: Experiment, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer:
-    """Evaluate an experiment in a worker: what every backend calls.
+    """Evaluate an experiment in a worker of any backend.
 
-    It fails where it would be another combination: with other code, data or libraries than the process that sent it.
+    It fails if code, data or libraries differ from those of the process that sent it: it would be another combination.
     """
     _limit_threads(threads)
     benches: dict[str, Bench] = _mine.__dict__.setdefault("benches", {})
     if store.location not in benches:
-        benches[store.location] = Bench(copy(store))  # a cluster of threads may hand over the same one
+        benches[store.location] = Bench(copy(store))  # threads of a cluster may receive the same store
     bench = benches[store.location]
     try:
         same = combination_id(experiment, bench.dataset(experiment)) == combination
@@ -149,7 +150,7 @@ def work(combination: str, experiment: Experiment, store: WorkStore, limits: Wor
         return FailedCombination(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
     if not same:
         message = (
-            f"its worker ({platform.node()}) has other code, data or libraries than the process that began the sweep"
+            f"its worker ({platform.node()}) has other code, data or libraries than the process that started the sweep"
         )
         return FailedCombination(experiment.name, message)
     if limits == WorkerLimits():
@@ -158,11 +159,11 @@ def work(combination: str, experiment: Experiment, store: WorkStore, limits: Wor
 
 
 def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
-    """Make a call in a thread and look at it. One that is over a limit has failed, and its worker ends with it."""
+    """Run a call in a thread within limits; beyond a limit it fails, and the worker ends."""
     answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
     process, end = psutil.Process(), time.monotonic() + (limits.timeout_s or float("inf"))
-    if limits.timeout_s is not None:  # what holds Python's lock is ended without a word
+    if limits.timeout_s is not None:  # ends a worker that holds Python's lock
         faulthandler.dump_traceback_later(limits.timeout_s + GRACE_S, exit=True, file=2)
     try:
         thread.start()
@@ -181,24 +182,24 @@ def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Ans
 
 
 def _end_worker(experiment: Experiment, why: str) -> FailedCombination:
-    threading.Timer(GRACE_S / 10, os._exit, (OVER_THE_LIMIT,)).start()  # once this answer is on its way
+    threading.Timer(GRACE_S / 10, os._exit, (OVER_THE_LIMIT,)).start()  # after the answer is sent
     return FailedCombination(experiment.name, f"{experiment.name} {why}", "")
 
 
 def _limit_threads(threads: int) -> None:
-    """Leave each worker its share of the processors."""
+    """Limit a worker to its share of the processors."""
     if _mine.__dict__.get("threads") == threads:
         return
     import numba
     from threadpoolctl import threadpool_limits
 
     _mine.threads = threads
-    numba.config.NUMBA_NUM_THREADS = threads  # which `retrievers.threads` goes by
+    numba.config.NUMBA_NUM_THREADS = threads  # read by `retrievers.threads`
     threadpool_limits(threads)
 
 
 class _Alone:
-    """The process that runs the sweep, one call at a time."""
+    """The process of the sweep itself, one call at a time."""
 
     size = 1
 
@@ -214,7 +215,7 @@ class _Alone:
 
 
 class _Loky:
-    """Processes of this machine, each an executor of its own, so that one that dies takes its own call with it."""
+    """Processes of this machine, each in its own executor, so that one that dies loses only its own call."""
 
     def __init__(self, settings: SweepSettings, store: WorkStore) -> None:
         cpus = processors()
@@ -229,20 +230,20 @@ class _Loky:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
             spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, FailedCombination))
-            if spent:  # it is dead, or about to end itself
+            if spent:  # the worker is dead or ends itself
                 worker.shutdown(wait=False, kill_workers=True)
             self._free.append(worker_process(self._threads) if spent else worker)
         worker = self._free.pop()
         try:
             future = worker.submit(work, combination, experiment, *self._arguments)
-        except Exception:  # it died while it had nothing to do, or what it was to do cannot be sent
+        except Exception:  # it died while idle, or the call cannot be sent
             self._free.append(worker_process(self._threads))
             raise
         self._busy[future] = worker
         return future  # type: ignore[no-any-return]  # loky has no types
 
     def end(self) -> None:
-        """End all workers; what one is still at is wanted by nobody."""
+        """End all workers; results of running calls are not needed."""
         for worker in self._free:
             worker.shutdown(wait=True)
         for future, worker in self._busy.items():
@@ -264,7 +265,7 @@ def _loky(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, which brings a call back from a node that left."""
+    """A cluster, which repeats the calls of a node that leaves."""
 
     size: int
     call: Callable[[str, Experiment], Future[Answer]]

@@ -1,7 +1,4 @@
-"""The store of runs in a process of its own: MLflow loads and writes there while the next combination computes.
-
-It knows nothing of what is logged, and keeps nothing on disk.
-"""
+"""A tracker in its own process: MLflow loads and writes there while the next combination is computed."""
 
 from __future__ import annotations
 
@@ -33,16 +30,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_WAITING_BYTES = 64 << 20
-"""What may wait to be logged, so that it does not pile up in memory; small results are many while MLflow loads."""
+"""The limit of results in memory that wait to be logged, such as while MLflow loads."""
 
 AGAIN_S = 15.0
-"""How long a store of runs that failed is left alone before it is tried again."""
+"""The time before a store of runs that failed is tried again."""
 
 MOST_DEATHS = 3
-"""How often the process that logs is started again after it died."""
+"""How often the process that logs is restarted after it died."""
 
 LEAVING_S = 3.0
-"""How long a user who stops the work waits for what is being logged."""
+"""How long an interrupted command waits for results that are being logged."""
 
 _NOT_READY = "tracking: MLflow was not ready when the work was stopped"
 
@@ -50,11 +47,11 @@ Entry = Finished | Failed | Waiting
 
 
 class BackgroundTracker:
-    """A `Tracker` beside the work. What is logged waits and goes over in batches, while the next is computed.
+    """Logs in batches in another process while the next combination is computed.
 
-    A store of runs that fails does not end the work: what could not be logged is handed back by `take_unlogged`, and
-    it is tried again after a while. If the process that logs dies, another takes its place, and logs nothing twice.
-    Leaving the context waits until all is written, but for who is interrupted.
+    If the store of runs fails, the work continues: `take_unlogged` returns what could not be logged, and the store is
+    tried again later. If the process that logs dies, another one replaces it and logs nothing twice. Leaving the
+    context waits until everything is written, but only briefly after an interrupt.
     """
 
     def __init__(self, tracking: Tracking, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,8 +70,8 @@ class BackgroundTracker:
         self.left = False
         self._sweep: Sweep | None = None
         if tracking.uri.startswith("sqlite:"):
-            sqlite_state(tracking, "")  # what is no database is better said before any work
-        else:  # as is what is out of reach
+            sqlite_state(tracking, "")  # refuse a file that is not a database before any work
+        else:  # or a server that cannot be reached
             try:
                 self.recover()
             except BaseException:
@@ -82,19 +79,19 @@ class BackgroundTracker:
                 raise
 
     def start(self) -> None:
-        """Begin to load MLflow, which takes seconds, beside the work."""
+        """Start loading MLflow, which takes seconds, in the background."""
         if self._executor is None:
             self._executor, self._opened = self._start_process()
 
     def report_death(self, marker: Path) -> None:
-        """Have the process that logs report it if this process dies, with what a file says is under way."""
+        """Have the process that logs report what a marker names if this process dies."""
         self._last_words = marker
         if self._lifeline is not None:
-            with suppress(OSError):  # it may be dead; the next one hears it as it starts
+            with suppress(OSError):  # it may be dead; the next one receives the marker at its start
                 self._lifeline.send(marker)
 
     def state(self, sweep_id: str, report: str = "") -> State:
-        """Return how far a sweep is, and the parent run of one of its reports; raises `ConfigError`."""
+        """Return the state of a sweep and the parent run of one of its reports; raises `ConfigError`."""
         if self.tracking.uri.startswith("sqlite:"):
             return sqlite_state(self.tracking, sweep_id, report)
         return self._call(Tracker.state, sweep_id, report)
@@ -128,7 +125,7 @@ class BackgroundTracker:
         return run
 
     def log(self, entry: Entry) -> None:
-        """Log an evaluation that is over, soon; raises `ConfigError` where there is no store of runs to log to."""
+        """Queue a finished evaluation; raises `ConfigError` if the store of runs cannot be opened."""
         with self._changed:
             if self._opened is not None and self._opened.done() and not (self._deaths or self.left):
                 self._opened.result()
@@ -140,14 +137,14 @@ class BackgroundTracker:
             self._changed.wait_for(lambda: sum(entry.bytes for entry in self._queue) <= MOST_WAITING_BYTES)
 
     def start_sweep(self, sweep: Sweep) -> None:
-        """Open the parent run of a sweep, soon; what is logged from now on is part of it."""
+        """Queue the start of a sweep's parent run; evaluations logged from now on are its combinations."""
         self._sweep = replace(sweep, process=this_time())
         self._submit(Tracker.recover)
         self._submit(Tracker.start_sweep, self._sweep)
 
     @property
     def in_sweep(self) -> bool:
-        """Tell whether a sweep was started."""
+        """Return whether a sweep is started and not finished."""
         return self._sweep is not None
 
     @property
@@ -166,23 +163,22 @@ class BackgroundTracker:
         return run
 
     def link(self, runs: Collection[str]) -> None:
-        """Tag combinations that another command computed as reported by the sweep too; raises `ConfigError`."""
+        """Tag combinations that another command computed as reported by this sweep too; raises `ConfigError`."""
         self._call(Tracker.link, self._started_sweep, runs)
 
     def flush(self) -> None:
-        """Wait until all that was handed over is logged, or handed back."""
+        """Wait until every queued evaluation is logged or refused."""
         with self._changed:
             self._changed.wait_for(lambda: not self._queue and not self._in_flight)
 
     def hurry(self) -> None:
-        """Try a store of runs that failed again, at once, with what it may have taken already."""
+        """Try a store of runs that failed again at once; it may have logged some evaluations already."""
         self._again, self._doubt = 0.0, True
 
     def leave(self) -> None:
-        """Log what can be logged soon, for who is interrupted, and hand back the rest.
+        """After an interrupt, log what can be logged soon and refuse the rest.
 
-        MLflow may take minutes to load and to make its database, and then nothing else is waited for: its process is
-        ended, and `left` tells so.
+        MLflow may take minutes to load and to create its database; its process is then ended, and `left` is set.
         """
         if self._executor is None or self.left:
             return
@@ -203,7 +199,7 @@ class BackgroundTracker:
             self.flush()
 
     def take_unlogged(self) -> list[Entry]:
-        """Return what could not be logged, each once."""
+        """Return the evaluations that could not be logged, each once."""
         with self._changed:
             taken, self._unlogged = self._unlogged, []
         return taken
@@ -213,7 +209,7 @@ class BackgroundTracker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        """Wait until all is written, not for long where the user interrupts."""
+        """Wait until everything is written, only briefly after an interrupt."""
         try:
             if kind is KeyboardInterrupt:
                 self.leave()
@@ -247,7 +243,7 @@ class BackgroundTracker:
         return sent
 
     def _send(self) -> None:
-        """Send what waits as a batch, if none is on its way."""
+        """Send the queue as a batch if no other batch is in flight."""
         if not self._in_flight and self._queue:
             self._in_flight = tuple(self._queue)
             self._queue.clear()
@@ -257,8 +253,8 @@ class BackgroundTracker:
     def _submit_batch(self) -> None:
         try:
             sent = self._submit(Tracker.log, self._in_flight, self._sweep, self._doubt)
-        except BaseException as error:  # a batch always ends, logged or handed back
-            self._hand_back(error)
+        except BaseException as error:  # every batch ends logged or refused
+            self._refuse_batch(error)
             if not isinstance(error, ConfigError):
                 raise
         else:
@@ -272,15 +268,15 @@ class BackgroundTracker:
                 self._submit_batch()
                 return
             if error is not None:
-                self._hand_back(error)
+                self._refuse_batch(error)
                 return
             self.trouble, self._deaths = None, 0
             self._in_flight = ()
             self._changed.notify_all()
             self._send()
 
-    def _hand_back(self, error: BaseException) -> None:
-        """Give up a batch, and all that waits behind it for now."""
+    def _refuse_batch(self, error: BaseException) -> None:
+        """Refuse a batch and the queue behind it for now."""
         self.trouble = error if isinstance(error, ConfigError) else ConfigError(f"tracking: {error}")
         self._again, self._doubt = self._clock() + AGAIN_S, True
         self._unlogged += [*self._in_flight, *self._queue]
@@ -289,8 +285,8 @@ class BackgroundTracker:
         self._changed.notify_all()
 
     def _start_process(self) -> tuple[Executor, Future[None]]:
-        """Return a process, or this one, and the future of its opening the store of runs."""
-        # A process that a launcher made logs by itself: not every kind of it can make another.
+        """Return an executor, in another process if possible, and the future of opening the store of runs in it."""
+        # A launcher's process logs by itself, as not every kind of process can start another.
         if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
             executor: Executor = InlineExecutor()
         else:
@@ -304,14 +300,14 @@ class BackgroundTracker:
             self._executor.shutdown(cancel_futures=now)
 
     def _start_again(self, broken: Executor | None, error: BrokenProcessPool) -> None:
-        """Start another process in the place of one that died, unless somebody did so already."""
+        """Replace a process that died, unless that was done already."""
         with self._changed:
             if self._executor is not broken:
                 return
             self._deaths += 1
             if self._deaths > MOST_DEATHS:
-                way_out = "is there memory for it? tracking.background=false logs without one"
-                raise ConfigError(f"tracking: the process that logs was ended by another; {way_out}") from error
+                way_out = "check the free memory, or log in this process with tracking.background=false"
+                raise ConfigError(f"tracking: the process that logs was killed; {way_out}") from error
             self._executor, self._opened = self._start_process()
 
 

@@ -1,8 +1,8 @@
-"""Which combination the process that runs a sweep is evaluating, on disk, so that its crash is not repeated.
+"""A marker on disk of the combination that a sweep evaluates, so that a crash is not repeated.
 
-A crash (`os._exit`, a segmentation fault, a lack of memory) leaves a marker behind. The next start reads it and
-evaluates that combination last, in a process of its own. Processes that share a sweep take turns and share one marker;
-the others have one each, named after the process.
+A crash (`os._exit`, a segmentation fault, lack of memory) leaves the marker behind. The next start reads it and
+evaluates that combination last, in its own process. Processes that share a sweep take turns and share one marker; each
+other process has its own, named after it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from runner.store.lock import holder, is_gone
 _ENDING = ".under-way"
 
 _LENGTH = 400
-"""The size of a marker in bytes: always the same, so that a shorter one leaves nothing of a longer one."""
+"""The size of a marker in bytes, constant so that a shorter one overwrites a longer one completely."""
 
 
 class UnderWay:
-    """The marker of a process that runs a sweep, and beside it the combinations that earlier processes died on."""
+    """The marker of a process that runs a sweep, and the combinations that killed earlier processes."""
 
     def __init__(self, folder: Path, sweep: str, shared: bool = True) -> None:
         self._sweep, self._list = sweep, folder / f"{sweep}.suspects"
@@ -29,7 +29,7 @@ class UnderWay:
         self._file: int | None = None
 
     def open(self) -> str:
-        """Read what earlier processes left; return the name of the combination that one died on, "" for none."""
+        """Read the markers of dead processes; return the name of the last combination that killed one, or ""."""
         with suppress(OSError):
             self.suspects = set(self._list.read_text().split())
         last = ""
@@ -42,7 +42,7 @@ class UnderWay:
             if marker != self.marker:
                 with suppress(OSError):
                     marker.unlink()
-        with suppress(OSError):  # a sweep whose folder takes no file goes on without
+        with suppress(OSError):  # without a writable folder, the sweep runs without a marker
             self.marker.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self.marker, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
         return last
@@ -61,13 +61,13 @@ class UnderWay:
                 os.pwrite(self._file, marked, 0)
 
     def clear(self, combination: str) -> None:
-        """Trust a combination again, which a process survived."""
+        """Remove a combination that a process survived from the suspects."""
         if combination in self.suspects:
             self.suspects.remove(combination)
             self._write()
 
     def close(self) -> None:
-        """Remove the marker: the process ends in order."""
+        """Remove the marker at a regular end."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -82,7 +82,7 @@ class UnderWay:
 
 
 def _read(marker: Path) -> tuple[str, str]:
-    """Return the combination that a marker names, and its name; both are "" where there is none."""
+    """Return the combination in a marker and its name, "" and "" without one."""
     try:
         combination, _, name = marker.read_bytes().decode(errors="ignore").strip().partition(" ")
     except OSError:
@@ -91,7 +91,7 @@ def _read(marker: Path) -> tuple[str, str]:
 
 
 def report_death(marker: Path) -> None:
-    """Say on the console what the process that is gone was evaluating."""
+    """Report on the console what the dead process was evaluating."""
     from runner.reports import console
 
     _, name = _read(marker)

@@ -1,8 +1,8 @@
-"""Results that wait on disk to be logged: written before they are reported, removed once their run is there.
+"""Results that wait on disk to be logged: written before they are reported, removed once their run is logged.
 
-A result is a file of this program's own, for this machine: a start that finds one logs it instead of computing it
-again. Its name holds the id of its run, so that a run is logged once, however often its process is killed. Nothing is
-synced, as the kernel keeps what a killed process has written; after a power failure a checksum tells what is whole.
+The next start logs such a result instead of computing it again. The file name contains the id of the run, so that a run
+is logged once, however often the process is killed. Files are not synced, as the kernel keeps what a killed process
+wrote; after a power failure, a checksum detects damaged files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True)
 class Waiting:
-    """A result that waits in a file, `COMBINATION.RUN`, its size, and whether it may have been logged before."""
+    """A result in a file named `COMBINATION.RUN`, its size, and whether it may have been logged before."""
 
     file: Path
     bytes: int
@@ -39,27 +39,27 @@ class Waiting:
 
     @property
     def run_id(self) -> str:
-        """Return the id that its run gets in a database; a server chooses one itself, and keeps this as a tag."""
+        """Return the id of its run in a database; a server chooses its own id and stores this one as a tag."""
         return self.file.name.partition(".")[2]
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return the tag by which its run is found."""
+        """Return the tag that identifies its run."""
         return {"combination": self.combination}
 
     def read(self) -> Finished | None:
-        """Return what is to be logged, None where the file is gone, damaged, or of another version of this program."""
+        """Return the result, None if the file is gone, damaged, or of another version of this program."""
         try:
             written = self.file.read_bytes()
             body = memoryview(written)[len(_HEADER) + _CHECKSUM_BYTES :]
             head = _HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big")
             entry = pickle.loads(body) if written.startswith(head) else None  # noqa: S301 (this program wrote it)
-        except Exception:  # what a pickle of other code may raise is anything
+        except Exception:  # a pickle of other code may raise anything
             return None
         return entry if isinstance(entry, Finished) else None
 
     def remove(self) -> None:
-        """Forget the result, which was logged."""
+        """Remove the file of a logged result."""
         with suppress(OSError):
             self.file.unlink()
 
@@ -73,10 +73,10 @@ class Waiting:
 
 
 class Unlogged:
-    """The results of one sweep that wait to be logged, one of each combination.
+    """The waiting results of one sweep, one per combination.
 
-    A sweep that is `shared` is done by one process at a time, and its results are in `folder`. One that is not has a
-    folder of its own beside that, which the next process takes over once this one is gone.
+    A `shared` sweep is run by one process at a time, with results in `folder`. Otherwise, each process has its own
+    folder next to it, which the next process takes over once this one is gone.
     """
 
     def __init__(self, folder: Path, shared: bool = True) -> None:
@@ -90,7 +90,7 @@ class Unlogged:
         self._made = False
 
     def keep(self, combination: str, entry: Finished, earlier: Waiting | None = None) -> Waiting:
-        """Write a combination's result, in the place of an `earlier` file of the same result; raises `OSError`."""
+        """Write the result of a combination, in place of an `earlier` file of it if given; raises `OSError`."""
         body = pickle.dumps(entry, protocol=5)
         file = earlier.file if earlier else self.folder / f"{combination}.{uuid.uuid4().hex}"
         aside = self.folder / f".{holder()}.{file.name}"
@@ -105,7 +105,7 @@ class Unlogged:
         return Waiting(file, len(body), attempted=earlier is not None)
 
     def find(self, combination: str) -> Waiting | None:
-        """Return the result of a combination that waited when this object was made, or was written since."""
+        """Return the waiting result of a combination, None if there is none."""
         file = self._files.get(combination)
         try:
             return Waiting(file, file.stat().st_size) if file else None
@@ -113,15 +113,15 @@ class Unlogged:
             return None
 
     def is_superseded(self, waiting: Waiting) -> bool:
-        """Return whether a result waits beside another one of its combination, which is used in its place."""
+        """Return whether another result of the same combination is used in place of this one."""
         return self._files.get(waiting.combination, waiting.file) != waiting.file
 
     def all(self) -> list[Waiting]:
-        """Return what waits now."""
+        """Return all results that wait now."""
         return list(waiting_in(self.folder))
 
     def close(self) -> None:
-        """Remove the folder if nothing waits."""
+        """Remove the folder if it is empty."""
         self._made = False
         with suppress(OSError):
             self.folder.rmdir()
@@ -135,7 +135,7 @@ class Unlogged:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Remove what processes that are gone were writing."""
+    """Remove unfinished files of processes that are gone."""
     for unfinished in folder.glob(".*"):
         if is_gone(".".join(unfinished.name.split(".")[1:3])):
             unfinished.unlink(missing_ok=True)

@@ -11,7 +11,8 @@ from runner.config.hydra_internals import TESTED_WITH
 
 ROOT = Path(__file__).parents[2]
 PRIVATE = re.compile(
-    r"^\s*(?:from|import) (?:hydra|omegaconf)[\w.]*\._|\._(?:get_node|is_none|is_missing|metadata|get_flag)\b",
+    r"^\s*(?:from|import) (?:hydra|omegaconf)[\w.]*\._|\boverride\._"
+    r"|\._(?:get_node|is_none|is_missing|metadata|get_flag|convert_value|get_value_element_as_str)\b",
     re.MULTILINE,
 )
 

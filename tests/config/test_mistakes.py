@@ -70,7 +70,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("inspect output=", "output=: should not be empty"),
         ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis without a value"),
         ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: one experiment at a time"),
-        ("-m store.path=a,b", "store.path=a,b: store is one for the whole sweep"),
+        ("-m store.path=a,b", "store.path=a,b: store applies to the whole sweep"),
         ("export output=~/x", "output=~/x: a ~ needs quotes: 'output=\"~/x\"'; or give the full path"),
         ("plugins=mine", 'plugins="mine": should be a list of modules; write plugins=[mine]'),
         ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),

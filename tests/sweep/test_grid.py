@@ -47,7 +47,9 @@ def test_repetitions_are_removed_and_the_first_is_kept() -> None:
 
 
 def test_an_interval_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ConfigError, match=r"^a=interval\(0,1\): an interval is no list of values; write range"):
+    with pytest.raises(
+        ConfigError, match=r"^a=interval\(0,1\): a grid needs a list of values, not an interval; write range"
+    ):
         overrides("a=interval(0,1)")
 
 
@@ -185,9 +187,9 @@ def test_lists_words_and_signs_are_written_as_hydra_reads_them() -> None:
 @pytest.mark.parametrize("key", ["tracking.uri", "tracking", "store.path", "sweep.name", "++plugins", "x@store.y"])
 def test_what_a_sweep_has_one_of_is_no_axis(key: str) -> None:
     for given_as in ({"union": [{key: "x"}]}, {"params": {key: "x"}}, {"union": [{key: ["x"]}]}):
-        with pytest.raises(ConfigError, match="is one for the whole sweep"):
+        with pytest.raises(ConfigError, match="applies to the whole sweep"):
             overrides(**given_as)
-    with pytest.raises(ConfigError, match="is one for the whole sweep"):
+    with pytest.raises(ConfigError, match="applies to the whole sweep"):
         overrides(f"{key}=x,y")
     assert overrides(f"{key}=x") == [f"{key}=x"]
 

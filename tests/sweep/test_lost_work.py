@@ -87,7 +87,7 @@ def test_a_killed_sweep_loses_nothing_that_it_reported(here: Path, capsys: pytes
     assert re.search("the process of the sweep died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
     assert main([*SWEEP, INLINE]) == 0
     said = capsys.readouterr().err
-    assert "the last start died at k1=0.9, b=0.3: it is left for last, in a process of its own" in said
+    assert "the process died while it evaluated k1=0.9, b=0.3 last time; it runs last, in its own process" in said
     assert list(_finished(here).values()) == [1] * 4
     assert not _waiting(here)
     folders = {path.name for path in (here / "mlruns" / "artifacts").iterdir() if not path.name.startswith(".")}
@@ -180,7 +180,7 @@ def test_a_combination_that_crashes_the_process_costs_itself_alone(
         assert main(sweep) == 1
         said = capsys.readouterr()
         assert "1 failed" in said.out
-        assert "no worker came back with it" in said.out
+        assert "its worker died on" in said.out
     assert list(_finished(here).values()) == [2 if afresh else 1]
     assert "the last start died at" not in said.err, "it is known"
     assert not list((here / "mlruns" / "sweeps").glob("*.under-way"))
@@ -191,7 +191,7 @@ def test_a_sweep_goes_on_where_no_disk_takes_its_results(
 ) -> None:
     monkeypatch.setattr("runner.tracking.unlogged.Unlogged.keep", _refuse)
     assert main([*SWEEP, INLINE]) == 0
-    assert "results cannot be kept until they are logged" in capsys.readouterr().err
+    assert "cannot save results before they are logged" in capsys.readouterr().err
     assert list(_finished(here).values()) == [1] * 4
 
 

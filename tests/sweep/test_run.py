@@ -170,7 +170,7 @@ def test_two_ways_to_write_a_combination_are_one(here: Path, capsys: pytest.Capt
     assert main(["-m", "retriever=bm25", "encoder=minilm,lsa", "retriever.k1=0.9,9e-1", INLINE]) == 0
     out = capsys.readouterr()
     assert "1 combination by" in out.out
-    assert "1 of 2 combinations is the same as another, and done once" in out.err
+    assert "1 of 2 combinations is a duplicate and runs only once" in out.err
     assert len(_finished(here)) == 1
 
 
@@ -241,7 +241,7 @@ def test_results_that_the_store_of_runs_does_not_take_wait_and_are_logged_later(
         database.execute("ALTER TABLE metrics RENAME TO gone")
         assert main([*SWEEP, INLINE, "sweep.name=it"]) == 1
         out = capsys.readouterr()
-        assert "the sweep goes on, and results wait in" in out.err
+        assert "the sweep continues, and results wait in" in out.err
         assert "4 combinations by" in out.out
         (folder,) = (here / "mlruns" / "unlogged").iterdir()
         entries = [waiting.read() for waiting in waiting_in(folder)]
@@ -263,7 +263,7 @@ def test_who_stops_a_sweep_does_not_wait_for_mlflow_and_loses_nothing(
     assert "2 combinations by" in out.out
     assert "compare the best two" not in out.out  # which no store of runs has yet
     assert "MLflow was not ready when the work was stopped; results wait in" in out.err
-    assert "stopped after 2 of 4: the same command goes on" in out.out
+    assert "stopped after 2 of 4; run the same command to resume" in out.out
     assert "report:" not in out.out
     assert len(list((here / "mlruns" / "unlogged").glob("*/*"))) == 2
     monkeypatch.undo()
@@ -279,7 +279,7 @@ def test_a_sweep_that_is_stopped_before_anything_is_done_reports_nothing(
     _interrupt_after(0, monkeypatch)
     assert main([*SWEEP, INLINE]) == 130
     out = capsys.readouterr().out.splitlines()
-    assert out == ["stopped after 0 of 4: the same command goes on"]
+    assert out == ["stopped after 0 of 4; run the same command to resume"]
     assert _statuses(here) == {"KILLED": 1}
     assert not list((here / "mlruns" / "artifacts").rglob("report*"))
 
