@@ -71,7 +71,7 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
     check_flags(words)
     if verb not in verbs:
         way_out = "write --help" if verb == "help" else suggestion(verb, verbs)
-        raise ConfigError(f"{verb}: no such verb; {way_out}")
+        raise ConfigError(f"{verb}: no such command; {way_out}")
     with main_module_not_imported_again():
         return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
 

@@ -218,7 +218,7 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["metrics.measures=[nDGC]"], "did you mean nDCG"),
         (["metrics.k_values=[0]"], "metrics.k_values.0=0: should be greater than or equal to 1"),
         (["metrics.depth=5"], "depth"),
-        (["evalute"], "evalute: no such verb; did you mean evaluate?"),
+        (["evalute"], "evalute: no such command; did you mean evaluate?"),
         (["dataset=beir"], "dataset.path: is required"),
         (["dataset.path=elsewhere"], "elsewhere"),
         (["dataset.split=dev"], "test"),
@@ -315,7 +315,7 @@ def test_help_explains_the_groups_with_examples(here: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runner", "--help"], capture_output=True, text=True, check=True, cwd=here
     )
-    for word in ("Verbs", "retriever   agentic, bm25, dense", "Six examples", "experiment=hybrid_weights"):
+    for word in ("Commands", "retriever   agentic, bm25, dense", "Six examples", "experiment=hybrid_weights"):
         assert word in done.stdout
 
 

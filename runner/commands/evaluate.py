@@ -47,7 +47,7 @@ def main(cfg: DictConfig) -> int:
     if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
     if sweep.dry_run:
-        raise ConfigError("sweep.dry_run: needs a sweep: add -m, or use the verb plan")
+        raise ConfigError("sweep.dry_run: needs a sweep: add -m, or use the command plan")
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )

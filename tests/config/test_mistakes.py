@@ -90,15 +90,15 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("--retriever=bm25", "--retriever=bm25: no such flag; write a setting without dashes: retriever=bm25"),
         ("--retriever bm25", "--retriever: no such flag; write a setting without dashes: retriever=VALUE"),
         ("--cfg foo", "argument --cfg/-c: invalid choice: 'foo'"),
-        ("help", "help: no such verb; write --help"),
-        ("evaluat", "evaluat: no such verb; did you mean evaluate?"),
+        ("help", "help: no such command; write --help"),
+        ("evaluat", "evaluat: no such command; did you mean evaluate?"),
         ("+foo=1", "foo: no such setting; there are analyzer"),
         ("++foo.bar=1", "foo.bar: no such setting; there are analyzer"),
         ("-m +k1=1,2", "k1: no such setting; did you mean retriever.k1?"),
         ("compare +foo=1", "foo: no such setting; there are"),
         ("plugins=[nonexistent]", "plugins: nonexistent: no such module; install it"),
         ("traces plugins=[json,nonexistent.part]", "plugins: nonexistent.part: no such module"),
-        ("retriever.k1=1 --cfg job evaluat", "evaluat: no such verb"),
+        ("retriever.k1=1 --cfg job evaluat", "evaluat: no such command"),
     ],
 )
 def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
