@@ -83,7 +83,8 @@ def log_configurations(
         run = tracker.log_at_once(Finished(result, parameters, attached))
         logged[name] = LoggedConfiguration(run.id, inputs)
         _save(output, {**before, **logged})  # at once, so that it is not logged again after Ctrl-C
-        console.line(f"run: {run.id} ({name})")
+        if run.id:  # else tracking=none
+            console.line(f"run: {run.id} ({name})")
     _save(output, logged)
     pairs = [(logged.get(pair["baseline_config"]), logged.get(pair["other_config"])) for pair in report.comparisons]
     for first, other in [(first, other) for first, other in pairs if first and other][:1]:

@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
-from sqlalchemy import text
-from sqlalchemy.engine import Engine
 
+from release.tables import dump_tables
 from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.store.lock import holder
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.client import ClientRuns
 from runner.tracking.logged import State, Sweep, sqlite_state, this_time
 from runner.tracking.record import Failed, Finished, metric_name
 from runner.tracking.settings import Tracking
-from runner.tracking.tracker import Tracker, _of_sweep
+from runner.tracking.sqlite import TABLES, SqliteRuns, _version, open_sqlite
+from runner.tracking.tracker import Tracker, _of_sweep, _user
 from tests.reports.factory import result as make_result
 
 
@@ -127,26 +127,15 @@ def test_a_file_that_is_no_database_is_said_before_any_work(tmp_path: Path) -> N
         Tracker(tracking)
 
 
-def test_a_database_that_is_not_made_to_its_end_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, migrated: Path
-) -> None:
+def test_a_database_that_is_not_made_to_its_end_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db", artifacts=str(tmp_path / "artifacts"))
 
-    def ended_halfway(engine: Engine) -> None:
-        with engine.begin() as connection:
-            connection.execute(text("CREATE TABLE runs (run_uuid TEXT)"))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mlflow.store.db.utils._initialize_tables", ended_halfway)
-    with pytest.raises(KeyboardInterrupt):
+    halfway = tmp_path / "halfway.sql"
+    halfway.write_text("CREATE TABLE runs (run_uuid TEXT); CREATE TABLE runs (run_uuid TEXT);")
+    with monkeypatch.context() as patch, pytest.raises(ConfigError, match="table runs already exists"):
+        patch.setattr("runner.tracking.sqlite.TABLES", halfway)
         Tracker(tracking)
     assert not (tmp_path / "mlflow.db").exists()
-
-    def made_whole(engine: Engine) -> None:
-        with closing(sqlite3.connect(migrated)) as whole, closing(sqlite3.connect(str(engine.url.database))) as made:
-            whole.backup(made)
-
-    monkeypatch.setattr("mlflow.store.db.utils._initialize_tables", made_whole)
     Tracker(tracking).log([Finished(make_result(), {})])
     assert [file.name for file in tmp_path.glob("*.new*")] == []
 
@@ -168,43 +157,97 @@ def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
     assert places == {"multi_item", "multi_item_2", "один", "два"}
 
 
-def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking) -> None:
+def rows(tracking: Tracking, run_id: str) -> dict[str, list[dict[str, object]]]:
+    """Return the rows of a run in every table, without ids and moments."""
+    database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))
+    links = {i for (i,) in database.execute("select input_uuid from inputs where destination_id = ?", (run_id,))}
+    changing = {"timestamp", "start_time", "end_time", "artifact_uri", "input_uuid"}
+    by_table: dict[str, list[dict[str, object]]] = {}
+    for (table,) in database.execute("select name from sqlite_master where type = 'table'").fetchall():
+        selected = database.execute(f"select * from {table}")
+        columns = [column[0] for column in selected.description]
+        every = [dict(zip(columns, row, strict=True)) for row in selected]
+        own = [row for row in every if run_id in row.values() or row.get("input_uuid") in links]
+        shown = [{k: "" if k in changing or v == run_id else v for k, v in row.items()} for row in own]
+        by_table[table] = sorted(shown, key=repr)
+    return by_table
+
+
+def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking, tmp_path: Path) -> None:
     """Every table, every column, but for ids and moments: what a new MLflow changes is seen here."""
     tracker, entry = Tracker(tracking), Finished(make_result(), {"k1": "1", "long": "x" * 7000})
     record = _of_sweep(entry.record, None, None)
-    ours, theirs = tracker.log([entry])[0].id, tracker._through_client(record).id
-    MlflowClient(tracking.uri).delete_tag(theirs, "process")
-    database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))
-    tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
-
-    def rows(run_id: str) -> dict[str, list[dict[str, object]]]:
-        found: dict[str, list[dict[str, object]]] = {}
-        for table in tables:
-            asked = database.execute(f"select * from {table}")
-            columns = [column[0] for column in asked.description]
-            every = [dict(zip(columns, row, strict=True)) for row in asked]
-            mine = [row for row in every if run_id in row.values() or row.get("input_uuid") in links(run_id)]
-            changing = {"timestamp", "start_time", "end_time", "artifact_uri", "input_uuid"}
-            shown = [{k: "" if k in changing or v == run_id else v for k, v in row.items()} for row in mine]
-            found[table] = sorted(shown, key=repr)
-        return found
-
-    def links(run_id: str) -> set[str]:
-        return {i for (i,) in database.execute("select input_uuid from inputs where destination_id = ?", (run_id,))}
-
-    assert rows(ours) == rows(theirs)
-    assert {table for table, found in rows(ours).items() if found} == {
+    folder = tmp_path / "files"
+    folder.mkdir()
+    record.write(folder)
+    theirs = ClientRuns(tracking).log(record, record.tags, _user(), folder).id
+    ours = tracker.log([entry])[0].id
+    assert rows(tracking, ours) == rows(tracking, theirs)
+    assert {table for table, found in rows(tracking, ours).items() if found} == {
         "runs", "tags", "params", "metrics", "latest_metrics", "inputs", "input_tags",
     }  # fmt: skip
     artifacts = {MlflowClient(tracking.uri).get_run(run).info.artifact_uri.replace(run, "") for run in (ours, theirs)}
     assert len(artifacts) == 1
 
 
+def test_a_parent_run_has_the_rows_that_mlflows_client_makes(tracking: Tracking) -> None:
+    """Begun, filled, ended, and begun again with other metrics: a later step stays, an earlier one is replaced."""
+    record, ids = Finished(make_result(), {}).record, []
+    assert record.dataset is not None
+    file = tracking.sqlite_file()
+    assert file is not None
+    own = open_sqlite(tracking, file)
+    assert isinstance(own, SqliteRuns)
+    for runs in (own, ClientRuns(tracking)):
+        run = runs.create_run(
+            "a sweep", 1000, {"kind": "sweep", "process": "p 1", "error": "x", "mlflow.user": "u"}, "u"
+        )
+        assert run.folder is not None
+        assert runs.find_running() == [(run.id, "p 1")]
+        for metrics in (record.metrics, [("a", 1.0, 5), ("b", 1.0, 1)], [("a", 2.0, 3), ("b", 2.0, 1)]):
+            runs.add_metrics(run.id, metrics)
+            runs.add_dataset(run.id, record.dataset)
+        runs.set_tags(run.id, {"best": "x", "kind": "sweep again"})
+        runs.delete_tag(run.id, "error")
+        runs.set_status(run.id, "FAILED", 2000)
+        assert runs.find_running() == []
+        runs.set_status(run.id, "RUNNING")
+        uri, tags = runs.read_run(run.id)
+        assert uri.endswith(f"/{run.id}/artifacts") and tags["best"] == "x"
+        runs.set_status(run.id, "FINISHED", 3000)
+        ids.append(run.id)
+    ours, theirs = (rows(tracking, run) for run in ids)
+    assert ours == theirs
+    assert {row["key"]: row["value"] for row in ours["latest_metrics"] if row["key"] in ("a", "b")} == {"a": 1, "b": 2}
+
+
+def test_the_tables_are_those_of_the_installed_mlflow() -> None:
+    from mlflow.store.db.utils import _get_latest_schema_revision
+
+    assert _version() == _get_latest_schema_revision()  # else: python -m release.tables
+
+
+@pytest.mark.slow
+def test_a_new_database_is_the_one_that_mlflow_makes() -> None:
+    assert dump_tables() == TABLES.read_text(encoding="utf-8")
+
+
+def test_a_database_of_another_mlflow_is_left_to_it(tracking: Tracking, migrated: Path) -> None:
+    file = tracking.sqlite_file()
+    assert file is not None
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("update alembic_version set version_num = 'another'")
+        database.commit()
+    assert open_sqlite(tracking, file) is None
+    with pytest.raises(ConfigError, match=r"cannot be opened \(.*mlflow db upgrade"):
+        Tracker(tracking)
+
+
 def test_runs_of_one_call_are_there_together_or_not_at_all(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = Tracker(tracking)
     entries = [Finished(make_result(), {"k1": "1"}), Finished(make_result(), {"k1": "2"})]
     monkeypatch.setattr("runner.tracking.mlflow_internals._insert_datasets", lambda *_: 1 / 0)
-    with pytest.raises(MlflowException, match="division by zero"):
+    with pytest.raises(ZeroDivisionError):
         tracker.log(entries)
     assert MlflowClient(tracking.uri).search_runs([tracker.experiment]) == []
 

@@ -28,6 +28,7 @@ from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.result import Result
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.client import ClientRuns
 from runner.tracking.logged import Sweep, sqlite_state
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
@@ -303,7 +304,7 @@ def test_when_the_process_that_logs_is_killed_another_takes_its_place(tracking: 
         tracker.finish_sweep(None, {}, "FINISHED")
         assert tracker.trouble is None
     assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1", "2"}
-    statuses = [run.info.status for run in Tracker(tracking)._search("")]
+    statuses = [run.info.status for run in ClientRuns(tracking).search("")]
     assert statuses == ["FINISHED"] * 3
 
 

@@ -54,6 +54,8 @@ def main(cfg: DictConfig) -> int:
     bench = Bench(open_store(store_path(settled.config)), analyzer)
     lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
+    if tracking.sqlite_file() is not None:  # logging takes less time than starting a process for it
+        tracking = replace(tracking, background=False)
     paid = [experiment.retriever, experiment.grading]
     before = measure_spending(paid)
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
@@ -106,6 +108,9 @@ def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracke
     if run is None:
         return FAILED
     bench.forget_journals()
+    if not run.id:
+        console.line("not logged (tracking=none)")
+        return FAILED if result.failures else 0
     console.line(f"run: {run.id}")
     console.line(f"report: {run.where('report.html')}")
     if place := tracker.tracking.from_environment:

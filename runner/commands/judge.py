@@ -102,7 +102,8 @@ def main(cfg: DictConfig) -> int:
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         logged = tracker.log_at_once(DatasetMade(f"judge {run[:8]}", started, parameters, figures, files, tags))
-    console.line(f"run: {logged.id}")
+    if logged.id:  # else tracking=none
+        console.line(f"run: {logged.id}")
     return 0
 
 

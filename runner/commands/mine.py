@@ -84,7 +84,8 @@ def main(cfg: DictConfig) -> int:
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(path.stem, started, flatten(decided), compute_figures(summary), files, {"kind": "mining"})
         run = tracker.log_at_once(record)
-    console.line(f"run: {run.id}")
+    if run.id:  # else tracking=none
+        console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:
         console.error(f"no query was kept; see the reasons in {beside(path, REJECTED)} and {beside(path, DOUBTFUL)}")

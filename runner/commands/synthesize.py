@@ -91,7 +91,8 @@ def main(cfg: DictConfig) -> int:
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(output.stem, started, flatten(decided), figures(types), files, {"kind": "synthesis"})
         run = tracker.log_at_once(record)
-    console.line(f"run: {run.id}")
+    if run.id:  # else tracking=none
+        console.line(f"run: {run.id}")
     if outcome.accepted:
         console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")
         console.note(samples_note(isinstance(synthesis.generator, Deterministic)))

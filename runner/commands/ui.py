@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.extras import check_installed
-from runner.config.objects import build, build_settings
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_secrets
 from runner.reports import console
 from runner.serving.server import bind_socket
@@ -30,6 +30,8 @@ def main(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     tracking = build(config["tracking"], "tracking")
     check_installed("flask", "mlflow", "ui")  # mlflow-skinny has no server
+    if tracking.is_off:
+        raise ConfigError("tracking=none: there are no runs to show; choose another store")
     uri = without_secrets(tracking.uri)
     if tracking.is_server():
         console.line(f"{uri} is a tracking server; open it in a browser")

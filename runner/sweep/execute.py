@@ -139,6 +139,8 @@ def report(
             tags = {ON_REPORTED_DATA: "true"} if any(is_best_of_several(board) for board, _ in boards) else {}
             tags |= {"best_run": best_run} if best_run else {}
             parent = run.finish(best, reports if news else {}, {**tags, **_tags(chosen)})
+    if run.tracking.is_off:
+        parent, boards = None, []
     for command in filter(None, (to_compare(board, run.overrides) for board, _ in boards)):
         console.line(f"compare the best two: {command}")
     if not nothing:
@@ -153,7 +155,9 @@ def _close(run: SweepRun, done: int, total: int, nothing: bool) -> None:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
         console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
-    if not (nothing or run.left):
+    if run.tracking.is_off:
+        console.line("not logged (tracking=none)")
+    elif not (nothing or run.left):
         console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
     if not nothing and (place := run.tracking.from_environment):
         console.line(place)

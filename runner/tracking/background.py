@@ -122,7 +122,7 @@ class BackgroundTracker:
         With `again`, the run may have been logged before, and is then returned.
         """
         (run,) = self._call(Tracker.log, [entry], None, again)
-        return run
+        return LoggedRun("", None) if self.tracking.is_off else run
 
     def log(self, entry: Entry) -> None:
         """Queue a finished evaluation; raises `ConfigError` if the store of runs cannot be opened."""
@@ -287,7 +287,8 @@ class BackgroundTracker:
     def _start_process(self) -> tuple[Executor, Future[None]]:
         """Return an executor, in another process if possible, and the future of opening the store of runs in it."""
         # A launcher's process logs by itself, as not every kind of process can start another.
-        if not self.tracking.background or multiprocessing.current_process().name != "MainProcess":
+        in_place = self.tracking.is_off or not self.tracking.background
+        if in_place or multiprocessing.current_process().name != "MainProcess":
             executor: Executor = InlineExecutor()
         else:
             executor, self._lifeline = start_process()

@@ -76,8 +76,7 @@ class Runs:
             return load_record(Path(copy))
 
     def _search(self, query: str, wanted: str, *searches: str) -> list[Run]:
-        if self.tracking.uri.startswith("sqlite:"):
-            file = Path(self.tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
+        if (file := self.tracking.sqlite_file()) is not None:
             try:
                 return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted})]
             except sqlite3.Error as error:

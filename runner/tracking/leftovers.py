@@ -41,9 +41,9 @@ def find_orphaned_artifacts(tracking: Tracking) -> list[Path]:
     folders = ArtifactFolders(local_path(location) if location else None, tracking.absolute_uri())
 
     def find_logged(ids: Sequence[str]) -> Collection[str]:
-        if not tracking.uri.startswith("sqlite:"):
+        if (file := tracking.sqlite_file()) is None:
             return ()
-        ask = read_sqlite(Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0]))
+        ask = read_sqlite(file)
         rows = (ask("select run_uuid from runs where run_uuid = :run", {"run": run}) for run in ids)
         return {run for rows_of_run in rows for (run,) in rows_of_run}
 

@@ -69,7 +69,8 @@ def state_of(parents: Rows, finished: Rows, report: str = "") -> State:
 
 def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
     """Return how far a sweep is in a SQLite file, without loading MLflow; raises `ConfigError`."""
-    file = Path(tracking.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
+    file = tracking.sqlite_file()
+    assert file is not None  # noqa: S101 (it is SQLite)
     try:
         return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id), report)
     except sqlite3.Error as error:

@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.tracking.record import LONGEST_NAME, REUSED, RunRecord, link_key
+from runner.tracking.record import LONGEST_NAME, REUSED, LoggedDataset, Point, RunRecord, link_key
 
 if TYPE_CHECKING:
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from mlflow.tracking import MlflowClient
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
+    from sqlalchemy import Engine, orm
 
-TESTED_WITH = {"mlflow": "3.17.2"}
+TESTED_WITH = {"mlflow-skinny": "3.17.2"}
 
 SQL_LOGGER = "mlflow.store.db.utils"
 """The logger that prints each error of a database before it is raised."""
@@ -36,10 +34,53 @@ Run = tuple[str, str, RunRecord]
 """The id of a run, the address of its artifacts, and its content."""
 
 
-def store_of(client: MlflowClient) -> SqlAlchemyStore:
-    """Return the store of a client of a database."""
-    store: SqlAlchemyStore = client._tracking_client.store
-    return store
+Rows = Sequence[Sequence[Any]]
+
+
+class Session(Protocol):
+    """A transaction on a database."""
+
+    def read(self, query: str, named: Mapping[str, Any]) -> Rows:
+        """Return the rows that a query selects."""
+        ...
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows with the same columns to a table."""
+        ...
+
+    def change(self, statement: str, named: Mapping[str, Any]) -> None:
+        """Carry out a statement that changes rows."""
+        ...
+
+
+class _StoreSession:
+    """A transaction of MLflow's store."""
+
+    def __init__(self, session: orm.Session) -> None:
+        self._session = session
+
+    def read(self, query: str, named: Mapping[str, Any]) -> Rows:
+        from sqlalchemy import text
+
+        return [tuple(row) for row in self._session.execute(text(query), named)]
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        from mlflow.store.db.base_sql_model import Base
+
+        if rows:
+            self._session.execute(Base.metadata.tables[table].insert(), list(rows))
+
+    def change(self, statement: str, named: Mapping[str, Any]) -> None:
+        from sqlalchemy import text
+
+        self._session.execute(text(statement), named)
+
+
+@contextmanager
+def store_transaction(client: MlflowClient) -> Iterator[Session]:
+    """Give a session of the database behind a client."""
+    with client._tracking_client.store.ManagedSessionMaker(read_only=False) as session:
+        yield _StoreSession(session)
 
 
 def upload_artifacts(uri: str, folder: str) -> None:
@@ -64,39 +105,44 @@ def create_tables(engine: Engine) -> None:
     _initialize_tables(engine)  # type: ignore[no-untyped-call]  # MLflow has no types
 
 
-def insert_runs(store: SqlAlchemyStore, experiment: str, user: str, runs: Sequence[Run]) -> None:
-    """Add finished runs to an experiment, all or none."""
-    from mlflow.store.tracking.dbmodels import models
-
-    with store.ManagedSessionMaker(read_only=False) as session:
-        _insert(session, models.SqlRun, [_run(*run, experiment, user) for run in runs])
-        _insert(session, models.SqlTag, [_row(i, key, value) for i, _, r in runs for key, value in _tags(r).items()])
-        _insert(session, models.SqlParam, [_row(i, key, v) for i, _, r in runs for key, v in r.parameters.items()])
-        _insert(session, models.SqlMetric, [_metric(i, r, *point) for i, _, r in runs for point in r.metrics])
-        _insert(session, models.SqlLatestMetric, [_metric(i, r, *p) for i, _, r in runs for p in _latest(r)])
-        _insert_datasets(session, experiment, runs)
+def insert_runs(session: Session, experiment: str, user: str, runs: Sequence[Run]) -> None:
+    """Add runs that are over to an experiment."""
+    session.insert("runs", [_run(*run, experiment, user) for run in runs])
+    session.insert("tags", [_row(i, key, value) for i, _, r in runs for key, value in _tags(r).items()])
+    session.insert("params", [_row(i, key, v) for i, _, r in runs for key, v in r.parameters.items()])
+    session.insert("metrics", [_metric(i, r.ended, *point) for i, _, r in runs for point in r.metrics])
+    session.insert("latest_metrics", [_metric(i, r.ended, *p) for i, _, r in runs for p in _latest(r.metrics)])
+    _insert_datasets(session, experiment, runs)
 
 
-def insert_links(store: SqlAlchemyStore, parent: str, runs: Collection[str]) -> None:
-    """Tag runs as combinations that a parent run reports but did not compute, if they are not tagged yet."""
-    from mlflow.store.tracking.dbmodels.models import SqlTag
-
-    with store.ManagedSessionMaker(read_only=False) as session:
-        own = {"mlflow.parentRunId": parent, link_key(parent): REUSED}
-        linked: set[str] = set()
-        for key, value in own.items():
-            linked |= {run for (run,) in session.query(SqlTag.run_uuid).filter_by(key=key, value=value)}
-        _insert(session, SqlTag, [_row(run, link_key(parent), REUSED) for run in sorted({*runs} - linked)])
+def insert_links(session: Session, parent: str, runs: Collection[str]) -> None:
+    """Tag runs as combinations that a parent run reports without being their parent, those not tagged before."""
+    own = {"mlflow.parentRunId": parent, link_key(parent): REUSED}
+    linked: set[str] = set()
+    for key, value in own.items():
+        query = "select t.run_uuid from tags t where t.key = :key and t.value = :value"
+        linked |= {run for (run,) in session.read(query, {"key": key, "value": value})}
+    session.insert("tags", [_row(run, link_key(parent), REUSED) for run in sorted({*runs} - linked)])
 
 
-def existing_runs(store: SqlAlchemyStore, ids: Sequence[str]) -> set[str]:
-    """Return the ids that a database has runs of."""
-    from mlflow.store.tracking.dbmodels.models import SqlRun
+def insert_metrics(session: Session, run_id: str, metrics: Sequence[Point], moment: int) -> None:
+    """Add metrics to a run, which MLflow shows in place of those of the same names, unless these have later steps."""
+    session.insert("metrics", [_metric(run_id, moment, *point) for point in metrics])
+    shown = "select m.key, m.step from latest_metrics m where m.run_uuid = :run"
+    before = {key: step for key, step in session.read(shown, {"run": run_id})}
+    latest = [point for point in _latest(metrics) if point[2] >= before.get(point[0], point[2])]
+    for key in (point[0] for point in latest if point[0] in before):
+        session.change('delete from latest_metrics where run_uuid = :run and "key" = :key', {"run": run_id, "key": key})
+    session.insert("latest_metrics", [_metric(run_id, moment, *point) for point in latest])
 
+
+def existing_runs(session: Session, ids: Sequence[str]) -> set[str]:
+    """Return which of these ids are of runs that a database has."""
     if not ids:
         return set()
-    with store.ManagedSessionMaker() as session:
-        return {run_id for (run_id,) in session.query(SqlRun.run_uuid).filter(SqlRun.run_uuid.in_(ids))}
+    named = {f"id{position}": run for position, run in enumerate(ids)}
+    wanted = ", ".join(f":{name}" for name in named)
+    return {run for (run,) in session.read(f"select run_uuid from runs where run_uuid in ({wanted})", named)}  # noqa: S608 (own names)
 
 
 _PARENTS = """
@@ -128,14 +174,19 @@ left join tags i on i.run_uuid = r.run_uuid and i.key = 'best_run'
 left join tags p on p.run_uuid = r.run_uuid and p.key = 'mlflow.parentRunId'
 where r.lifecycle_stage = 'active' and """
 
+RUNNING = """
+select r.run_uuid, t.value
+from runs r
+join tags t on t.run_uuid = r.run_uuid and t.key = 'process'
+where r.status = 'RUNNING' and r.lifecycle_stage = 'active' and r.experiment_id = :experiment order by r.start_time"""
+"""The runs of an experiment that are under way, with their processes."""
+
 RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
 """The runs whose ids begin with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
 
 _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
 RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'FINISHED' order by r.start_time"
 """The finished combinations that the parent run :wanted computed or reports, in the same columns."""
-
-Rows = Sequence[Sequence[Any]]
 
 Ask = Callable[[str, dict[str, str]], Rows]
 """A function that returns the rows of a query in SQL, given its parameters."""
@@ -171,22 +222,6 @@ def read_sqlite(file: Path) -> Ask:
     return ask
 
 
-def read_store(store: SqlAlchemyStore) -> Ask:
-    """Return a function that queries a database that MLflow has open."""
-    from sqlalchemy import text
-
-    def ask(query: str, named: dict[str, str]) -> Rows:
-        with store.ManagedSessionMaker() as session:
-            return [tuple(row) for row in session.execute(text(query), named)]
-
-    return ask
-
-
-def _insert(session: Session, table: Any, rows: list[dict[str, Any]]) -> None:  # noqa: ANN401 (MLflow's have no type)
-    if rows:
-        session.execute(table.__table__.insert(), rows)
-
-
 def _run(run_id: str, artifacts: str, record: RunRecord, experiment: str, user: str) -> dict[str, Any]:
     return {
         "run_uuid": run_id,
@@ -202,6 +237,7 @@ def _run(run_id: str, artifacts: str, record: RunRecord, experiment: str, user: 
         "lifecycle_stage": "active",
         "artifact_uri": artifacts,
         "experiment_id": int(experiment),
+        "deleted_time": None,
     }
 
 
@@ -213,14 +249,14 @@ def _row(run_id: str, key: str, value: str) -> dict[str, Any]:
     return {"run_uuid": run_id, "key": key, "value": value}
 
 
-def _metric(run_id: str, record: RunRecord, key: str, value: float, step: int) -> dict[str, Any]:
-    return {**_row(run_id, key, ""), "value": value, "timestamp": record.ended, "step": step, "is_nan": False}
+def _metric(run_id: str, moment: int | None, key: str, value: float, step: int) -> dict[str, Any]:
+    return {**_row(run_id, key, ""), "value": value, "timestamp": moment, "step": step, "is_nan": False}
 
 
-def _latest(record: RunRecord) -> list[tuple[str, float, int]]:
-    """Return the point of each metric that MLflow shows, that of the last step."""
-    latest: dict[str, tuple[str, float, int]] = {}
-    for point in record.metrics:
+def _latest(metrics: Sequence[Point]) -> list[Point]:
+    """Return of each metric the point that MLflow shows: the last step's."""
+    latest: dict[str, Point] = {}
+    for point in metrics:
         name, _, step = point
         if name not in latest or step > latest[name][2]:
             latest[name] = point
@@ -228,24 +264,33 @@ def _latest(record: RunRecord) -> list[tuple[str, float, int]]:
 
 
 def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> None:
-    """Link runs to their datasets; an experiment has one row for each dataset."""
-    from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
-
+    """Link runs to their datasets, which an experiment has once each."""
     known: dict[tuple[str, str], str] = {}
     for run_id, _, record in runs:
-        if record.dataset is None:
-            continue
-        name, digest, source, profile, split = record.dataset
-        if (name, digest) not in known:
-            query = session.query(SqlDataset).filter_by(experiment_id=int(experiment), name=name, digest=digest)
-            dataset = query.one_or_none()
-            known[name, digest] = str(dataset.dataset_uuid) if dataset else uuid.uuid4().hex
-            if not dataset:
-                row = {"dataset_uuid": known[name, digest], "experiment_id": int(experiment), "name": name}
-                row |= {"digest": digest, "dataset_source_type": "local", "dataset_source": source}
-                _insert(session, SqlDataset, [row | {"dataset_schema": None, "dataset_profile": profile}])
-        link = uuid.uuid4().hex
-        ends = {"source_type": "DATASET", "source_id": known[name, digest]}
-        ends |= {"destination_type": "RUN", "destination_id": run_id}
-        _insert(session, SqlInput, [{"input_uuid": link, **ends}])
-        _insert(session, SqlInputTag, [{"input_uuid": link, "name": "mlflow.data.context", "value": split}])
+        if record.dataset is not None:
+            insert_dataset(session, experiment, run_id, record.dataset, known)
+
+
+def insert_dataset(
+    session: Session, experiment: str, run_id: str, dataset: LoggedDataset, known: dict[tuple[str, str], str]
+) -> None:
+    """Link a run to its dataset, which is added to the experiment if that lacks it; `known` has the ids of others."""
+    name, digest, source, profile, split = dataset
+    if (name, digest) not in known:
+        query = "select d.dataset_uuid from datasets d where d.experiment_id = :experiment and d.name = :name "
+        there = session.read(
+            query + "and d.digest = :digest", {"experiment": int(experiment), "name": name, "digest": digest}
+        )
+        known[name, digest] = str(there[0][0]) if there else uuid.uuid4().hex
+        if not there:
+            row = {"dataset_uuid": known[name, digest], "experiment_id": int(experiment), "name": name}
+            row |= {"digest": digest, "dataset_source_type": "local", "dataset_source": source}
+            session.insert("datasets", [row | {"dataset_schema": None, "dataset_profile": profile}])
+    ends = {"source_type": "DATASET", "source_id": known[name, digest]}
+    ends |= {"destination_type": "RUN", "destination_id": run_id}
+    linked = "select i.input_uuid from inputs i where i.source_id = :source_id and i.destination_id = :destination_id"
+    if session.read(linked, {key: ends[key] for key in ("source_id", "destination_id")}):
+        return
+    link = uuid.uuid4().hex
+    session.insert("inputs", [{"input_uuid": link, **ends, "step": 0}])
+    session.insert("input_tags", [{"input_uuid": link, "name": "mlflow.data.context", "value": split}])

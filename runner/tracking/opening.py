@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
 from retrievers.excerpts import shorten_text
-from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 from runner.config.values import public
-from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine, create_tables
-from runner.tracking.settings import Tracking
+from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine
+from runner.tracking.settings import EXPERIMENT_TAGS, Tracking
+from runner.tracking.sqlite import open_sqlite
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -39,15 +39,15 @@ def open_store(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it would print what it raises as well
+    if tracking.is_off:
+        raise ConfigError("tracking=none: there are no runs to read; choose another store")
     with explain_errors(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
+            database = tracking.sqlite_file()
+            assert database is not None  # noqa: S101 (it is SQLite)
+            open_sqlite(tracking, database)  # creates a new one, whole
             _write_ahead()
-            database = Path(uri.removeprefix("sqlite:///").partition("?")[0])
-            database.parent.mkdir(parents=True, exist_ok=True)
-            # Several processes that migrate a new database at once collide.
-            with FileLock(database.with_suffix(".lock")):
-                if not database.exists():
-                    _create(database)
+            with FileLock(database.with_suffix(".lock")):  # several processes may create the experiment at once
                 _connect(uri)
                 return _client(tracking, uri)
         with patience(_OPENING):
@@ -62,22 +62,11 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     client, name = MlflowClient(uri), tracking.experiment
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
-        # The kind opens MLflow's UI on the table of runs, not on traces of an application.
-        tags = {"mlflow.experimentKind": "custom_model_development"}
-        return client, client.create_experiment(name, artifact_location=tracking.artifact_location(), tags=tags)
+        location = tracking.artifact_location()
+        return client, client.create_experiment(name, artifact_location=location, tags=dict(EXPERIMENT_TAGS))
     if experiment.lifecycle_stage == "deleted":
-        raise ConfigError(f"tracking.experiment={name}: was deleted; restore it in MLflow, or choose another name")
+        raise ConfigError(tracking.describe_deleted())
     return client, experiment.experiment_id
-
-
-def _create(database: Path) -> None:
-    """Create MLflow's tables in a new file and move it into place, so that a killed process leaves no half of them."""
-    with replace_file(database) as new:
-        engine = create_engine(f"sqlite:///{new}")
-        try:
-            create_tables(engine)
-        finally:
-            engine.dispose()
 
 
 def _connect(uri: str) -> None:
@@ -109,14 +98,19 @@ def patience(variables: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
     """Raise errors of a store as a `ConfigError` in one line, without the password of its address."""
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         yield
-    except (MlflowException, SQLAlchemyError, ImportError, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, (ImportError, OSError, sqlite3.Error, *_library_errors())):
+            raise
         message = f"tracking.uri={tracking.uri}: {what} ({_reason(error)})"
         raise ConfigError(public({"said": message})["said"]) from error
+
+
+def _library_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of MLflow and SQLAlchemy, as far as these are loaded."""
+    names = (("mlflow.exceptions", "MlflowException"), ("sqlalchemy.exc", "SQLAlchemyError"))
+    return tuple(getattr(sys.modules[module], name) for module, name in names if module in sys.modules)
 
 
 def _reason(error: BaseException) -> str:

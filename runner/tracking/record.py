@@ -32,6 +32,9 @@ REUSED = "reused"
 Point = tuple[str, float, int]
 """A metric: its name, its value, its step."""
 
+LoggedDataset = tuple[str, str, str, str, str]
+"""A dataset as it is logged: its name, digest, source, profile and split."""
+
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
 
 
@@ -39,17 +42,17 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of Py
 class RunRecord:
     """A run as it is logged, whole: its name, how it ended, when (ms since the epoch), and what is known of it.
 
-    `dataset` is (name, digest, source, profile, split). `write` puts the run's artifacts into a folder.
+    `ended` is None for a run that is under way. `write` puts the run's artifacts into a folder.
     """
 
     name: str
     status: str
     started: int
-    ended: int
+    ended: int | None
     tags: Mapping[str, str]
     parameters: Mapping[str, str]
     metrics: Sequence[Point] = ()
-    dataset: tuple[str, str, str, str, str] | None = None
+    dataset: LoggedDataset | None = None
     write: Callable[[Path], None] = field(default=lambda folder: None)
 
 
@@ -150,7 +153,7 @@ def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
     """Write texts into a folder."""
     for name, text in files.items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def metric_name(measure: str) -> str:
@@ -251,7 +254,7 @@ def tags_of(result: Result) -> dict[str, str]:
     return {key: value[:LONGEST_TAG] for key, value in tags.items() if value}
 
 
-def dataset_of(result: Result) -> tuple[str, str, str, str, str]:
+def dataset_of(result: Result) -> LoggedDataset:
     """Return the dataset as MLflow's input of a run: name, digest, source, profile, split."""
     d = result.dataset
     profile = {"num_documents": d.documents, "num_queries": d.queries, "num_judgments": d.judgments}

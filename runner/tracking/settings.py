@@ -15,11 +15,17 @@ from runner.config.values import without_secrets
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
 """What a store's address may begin with. MLflow no longer takes a folder of files."""
 
+OFF = "none"
+"""The address that stands for no store: runs are not logged."""
+
 DEFAULT_URI = "sqlite:///mlruns/mlflow.db"
 """Where runs are logged unless the user or the environment says otherwise."""
 
 URI_VARIABLE, EXPERIMENT_VARIABLE = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
 """What MLflow's own tools go by."""
+
+EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+"""Tags of a new experiment: its kind opens MLflow's UI on the table of runs, not on traces of an application."""
 
 _WRONG_SCHEME = f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
 
@@ -28,8 +34,8 @@ _WRONG_SCHEME = f"not the address of a store; it begins with {', '.join(SCHEMES)
 class Tracking:
     """Where and how runs are logged.
 
-    `uri` null is what MLFLOW_TRACKING_URI says, or else a SQLite file; `experiment` null is MLFLOW_EXPERIMENT_NAME, or
-    else "retrieval".
+    `uri` null is what MLFLOW_TRACKING_URI says, or else a SQLite file; "none" logs no runs. `experiment` null is
+    MLFLOW_EXPERIMENT_NAME, or else "retrieval".
     `artifacts` is the folder (or s3://...) that a database's artifacts are in; a server decides for itself. `trec` adds
     the rankings as a TREC run to every combination of a sweep, not to single runs only. `background` logs in a process
     of its own, beside the work.
@@ -72,14 +78,31 @@ class Tracking:
             return ""
         return f"logged to {without_secrets(self.uri)}, experiment {self.experiment} (from {', '.join(names)})"
 
+    @property
+    def is_off(self) -> bool:
+        """Return whether runs are not logged."""
+        return self.uri == OFF
+
     def is_server(self) -> bool:
         """Tell an MLflow server, which has a database and artifacts of its own, from a database."""
         return self.uri.startswith(("http", "databricks"))
+
+    def sqlite_file(self) -> Path | None:
+        """Return the file of a SQLite store, None for any other store."""
+        if not self.uri.startswith("sqlite:///"):
+            return None
+        return Path(self.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
+
+    def describe_deleted(self) -> str:
+        """Say that the experiment was deleted, and what to do."""
+        return f"tracking.experiment={self.experiment}: was deleted; restore it in MLflow, or choose another name"
 
     def artifact_location(self) -> str | None:
         """Return the address of a database's artifacts; None leaves it to the server."""
         if self.is_server():
             return None
+        if self.is_off:
+            return f"{OFF}:/artifacts"
         return self.artifacts if "://" in self.artifacts else Path(self.artifacts).resolve().as_uri()
 
     def overrides(self) -> list[str]:
@@ -106,4 +129,4 @@ def _override(key: str, value: str) -> str:
 
 
 def _has_scheme(uri: str) -> bool:
-    return uri.partition(":")[0].partition("+")[0] in SCHEMES
+    return uri == OFF or uri.partition(":")[0].partition("+")[0] in SCHEMES

@@ -10,28 +10,26 @@ import getpass
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.records import load_record
 from runner.result import Result
 from runner.store.lock import holder, is_gone
 from runner.tracking.artifacts import ArtifactFolders
+from runner.tracking.client import ClientRuns
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of
 from runner.tracking.mlflow_internals import (
     Rows,
     existing_runs,
     insert_links,
     insert_runs,
-    read_store,
-    store_of,
     sweep_rows,
     upload_artifacts,
 )
-from runner.tracking.opening import open_store
+from runner.tracking.opening import explain_errors
 from runner.tracking.record import (
     LONGEST_NAME,
     LONGEST_TAG,
@@ -39,7 +37,6 @@ from runner.tracking.record import (
     DatasetMade,
     Failed,
     Finished,
-    Point,
     RunRecord,
     axes_of,
     dataset_of,
@@ -49,19 +46,14 @@ from runner.tracking.record import (
     sanitize_name,
     write_files,
 )
-from runner.tracking.settings import Tracking
+from runner.tracking.settings import OFF, Tracking
+from runner.tracking.sqlite import SqliteRuns, open_memory, open_sqlite
 from runner.tracking.unlogged import Waiting
-
-if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput, Run
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 Entry = Finished | Failed | DatasetMade | Waiting
 
 _RESULT_ID = "result_id"
 """The tag of a run on a server by which a result is found that was logged before."""
-
-_LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
 
 
 class Tracker:
@@ -70,9 +62,10 @@ class Tracker:
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
         self.uri = tracking.absolute_uri()
-        self._client, self.experiment = open_store(tracking, self.uri)
+        self._runs, self._server = _open(tracking)
+        self.experiment = self._runs.experiment
         self._parents: dict[str, LoggedRun] = {}
-        if not self.tracking.is_server():
+        if self._server is None:
             self._artifact_folders.clear(self._existing)
 
     def log(self, entries: Sequence[Entry], sweep: Sweep | None = None, again: bool = False) -> list[LoggedRun]:
@@ -86,9 +79,9 @@ class Tracker:
         if again and sweep is not None:
             done = {combination for combination, *_ in self._rows(sweep.id, parent)[1]}
             entries = [e for e in entries if isinstance(e, Waiting) or e.tags.get("combination") not in done]
-        if self.tracking.is_server():
+        if self._server is not None:
             return [
-                self._through_client(_of_sweep(entry.record, sweep, parent), waiting, again)
+                _upload(self._server, _of_sweep(entry.record, sweep, parent), waiting, again)
                 for entry, waiting in _read(entries)
             ]
         doubtful = [entry.run_id for entry in entries if isinstance(entry, Waiting) and (again or entry.attempted)]
@@ -105,7 +98,8 @@ class Tracker:
             for _, uri, record in rows:  # artifacts first: a run that is there has them
                 with _artifacts(uri) as folder:
                     record.write(folder)
-            insert_runs(self._store, self.experiment, _user(), rows)
+            with self._runs.transaction() as session:
+                insert_runs(session, self.experiment, _user(), rows)
         for _, waiting in read:
             if waiting:
                 waiting.remove()
@@ -118,19 +112,21 @@ class Tracker:
     def link(self, sweep: Sweep, runs: Collection[str]) -> None:
         """Tag combinations that another command computed as reported by this sweep's parent run as well."""
         parent = self.start_sweep(sweep).id
-        if not self.tracking.is_server():
-            insert_links(self._store, parent, runs)
+        if self._server is None:
+            with self._runs.transaction() as session:
+                insert_links(session, parent, runs)
             return
-        for run in self._search(f"tags.sweep_id = '{sweep.id}'"):
+        for run in self._server.search(f"tags.sweep_id = '{sweep.id}'"):
             tags = run.data.tags
             if run.info.run_id in runs and tags.get("mlflow.parentRunId") != parent and link_key(parent) not in tags:
-                self._client.set_tag(run.info.run_id, link_key(parent), REUSED)
+                self._server.set_tags(run.info.run_id, {link_key(parent): REUSED})
 
     def _rows(self, sweep_id: str, parent: LoggedRun | None = None) -> tuple[Rows, Rows]:
         """Return what is known of a sweep, as `sweep_rows` does; with a parent, only what is part of that."""
-        if not self.tracking.is_server():
-            return sweep_rows(read_store(self._store), self.tracking.experiment, sweep_id, parent.id if parent else "")
-        runs = [(run.info, run.data.tags) for run in self._search(f"tags.sweep_id = '{sweep_id}'")]
+        if self._server is None:
+            with self._runs.transaction() as session:
+                return sweep_rows(session.read, self.tracking.experiment, sweep_id, parent.id if parent else "")
+        runs = [(run.info, run.data.tags) for run in self._server.search(f"tags.sweep_id = '{sweep_id}'")]
         parents = [
             (info.run_id, info.artifact_uri, info.status, tags.get("process"), tags.get("report_id"))
             for info, tags in runs
@@ -147,36 +143,36 @@ class Tracker:
     def result(self, run: LoggedRun, rankings: bool = False) -> Result:
         """Return the record of a run that a server keeps, with its rankings or without; raises `ResultError`."""
         with tempfile.TemporaryDirectory() as folder:
+            assert self._server is not None  # noqa: S101 (others read the folder)
             wanted = {"result.json", "per_query.parquet", "grades.parquet"} | (
                 {"rankings.parquet"} if rankings else set()
             )
-            for name in wanted.intersection(artifact.path for artifact in self._client.list_artifacts(run.id)):
-                self._client.download_artifacts(run.id, name, folder)
+            for name in wanted & self._server.list_files(run.id):
+                self._server.download(run.id, name, Path(folder))
             return load_record(Path(folder), rankings)
 
     def has_file(self, run: LoggedRun, name: str) -> bool:
         """Tell whether a run has an artifact at the top of its folder."""
-        return any(artifact.path == name for artifact in self._client.list_artifacts(run.id))
+        if run.folder is not None:
+            return (run.folder / name).is_file()
+        assert isinstance(self._runs, ClientRuns)  # noqa: S101 (SQLite's artifacts elsewhere are listed by MLflow too)
+        return name in self._runs.list_files(run.id)
 
     def add_files(self, run: LoggedRun, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run that is over."""
-        self._keep(self._client.get_run(run.id), partial(write_files, files=files))
+        self._keep(run.id, files)
 
     def reject(self, run: LoggedRun, why: str) -> None:
         """Mark a finished run as failed whose record is gone."""
-        self._client.set_tag(run.id, "error", why[:LONGEST_TAG])
-        self._client.set_terminated(run.id, "FAILED")
+        self._runs.set_tags(run.id, {"error": why[:LONGEST_TAG]})
+        self._runs.set_status(run.id, "FAILED", now())
 
     def recover(self) -> int:
         """Mark as KILLED the runs whose process of this machine is gone; return how many they were."""
-        left = [
-            run
-            for run in self._search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
-            if is_gone(run.data.tags["process"].partition(" ")[0])
-        ]
+        left = [run for run, process in self._runs.find_running() if is_gone(process.partition(" ")[0])]
         for run in left:
-            self._client.set_tag(run.info.run_id, "error", "its process was gone before it ended")
-            self._client.set_terminated(run.info.run_id, "KILLED")
+            self._runs.set_tags(run, {"error": "its process was gone before it ended"})
+            self._runs.set_status(run, "KILLED", now())
         return len(left)
 
     def start_sweep(self, sweep: Sweep) -> LoggedRun:
@@ -189,16 +185,15 @@ class Tracker:
         made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before this process died
         if sweep.run is not None:
             parent = sweep.run
-            for key, value in tags.items():
-                self._client.set_tag(parent.id, key, value)
-            if "error" in self._client.get_run(parent.id).data.tags:  # of an earlier time, which goes on now
-                self._client.delete_tag(parent.id, "error")
-            self._client.update_run(parent.id, status="RUNNING")
+            self._runs.set_tags(parent.id, tags)
+            if "error" in self._runs.read_run(parent.id)[1]:  # of an earlier time, which goes on now
+                self._runs.delete_tag(parent.id, "error")
+            self._runs.set_status(parent.id, "RUNNING")
         elif made:
             parent = LoggedRun(made[-1][0], local_path(made[-1][1]))
         else:
-            created = self._create(sweep.name, now(), tags).info
-            parent = LoggedRun(created.run_id, local_path(created.artifact_uri))
+            own = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
+            parent = self._runs.create_run(sweep.name[:LONGEST_NAME], now(), {**own, **tags}, _user())
         self._parents[sweep.process] = parent
         return parent
 
@@ -212,101 +207,66 @@ class Tracker:
     ) -> LoggedRun:
         """Close a sweep with its reports and tags; its measures are those of its best combination."""
         parent = self.start_sweep(sweep)
-        run = self._client.get_run(parent.id)
         if best is not None:
-            self._fill(run, metrics_of(best), {})
-            self._client.log_inputs(run.info.run_id, [_dataset_input(dataset_of(best))])
-            self._client.set_tag(run.info.run_id, "best", best.name)
-        for key, value in (tags or {}).items():
-            self._client.set_tag(run.info.run_id, sanitize_name(key), value[:LONGEST_TAG])
-        self._keep(run, partial(write_files, files=reports))
-        self._client.set_terminated(run.info.run_id, status)
+            self._runs.add_metrics(parent.id, metrics_of(best))
+            self._runs.add_dataset(parent.id, dataset_of(best))
+            self._runs.set_tags(parent.id, {"best": best.name})
+        self._runs.set_tags(parent.id, {sanitize_name(key): value[:LONGEST_TAG] for key, value in (tags or {}).items()})
+        self._keep(parent.id, reports)
+        self._runs.set_status(parent.id, status, now())
         del self._parents[sweep.process]
         return parent
 
-    def _through_client(self, record: RunRecord, waiting: Waiting | None = None, again: bool = False) -> LoggedRun:
-        tags = {"process": holder(), **record.tags}
-        if waiting:
-            tags[_RESULT_ID] = waiting.run_id
-            if again or waiting.attempted:  # its process may have been killed before it removed the file
-                logged = self._search(f"tags.{_RESULT_ID} = '{waiting.run_id}' and attributes.status = 'FINISHED'")
-                if logged:
-                    waiting.remove()
-                    return LoggedRun(str(logged[0].info.run_id), None)
-        run = self._create(record.name, record.started, tags)
-        try:
-            if record.dataset:
-                self._client.log_inputs(run.info.run_id, [_dataset_input(record.dataset)])
-            self._fill(run, record.metrics, record.parameters, record.ended)
-            self._keep(run, record.write)
-            self._client.set_terminated(run.info.run_id, record.status, record.ended)
-        except Exception:
-            with suppress(Exception):  # it is told what went wrong first
-                self._client.set_terminated(run.info.run_id, "KILLED")
-            raise
-        if waiting:
-            waiting.remove()
-        return LoggedRun(str(run.info.run_id), None)
-
-    def _keep(self, run: Run, write: Callable[[Path], None]) -> None:
-        """Have a run's artifacts written, and kept by the server if there is one."""
-        if not self.tracking.is_server():
-            with _artifacts(run.info.artifact_uri) as folder:
-                write(folder)
+    def _keep(self, run_id: str, files: Mapping[str, str]) -> None:
+        """Add texts to a run's artifacts, where a server keeps them if there is one."""
+        if self._server is None:
+            with _artifacts(self._runs.read_run(run_id)[0]) as folder:
+                write_files(folder, files)
             return
         with tempfile.TemporaryDirectory() as temporary:
-            write(Path(temporary))
-            self._client.log_artifacts(run.info.run_id, temporary)
-
-    def _create(self, name: str, started: int, tags: Mapping[str, str]) -> Run:
-        own = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
-        name = name[:LONGEST_NAME]
-        return self._client.create_run(self.experiment, start_time=started, tags={**own, **tags}, run_name=name)
-
-    def _fill(
-        self, run: Run, metrics: Sequence[Point], parameters: Mapping[str, str], moment: int | None = None
-    ) -> None:
-        from mlflow.entities import Metric, Param
-
-        run_id, moment = run.info.run_id, moment or now()
-        params = [Param(key, value) for key, value in parameters.items()]
-        points = [Metric(name, value, moment, step) for name, value, step in metrics]
-        first = _LARGEST_BATCH - min(len(params), _MOST_PARAMETERS)
-        self._client.log_batch(run_id, points[:first], params[:_MOST_PARAMETERS])
-        for begin in range(_MOST_PARAMETERS, len(params), _MOST_PARAMETERS):
-            self._client.log_batch(run_id, params=params[begin : begin + _MOST_PARAMETERS])
-        for begin in range(first, len(points), _LARGEST_BATCH):
-            self._client.log_batch(run_id, points[begin : begin + _LARGEST_BATCH])
-
-    def _search(self, wanted: str) -> list[Run]:
-        """Return the runs that a filter of MLflow's finds, the oldest first."""
-        runs: list[Run] = []
-        token: str | None = ""
-        while token is not None:
-            page = self._client.search_runs(
-                [self.experiment], wanted, order_by=["attributes.start_time ASC"], page_token=token or None
-            )
-            runs += page
-            token = page.token or None
-        return runs
-
-    @property
-    def _store(self) -> SqlAlchemyStore:
-        return store_of(self._client)
+            write_files(Path(temporary), files)
+            self._server.upload(run_id, Path(temporary))
 
     def _artifact_uri(self, run_id: str) -> str:
-        return f"{self._location.rstrip('/')}/{run_id}/artifacts"
+        return f"{self._runs.location.rstrip('/')}/{run_id}/artifacts"
 
     def _existing(self, ids: Sequence[str]) -> set[str]:
-        return existing_runs(self._store, ids)
+        with self._runs.transaction() as session:
+            return existing_runs(session, ids)
 
     @cached_property
     def _artifact_folders(self) -> ArtifactFolders:
-        return ArtifactFolders(local_path(self._location), self.uri)
+        return ArtifactFolders(local_path(self._runs.location), self.uri)
 
-    @cached_property
-    def _location(self) -> str:
-        return str(self._client.get_experiment(self.experiment).artifact_location)
+
+def _open(tracking: Tracking) -> tuple[SqliteRuns | ClientRuns, ClientRuns | None]:
+    """Return the runs of a store, and again if that is a server; raises `ConfigError`."""
+    if tracking.is_off:
+        return open_memory(tracking), None
+    if (file := tracking.sqlite_file()) is not None:
+        with explain_errors(tracking, "cannot be opened"):
+            if (own := open_sqlite(tracking, file)) is not None:
+                return own, None
+    runs = ClientRuns(tracking)
+    return runs, runs if tracking.is_server() else None
+
+
+def _upload(server: ClientRuns, record: RunRecord, waiting: Waiting | None, again: bool) -> LoggedRun:
+    """Log a run that is over to a server, unless an earlier process has."""
+    tags = {"process": holder(), **record.tags}
+    if waiting:
+        tags[_RESULT_ID] = waiting.run_id
+        if again or waiting.attempted:  # its process may have been killed before it removed the file
+            logged = server.search(f"tags.{_RESULT_ID} = '{waiting.run_id}' and attributes.status = 'FINISHED'")
+            if logged:
+                waiting.remove()
+                return LoggedRun(str(logged[0].info.run_id), None)
+    with tempfile.TemporaryDirectory() as folder:
+        record.write(Path(folder))
+        run = server.log(record, tags, _user(), Path(folder))
+    if waiting:
+        waiting.remove()
+    return run
 
 
 def _read(entries: Sequence[Entry]) -> list[tuple[Finished | Failed | DatasetMade, Waiting | None]]:
@@ -341,15 +301,9 @@ def _artifacts(uri: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as temporary:
         yield Path(temporary)
+        if uri.startswith(f"{OFF}:"):
+            return
         upload_artifacts(uri, temporary)
-
-
-def _dataset_input(dataset: tuple[str, str, str, str, str]) -> DatasetInput:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    name, digest, source, profile, split = dataset
-    described = Dataset(name, digest, source_type="local", source=source, schema=None, profile=profile)
-    return DatasetInput(described, [InputTag("mlflow.data.context", split)])
 
 
 def _user() -> str:
