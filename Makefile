@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-all check docs bench release clean
+.PHONY: help setup run ui test test-all check docs bench release matrix clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ bench: setup  ## Measure speed and memory against a peer, side by side
 
 release: setup  ## Build sdist and wheel, and try the wheel in a bare environment
 	$(PYTHON) -m release.check
+
+matrix: setup  ## Run the tests on every version of Python that this machine has
+	$(PYTHON) -m release.matrix
 
 clean:  ## Remove the environment; runs and the store stay
 	rm -rf $(VENV)
