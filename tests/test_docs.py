@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from _pytest.mark import ParameterSet
 
 from retrievers.base import Corpus, Retriever
 from runner.__main__ import main
@@ -24,8 +26,9 @@ from tests.retrievers import test_contract as contract
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
-FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^==> (\S+) <==\n(.*?)(?=^==> |\Z)", re.MULTILINE | re.DOTALL)
+SHELLS = ("sh", "shell", "bash", "console", "")
 SETTINGS = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (required|`.*?`) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
@@ -38,6 +41,24 @@ DIR = {  # the folder in BEIR's layout that the README calls DIR
     "DIR/queries.jsonl": '{"_id": "q1", "text": "ships"}\n{"_id": "q2", "text": "islands ferry"}\n',
     "DIR/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq2\td2\t1\n",
 }
+
+EARLIER = {("docs/mining.md", "Output"): "Benchmark definitions"}
+"""Chapters whose commands read files that the commands of another chapter write."""
+
+NOT_HERE = {
+    r"runner (ui|serve)\b": "runs until it is stopped; tests/test_ui.py and tests/serving start it",
+    r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/test_search_api.py has one",
+    r"\bllm=": "asks a language model; the tests of each verb have a fake one",
+    r"-m retriever=reranked": "downloads a cross-encoder; tests/retrievers/test_reranked.py has a small one",
+    r"HOST|-m \.\.\.": "needs a cluster",
+    r"dataset=faq": "needs a plug-in: test_the_documented_format_is_read_from_outside",
+    r"tracking.experiment=ci": "evaluates the dataset of the reader's repository",
+}
+"""Why some commands, by a pattern, cannot run here."""
+
+
+SLOW = r"count=1000|dataset=synthetic dataset.path=queries.jsonl"
+"""Commands that take minutes: they embed a thousand queries."""
 
 
 def page(name: str) -> str:
@@ -55,14 +76,47 @@ def blocks(text: str, language: str) -> list[str]:
     return [textwrap.dedent(block) for _, name, block in FENCE.findall(text) if name == language]
 
 
-def commands() -> Iterator[tuple[str, str, str]]:
-    """Yield the page, the chapter and the words of each command of this program in a sh block."""
-    for path in PAGES:
-        name = str(path.relative_to(ROOT))
+REPORTS = dict(FILE.findall("\n".join(blocks(chapters(page("docs/compare.md"))["Two reports"], "text"))))
+PLACEHOLDERS = {  # files with the names that the pages use for a run, or for a folder of the reader
+    **dict.fromkeys(("RUN", "3f2a9c01"), REPORTS["before.json"]),
+    "81d0c7aa": REPORTS["after.json"],
+    **{name.replace("DIR", "FOLDER"): content for name, content in DIR.items()},
+    "FOLDER/queries.jsonl": (
+        '{"_id": "q1", "text": "ships", "metadata": {"question_id": "a"}}\n'
+        '{"_id": "q2", "text": "islands ferry", "metadata": {"question_id": "b"}}\n'
+    ),
+}
+
+
+def commands(chapter: str) -> list[str]:
+    """Return the commands of this program in a chapter, as they are written."""
+    text = "\n".join(textwrap.dedent(block) for _, language, block in FENCE.findall(chapter) if language in SHELLS)
+    return [line for line in text.replace("\\\n", " ").splitlines() if line.startswith("python -m runner")]
+
+
+def why_not(command: str) -> str:
+    """Return why a command cannot run here, "" if it can."""
+    return next((reason for pattern, reason in NOT_HERE.items() if re.search(pattern, command)), "")
+
+
+def chapters_with_commands() -> Iterator[ParameterSet]:
+    """Yield the page, the heading and the commands to leave out of each chapter with some that can run here."""
+    for name in map(str, (path.relative_to(ROOT) for path in PAGES)):
         for heading, chapter in chapters(page(name)).items():
-            for line in "\n".join(blocks(chapter, "sh")).replace("\\\n", " ").splitlines():
-                if line.startswith("python -m runner") and not line.startswith("python -m runner ui"):
-                    yield name, heading, line.removeprefix("python -m runner")
+            if not all(map(why_not, commands(chapter))):
+                title = f"{name}: {heading.removeprefix('# ')}"
+                yield pytest.param(name, heading, SLOW, id=title)
+                if re.search(SLOW, chapter):
+                    slow = pytest.mark.slow(reason="embeds a thousand queries")
+                    yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)
+
+
+def commands_elsewhere() -> Iterator[ParameterSet]:
+    """Yield each command that cannot run here, with the reason."""
+    for path in PAGES:
+        for command in commands(path.read_text(encoding="utf-8")):
+            if reason := why_not(command):
+                yield pytest.param(command, marks=pytest.mark.skip(reason=reason))
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
@@ -71,9 +125,10 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(content, encoding="utf-8")
 
 
-def run(*commands: str) -> int:
-    words = shlex.split(" ".join(commands), comments=True)
-    return main([*words, "tracking.background=false"])
+def run(command: str, *more: str) -> int:
+    """Run a command as it is written, up to what a shell does after it."""
+    words = shlex.split(command.removeprefix("python -m runner").partition("||")[0], comments=True)
+    return main([*words, *more])
 
 
 @pytest.fixture(autouse=True)
@@ -85,20 +140,25 @@ def blank_plots() -> None:
 def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the working directory: it has a store of runs, and the small dataset."""
     monkeypatch.chdir(tmp_path)
-    write(tmp_path, DIR)
+    write(tmp_path, DIR | PLACEHOLDERS)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "heading", "command"), list(commands()))
-def test_a_documented_command_runs_on_the_files_of_its_chapter(
-    here: Path, name: str, heading: str, command: str
-) -> None:
-    chapter = chapters(page(name))[heading]
-    files = dict(FILE.findall("\n".join(blocks(chapter, "text"))))
-    write(here, files)
-    for code in blocks(chapter, "python") if files else []:
-        exec(code, {})  # makes files of those
-    assert run(command) == 0
+@pytest.mark.parametrize(("name", "heading", "left_out"), list(chapters_with_commands()))
+def test_the_documented_commands_of_a_chapter_run_in_order(here: Path, name: str, heading: str, left_out: str) -> None:
+    for chapter in (chapters(page(name))[h] for h in (EARLIER.get((name, heading)), heading) if h is not None):
+        files = dict(FILE.findall("\n".join(blocks(chapter, "text"))))
+        write(here, files)
+        for code in blocks(chapter, "python") if files else []:
+            exec(code, {})  # makes files of those
+        for command in commands(chapter):
+            assert why_not(command) or re.search(left_out, command) or run(command) == 0, command
+
+
+@pytest.mark.parametrize("command", list(commands_elsewhere()))
+def test_a_documented_command_runs_elsewhere(command: str) -> None:
+    """Name the commands that the test above leaves out, as skipped tests."""
 
 
 def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +166,7 @@ def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixtur
     found = re.search(r"^# (conf/\S+), run by: python -m runner (.+)$", experiment, re.MULTILINE)
     assert found is not None
     write(here, {found[1]: experiment})
-    assert run(found[2], "--config-dir=conf dataset=beir dataset.path=DIR") == 0
+    assert run(found[2], "--config-dir=conf", "dataset=beir", "dataset.path=DIR") == 0
     assert "combinations by" in capsys.readouterr().out
 
 
@@ -182,7 +242,7 @@ def test_the_documented_format_is_read_from_outside(
     setting: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (command,) = blocks(FORMAT, "console")
-    assert run(command.removeprefix("python -m runner"), setting) == code
+    assert run(command, *setting.split()) == code
     assert told in "".join(capsys.readouterr())
 
 
