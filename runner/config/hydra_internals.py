@@ -31,10 +31,10 @@ __all__ = [
     "create_repository",
     "format_element",
     "get_args_parser",
+    "get_parsed_value",
     "is_untyped_value",
     "iter_children",
     "load_yaml",
-    "parsed_value",
     "raw_value",
     "to_plain",
 ]
@@ -61,7 +61,7 @@ def apply_overrides(overrides: list[Override], config: DictConfig) -> None:
     ConfigLoaderImpl._apply_overrides_to_config(overrides, config)
 
 
-def parsed_value(override: Override) -> Any:  # noqa: ANN401 (a sweep or an element)
+def get_parsed_value(override: Override) -> Any:  # noqa: ANN401 (a sweep or an element)
     """Return the value of an override as Hydra parsed it."""
     return override._value
 

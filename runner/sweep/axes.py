@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, Quote, QuotedString, RangeSweep
 
-from runner.config.hydra_internals import format_element, parsed_value, to_plain
+from runner.config.hydra_internals import format_element, get_parsed_value, to_plain
 from runner.config.objects import ConfigError
 from runner.config.values import VOLATILE
 from runner.sweep.expressions import Expression
@@ -140,7 +140,7 @@ def too_many(place: str, n: int, what: str, most: int) -> str:
 
 def _range_length(override: Override) -> int:
     """Return the number of values of a range, 0 for anything else."""
-    sweep = parsed_value(override)
+    sweep = get_parsed_value(override)
     if not isinstance(sweep, RangeSweep) or sweep.start is None or sweep.stop is None or not sweep.step:
         return 0
     start, stop, step = _decimals(sweep)
@@ -162,7 +162,7 @@ def _refuse_what_is_shared(override: Override) -> None:
 
 
 def _interval(override: Override) -> Interval | None:
-    sweep = parsed_value(override)
+    sweep = get_parsed_value(override)
     if not isinstance(sweep, IntervalSweep):
         return None
     assert sweep.start is not None and sweep.end is not None  # noqa: S101 (Hydra's parser gives both)
@@ -178,8 +178,8 @@ def _interval(override: Override) -> Interval | None:
 def _parse_values(override: Override, seed: int) -> list[Any]:
     """Return the values of an override as Hydra parsed them."""
     if not override.is_sweep_override():
-        return [parsed_value(override)]
-    sweep = parsed_value(override)
+        return [get_parsed_value(override)]
+    sweep = get_parsed_value(override)
     if isinstance(sweep, RangeSweep):
         values = _numbers(sweep, override.input_line)
     else:
