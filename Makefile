@@ -27,10 +27,10 @@ ui: setup  ## Open the MLflow UI
 	$(PYTHON) -m runner ui
 
 test: setup  ## Run the tests
-	$(PYTHON) -m pytest -n auto -m "not slow"
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
 
 test-all: setup  ## Run the tests, the slow ones too
-	$(PYTHON) -m pytest -n auto
+	$(PYTHON) -m pytest -n auto --dist worksteal
 
 check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/ruff format --check .

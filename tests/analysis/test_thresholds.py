@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
@@ -38,7 +38,6 @@ def tuned(answerable: list[float], no_result: list[float], wanted: ThresholdSett
 
 
 @given(worlds())
-@settings(max_examples=50)
 def test_the_curve_is_what_abstention_measures_at_each_threshold(world: World) -> None:
     answers = answers_of(world)
     every = answers.answerable | answers.no_result
@@ -55,7 +54,6 @@ def test_the_curve_is_what_abstention_measures_at_each_threshold(world: World) -
 
 
 @given(worlds(), st.sampled_from([F1, RECALL]))
-@settings(max_examples=50)
 def test_no_best_score_is_a_better_threshold_than_the_chosen_one(world: World, wanted: ThresholdSettings) -> None:
     answers = answers_of(world)
     every = answers.answerable | answers.no_result

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -127,7 +127,6 @@ def as_trec(folder: Path, data: Written) -> DatasetSource:
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_csv, as_parquet, as_trec])
-@settings(deadline=None)  # the first example waits for pyarrow
 @given(data=written())
 def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Written], DatasetSource], data: Written) -> None:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:

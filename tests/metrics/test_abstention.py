@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings, create_empty_rankings
@@ -101,7 +101,6 @@ def test_rankings_without_a_place_are_silence() -> None:
 
 
 @given(worlds(), st.lists(st.sampled_from([-1.0, 0.5, 0.7, 1.0, 1.5, 8.0])))
-@settings(deadline=None, max_examples=80)
 def test_a_higher_threshold_never_has_fewer_true_negatives_nor_more_recall(
     world: World, thresholds: list[float]
 ) -> None:
@@ -116,7 +115,6 @@ def test_a_higher_threshold_never_has_fewer_true_negatives_nor_more_recall(
 
 
 @given(worlds(), st.sampled_from([None, 0.5, 0.7, 1.5, 8.0]))
-@settings(deadline=None, max_examples=80)
 def test_statuses_add_up_to_the_rates(world: World, threshold: float | None) -> None:
     found = list_statuses(world.grader, world.rankings, threshold)
     at = measure_abstention(world.grader, world.rankings, [] if threshold is None else [threshold]).thresholds[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings, create_empty_rankings
@@ -49,13 +49,11 @@ def simple(qrels: dict[int, dict[int, int]], *rows: list[int], n_documents: int 
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=80)
 def test_any_rankings_with_ties_score_as_in_trec_eval(world: World) -> None:
     agree(world, TREC_EVAL)
 
 
 @given(worlds(), st.integers(1, 10))
-@settings(deadline=None, max_examples=80)
 def test_a_cutoff_of_a_whole_ranking_measure_is_the_depth_of_the_ranking(world: World, k: int) -> None:
     names = ("AP", "Rprec", "Bpref")
     cut = world.grader.score(world.rankings.cut(k), [parse(name) for name in names])
@@ -64,13 +62,11 @@ def test_a_cutoff_of_a_whole_ranking_measure_is_the_depth_of_the_ranking(world: 
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=80)
 def test_any_rankings_without_ties_score_as_in_ir_measures(world: World) -> None:
     agree(world.without_ties(), TREC_EVAL + OTHER_TIE_RULE)
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=80)
 def test_f1_is_the_harmonic_mean_of_precision_and_recall(world: World) -> None:
     scores = world.grader.score(world.rankings, expand(["F1", "P", "R"], CUTOFFS))
     for k in CUTOFFS:
@@ -81,7 +77,6 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(world: World) -> None:
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=80)
 def test_values_are_in_0_to_1_and_nan_only_without_gold(world: World) -> None:
     scores = world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE)
     golds = [any(grade > 0 for grade in world.qrels[query].values()) for query in range(len(world.rankings))]
@@ -92,7 +87,6 @@ def test_values_are_in_0_to_1_and_nan_only_without_gold(world: World) -> None:
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=50)
 def test_a_query_scores_the_same_alone_as_among_others(world: World) -> None:
     together = world.grader.score(world.rankings, TREC_EVAL).values
     for query in range(len(world.rankings)):
@@ -102,7 +96,6 @@ def test_a_query_scores_the_same_alone_as_among_others(world: World) -> None:
 
 
 @given(worlds())
-@settings(deadline=None, max_examples=50)
 def test_a_cutoff_is_the_same_as_shorter_rankings(world: World) -> None:
     measures = [measure for measure in TREC_EVAL + OTHER_TIE_RULE if measure.cutoff == 3]
     whole = world.grader.score(world.rankings, measures)

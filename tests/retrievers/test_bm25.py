@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import pytest
 import rank_bm25
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -48,7 +48,6 @@ def formula(variant: str, tf: int, df: int, n: int, length: float, k1: float, b:
     return math.log((n + 1) / (df + 0.5)) * (k1 + 1) * (c + delta) / (k1 + c + delta)
 
 
-@settings(max_examples=100, deadline=None)
 @given(corpora, st.lists(st.sampled_from("abcdefgh"), max_size=5), st.sampled_from(SETTINGS))
 def test_scores_are_the_formulas(texts: list[str], query: list[str], setting: tuple[Variant, float, float]) -> None:
     variant, k1, b = setting
@@ -71,7 +70,6 @@ def test_scores_are_the_formulas(texts: list[str], query: list[str], setting: tu
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-@settings(max_examples=50, deadline=None)
 @given(corpora.filter(lambda texts: any(texts)), st.sampled_from("abc"), st.sampled_from(SETTINGS))
 def test_scores_are_those_of_bm25s(texts: list[str], query: str, setting: tuple[Variant, float, float]) -> None:
     """bm25s adds to every document what a term adds to documents without it, which moves no document past another."""
@@ -109,7 +107,6 @@ def test_scores_are_those_of_rank_bm25_where_the_formula_is_the_same(collections
             assert score == pytest.approx(theirs[document] - absent, rel=1e-6, abs=1e-5)
 
 
-@settings(max_examples=100, deadline=None)
 @given(corpora, st.integers(1, 5), st.sampled_from(["a", "a b", "c c d", "e f g a"]))
 def test_the_best_k_are_exact_under_the_tie_rule(texts: list[str], k: int, query: str) -> None:
     corpus = Corpus([f"d{i}" for i in range(len(texts))], texts)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -76,7 +76,6 @@ small = st.integers(-2, 2)
 
 
 @METRICS
-@settings(max_examples=60, deadline=None)
 @given(
     documents=arrays(np.int64, st.tuples(st.integers(1, 60), st.just(3)), elements=small),
     queries=arrays(np.int64, st.tuples(st.integers(1, 4), st.just(3)), elements=small),

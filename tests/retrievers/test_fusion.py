@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -119,7 +119,6 @@ ROWS = st.dictionaries(st.integers(0, len(IDS) - 1), SCORES, max_size=len(IDS))
 WEIGHTS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]), min_size=2, max_size=4).filter(any)
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), weights=WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
 @pytest.mark.parametrize("how", [*NORMALIZATIONS, "rrf"])
 def test_every_method_is_what_dictionaries_say(

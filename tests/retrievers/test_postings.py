@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers import term_ids
@@ -25,7 +25,6 @@ def counted(postings: Postings) -> dict[str, dict[int, int]]:
     return found
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text("ab cdE_. the東京", max_size=30), min_size=1, max_size=8))
 def test_counts_are_those_of_a_counter(texts: list[str]) -> None:
     corpus = Corpus([str(i) for i in range(len(texts))], texts)

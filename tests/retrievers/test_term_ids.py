@@ -10,7 +10,7 @@ from itertools import chain, count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers import term_ids
@@ -41,7 +41,6 @@ def terms_of(contents: Sequence[str], analyzer: Analyzer) -> tuple[list[list[str
 
 
 @pytest.mark.parametrize("analyzer", ANALYZERS)
-@settings(max_examples=150)
 @given(contents=st.lists(texts, max_size=5))
 def test_the_terms_are_those_of_the_analyzer_in_their_order(analyzer: Analyzer, contents: list[str]) -> None:
     documents, vocabulary = terms_of(contents, analyzer)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -28,7 +28,6 @@ def test_every_type_can_be_made_of_ordinary_pages(query_type: str) -> None:
     assert any(draft.query for draft in drafts), {draft.reason for draft in drafts}
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(QUERY_TYPES), st.integers(0, 2**63), st.permutations(range(4)))
 def test_every_query_keeps_to_the_limits_and_says_nothing_of_boilerplate(
     query_type: str, seed: int, order: list[int]

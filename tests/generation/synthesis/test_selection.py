@@ -24,7 +24,6 @@ def angles(*degrees: float) -> list[tuple[float, float]]:
     return [(float(np.cos(np.radians(d))), float(np.sin(np.radians(d)))) for d in degrees]
 
 
-@settings(max_examples=40)
 @given(
     st.integers(0, 50), st.integers(3, 60), st.integers(2, 9), st.sampled_from(["single", "cluster"]), st.integers(1, 5)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.reports.traces.timeline import (
@@ -74,7 +74,6 @@ def test_files_that_share_a_row_are_listed_as_far_as_there_is_room() -> None:
     assert listed == [*shown[MAX_ROWS:-7], "and 7 more"]
 
 
-@settings(max_examples=40)
 @given(documents(), st.integers(0, 10**6))
 def test_whatever_was_done_is_drawn_within_the_picture_and_in_bounds(content: dict[str, Any], skipped: int) -> None:
     for event in content["events"]:
