@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 
 from runner.agents.long_json import Lazy, iter_indented
 from runner.agents.measures.stages import round_numbers
+from tests.strategies import EXACT_NUMBERS, json_values
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=12,
-)
+JSON = json_values(numbers=EXACT_NUMBERS)
 
 
 def lazily(value: Any) -> Any:

@@ -10,15 +10,15 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.sqlite_fts import SqliteFts, _fill
 from retrievers.store import MemoryStore
+from tests.strategies import WORDS
 
-WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea", "the"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
 
@@ -39,7 +39,6 @@ def plain_table(corpus: Corpus, tokenize: str) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize(("tokenizer", "tokenize"), [("unicode61", "unicode61"), ("porter", "porter unicode61")])
-@settings(max_examples=50, deadline=None)
 @given(
     texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8),
     query=st.lists(WORDS, min_size=1, max_size=2),

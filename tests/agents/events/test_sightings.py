@@ -12,13 +12,10 @@ from runner.agents.events.sightings import Sighting, View, choose_richer, create
 from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
+from tests.strategies import json_values
 
 KAFKA = "github.com/x/kafka--07"
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=5), parts, max_size=3),
-    max_leaves=8,
-)
+JSON = json_values(texts=st.text(max_size=20), keys=st.text(max_size=5))
 
 
 def seen(name: str, result: str | None = None, shell: bool = True, **arguments: Any) -> Sighting:

@@ -32,13 +32,10 @@ from tests.agents.formats.written import (
     trace_of,
     use,
 )
+from tests.strategies import json_values
 
 KINDS = sorted(ALL)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
+JSON = json_values(numbers=st.integers())
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall
+from tests.strategies import json_values
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
+ANYTHING = json_values()
 IDS = st.sampled_from(["a", "b", "c", "", None, 7, ["a"]])
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +13,9 @@ from hypothesis import strategies as st
 from runner.agents.formats import tolerant
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall
+from tests.strategies import EXACT_NUMBERS, json_values
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
+JSON = json_values(numbers=EXACT_NUMBERS | st.sampled_from([math.inf, -math.inf]))
 OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
 
 

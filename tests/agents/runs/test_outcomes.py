@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.runs.outcomes import RECORDS, RunOutcome, read_outcome
+from tests.strategies import json_values
 
 HARBOR = {
     "agent_info": {"name": "claude-code", "version": "2.1.47", "model_info": {"name": "claude-haiku-4-5"}},
@@ -122,10 +123,7 @@ WORDS = (
     "verifier_result rewards reward scores task_score passed all_passed status tool_usage cost_usd agent_result "
     "n_input_tokens n_output_tokens agent_info name version model timing agent agent_execution started_at finished_at"
 )
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.datetimes().map(str),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(WORDS.split()), below, max_size=6),
-)
+ANY_JSON = json_values(texts=st.text(max_size=8) | st.datetimes().map(str), keys=st.sampled_from(WORDS.split()))
 
 
 @given(contents=st.dictionaries(st.sampled_from([name.removesuffix(".json") for name in RECORDS]), ANY_JSON))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from runner.agents.runs.records import LARGEST_BYTES
 from runner.agents.truth.gold_files import find_paths, parse_files, parse_patch
 from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
+from tests.strategies import json_values
 
 PATCH = """\
 diff --git a/src/old name.py b/src/new name.py
@@ -282,15 +283,12 @@ def test_prose_names_files_by_paths_in_a_checkout(prose: str, expected: list[str
     assert find_paths(prose) == expected
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 FIELD_NAMES = (
     "files path file repo symbols symbol chunks line_start line_end ground_truth entries expected_file "
     "expected_edit_files expected_line_range artifacts oracle required_symbols root_cause fix_files"
 )
 NAMES = st.sampled_from(FIELD_NAMES.split())
-ANY_JSON = st.recursive(
-    SCALARS, lambda below: st.lists(below, max_size=4) | st.dictionaries(NAMES | st.text(max_size=5), below, max_size=4)
-)
+ANY_JSON = json_values(texts=st.text(max_size=12), keys=NAMES | st.text(max_size=5))
 SOURCES = [name for name, *_ in CHAIN] + ["tests/task_spec.json"]
 
 
