@@ -1,16 +1,16 @@
-"""Conditions on combinations: what `sweep.when`, `sweep.include` and `sweep.exclude` are written in.
+"""Conditions on combinations, the language of `sweep.when`, `sweep.include` and `sweep.exclude`.
 
     retriever == bm25                                a word to the right of a comparison is a string
-    retriever.k1 > 1.2 and retriever.b < 0.3         a dotted name is a key; a plain name to the left is one, too
+    retriever.k1 > 1.2 and retriever.b < 0.3         a dotted name is a key, and so is a plain name to the left
     retriever in [dense, hybrid] or not 0.1 < retriever.alpha < 0.9
     retriever.parts.lexical.k1 >= 2 * retriever.parts.lexical.b
     retriever@retriever.parts.lexical == sqlite_fts  a group at a package
     key('encoder.my-setting') == 'a b'               any other key; any other string has quotes
 
 Comparisons (== != < <= > >= in, not in), and, or, not, + - * / // %, numbers, strings, lists, true, false, null. A
-comparison with what is null is false, but for `== null` and `!= null`; arithmetic with it is null.
+comparison with a null value is false, except `== null` and `!= null`; arithmetic with a null value is null.
 
-Python's grammar reads them, and nothing of Python runs them. It knows no configs: who asks says what a key is.
+Conditions are parsed by Python's grammar and never run as Python. The caller supplies the values of keys.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _ARITHMETIC: Mapping[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A condition. `place` is the setting that it is the value of, for messages; `keys` are those that it may read.
+    """A condition, with the setting that holds it as `place`, for messages, and the `keys` that it may read.
 
-    `words` are the strings that it holds a key against, with the key.
+    `words` are the pairs of a key and a string that it compares.
     """
 
     place: str
@@ -65,7 +65,7 @@ class Expression:
     _term: Term
 
     def holds(self, read: Read) -> bool:
-        """Tell whether it is true of the values that `read` returns; raises `ConfigError`."""
+        """Return whether the condition is true for the values that `read` returns; raises `ConfigError`."""
         try:
             return _truth(self._term(read))
         except (ArithmeticError, TypeError, ValueError) as error:
@@ -73,7 +73,7 @@ class Expression:
 
 
 def parse(text: str, place: str) -> Expression:
-    """Return the condition that a text is; raises `ConfigError`."""
+    """Parse a condition; raises `ConfigError`."""
     keys: set[str] = set()
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -87,7 +87,7 @@ def parse(text: str, place: str) -> Expression:
 
 
 def _term(node: ast.expr, keys: set[str], word: bool = False) -> Term:
-    """Return what computes a node, and add the keys that it reads; `word` is whether a plain name is a string."""
+    """Return a function that computes a node, and add its keys; with `word`, a plain name is a string."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
             return _constant(node.value)
@@ -112,7 +112,7 @@ def _term(node: ast.expr, keys: set[str], word: bool = False) -> Term:
 
 
 def _words(tree: ast.expr) -> Iterator[tuple[str, str]]:
-    """Yield each string that a key is compared with, after its key."""
+    """Yield each key with each string that it is compared with."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.left, (ast.Name, ast.Attribute, ast.BinOp, ast.Call)):
             sides = [e for c in node.comparators for e in (c.elts if isinstance(c, (ast.List, ast.Tuple)) else [c])]
@@ -123,7 +123,7 @@ def _words(tree: ast.expr) -> Iterator[tuple[str, str]]:
             try:
                 key = _key(node.left)
             except ValueError:
-                continue  # it is computed
+                continue  # the left side is computed
             yield from ((key, word) for word in words)
 
 
@@ -152,7 +152,7 @@ def _key(node: ast.expr) -> str:
 def _comparison(node: ast.Compare, keys: set[str]) -> Term:
     terms = [_term(node.left, keys), *(_term(right, keys, word=True) for right in node.comparators)]
     if any(type(op) not in _COMPARISONS for op in node.ops):
-        raise ValueError("identity is not compared; == is for values")
+        raise ValueError("`is` is not supported; compare values with ==")
     null = [_is_null(element) for element in (node.left, *node.comparators)]
     pairs = [(_COMPARISONS[type(op)], i, null[i] or null[i + 1]) for i, op in enumerate(node.ops)]
 
@@ -172,7 +172,7 @@ def _comparison(node: ast.Compare, keys: set[str]) -> Term:
 
 
 def _is_null(node: ast.expr) -> bool:
-    """Tell whether null is written there, by itself or in a list."""
+    """Return whether a node is a literal null or a list with one."""
     match node:
         case ast.Constant(value=None):
             return True

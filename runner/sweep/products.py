@@ -1,7 +1,6 @@
-"""What axes make together: products side by side, each with a combination for each choice among its dimensions.
+"""The products of a sweep: axes that multiply, grouped into dimensions, with conditions on combinations.
 
-An axis applies only as `sweep.when` has it. A grid takes every choice, a search those that it likes. How an axis is
-written is not known here, nor anything of configs.
+`sweep.when` decides where an axis applies. A grid takes every point of a product, a search chooses some.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from runner.sweep.expressions import Expression, Read, parse
 from runner.sweep.settings import Space
 
 Lookup = Callable[[Sequence[str], str], Any]
-"""Returns the value that a key has under some overrides without being one of them; raises `ConfigError`."""
+"""Returns the value of a key that is not among some overrides, given these; raises `ConfigError`."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One point of a sweep: the overrides that make it (one a key), and those of them that vary, by key."""
+    """One point of a sweep: its overrides (one per key), and the values of those that vary, by key."""
 
     overrides: tuple[str, ...]
     swept: Mapping[str, str]
 
     @property
     def name(self) -> str:
-        """Return the run's name: the swept keys and their values, each key as short as stays clear."""
+        """Return the name of the run: the swept keys, shortened where unambiguous, with their values."""
         if not self.swept:
             return "single combination"
         lasts = [key.rpartition(".")[2] for key in self.swept]
@@ -44,7 +43,7 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
-    """Axes that move together, mostly one: at a point, each has a value. An interval is alone and has no points."""
+    """Axes that vary together, usually one; each has a value at each point. An interval is alone and has no points."""
 
     axes: tuple[Axis, ...]
     points: tuple[tuple[Value, ...], ...]
@@ -52,7 +51,7 @@ class Dimension:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Axes that multiply, `axes` in the order of their overrides, and what keeps or drops a combination of them."""
+    """Axes that multiply, in the order of their overrides, and the conditions that keep or drop combinations."""
 
     axes: tuple[Axis, ...]
     dimensions: tuple[Dimension, ...]
@@ -65,7 +64,8 @@ class Product:
     def apply(self, choose: Callable[[Dimension], Sequence[Value]]) -> dict[str, Value]:
         """Return the value of each axis that applies, by name.
 
-        `choose` gives each dimension a value for each of its axes. It is asked once, and only if one of them applies.
+        `choose` returns a value for each axis of a dimension. It is called at most once per dimension, if an axis of it
+        applies.
         """
         points: dict[Dimension, Sequence[Value]] = {}
         values: dict[str, Value] = {}
@@ -78,7 +78,7 @@ class Product:
         return {axis.name: values[axis.name] for axis in self.axes if axis.name in values}
 
     def combination(self, applied: Mapping[str, Value]) -> Combination | None:
-        """Return the combination of these values, or None if it is not one of those that are wanted."""
+        """Return the combination of these values, None if it is excluded."""
         read = self._reader(applied)
         if self.include and not any(expression.holds(read) for expression in self.include):
             return None
@@ -93,7 +93,7 @@ class Product:
 
     @cached_property
     def _in_turn(self) -> list[tuple[Axis, Dimension, int]]:
-        """Return the axes with their places, each after those that its condition reads."""
+        """Return the axes with their dimensions and positions, each after the axes that its condition reads."""
         places = {axis.name: (axis, d, i) for d in self.dimensions for i, axis in enumerate(d.axes)}
         free = [axis.name for axis in self.axes if axis.condition is None]
         reads = {a.name: sorted(a.condition.keys & self._names - {*free}) for a in self.axes if a.condition is not None}
@@ -101,10 +101,10 @@ class Product:
             return [places[name] for name in (*free, *TopologicalSorter(reads).static_order())]
         except CycleError as error:
             circle = " <- ".join(error.args[1])
-            raise ConfigError(f"sweep.when: {circle}: whether one applies cannot depend on itself") from None
+            raise ConfigError(f"sweep.when: {circle}: conditions cannot depend on each other in a circle") from None
 
     def _reader(self, values: Mapping[str, Value]) -> Read:
-        """Return what reads a key: null for an axis that does not apply; what is no axis is looked up."""
+        """Return a function that reads a key: None for an axis that does not apply; other keys are looked up."""
 
         def read(key: str) -> Any:  # noqa: ANN401 (any plain value)
             if key in self._names:
@@ -170,7 +170,7 @@ def products(
 
 
 def _check_choices(conditions: Iterable[Expression], loader: ConfigLoader) -> None:
-    """Refuse a condition on a choice that its group does not have: it would never hold."""
+    """Refuse a condition on a choice that its group does not have, as it would never be true."""
     for condition in conditions:
         for key, word in sorted(condition.words):
             choices = loader.get_group_options(key.partition("@")[0])
@@ -183,18 +183,18 @@ def _overrides(axis: Axis | None) -> tuple[str, ...] | None:
 
 
 def _together(groups: Iterable[Iterable[str]]) -> dict[str, int]:
-    """Return for each key of `sweep.zip` the number of its group."""
+    """Return the number of the group of each key in `sweep.zip`."""
     numbers: dict[str, int] = {}
     for number, group in enumerate(groups):
         for key in group:
             if name_of(key) in numbers:
-                raise ConfigError(f"sweep.zip: {key}: stands there twice")
+                raise ConfigError(f"sweep.zip: {key}: occurs twice; name it once")
             numbers[name_of(key)] = number
     return numbers
 
 
 def _dimensions(axes: Iterable[Axis], together: Mapping[str, int]) -> Iterator[Dimension]:
-    """Yield the dimensions of a product. An axis of one value is the same at all points: it moves with none."""
+    """Yield the dimensions of a product; an axis with one value is a dimension of its own."""
     groups: dict[str | int, list[Axis]] = {}
     for axis in axes:
         groups.setdefault(together.get(axis.name, axis.name) if len(axis.values) != 1 else axis.name, []).append(axis)
@@ -202,11 +202,12 @@ def _dimensions(axes: Iterable[Axis], together: Mapping[str, int]) -> Iterator[D
         first = group[0]
         for axis in group[1:]:
             if axis.interval or first.interval:
-                raise ConfigError(f"sweep.zip: {(axis if axis.interval else first).line}: an interval moves alone")
+                line = (axis if axis.interval else first).line
+                raise ConfigError(f"sweep.zip: {line}: an interval cannot vary together with other axes")
             if len(axis.values) != len(first.values):
                 raise ConfigError(
                     f"sweep.zip: {first.name} has {len(first.values)} values and {axis.name} has {len(axis.values)}: "
-                    "axes that move together have as many each"
+                    "axes that vary together need equally many"
                 )
         points = {tuple(v.override for v in point): point for point in zip(*(a.values for a in group), strict=True)}
         yield Dimension(tuple(group), tuple(points.values()))

@@ -1,7 +1,4 @@
-"""The products of a sweep as a space to search: each dimension a parameter of a trial, each trial a point.
-
-It asks a trial for its values as Optuna's trials are asked, and does not know how they are come by.
-"""
+"""The products of a sweep as a search space: each dimension is a parameter of a trial, each trial a point."""
 
 from __future__ import annotations
 
@@ -20,31 +17,31 @@ from runner.sweep.axes import Value
 from runner.sweep.products import Combination, Dimension, Product
 
 UNION = "sweep.union"
-"""What the choice between products is called, where there are several."""
+"""The name of the parameter that chooses one of several products."""
 
 MOST_EXCLUDED = 1000
-"""How many points in a row may be excluded before there seem to be no others."""
+"""The number of consecutive excluded points after which a search gives up."""
 
-ALL_EXCLUDED = "sweep.include, sweep.exclude: no combination that is left can be found"
+ALL_EXCLUDED = "sweep.include, sweep.exclude: no combination is left; relax the conditions"
 
-_DIGITS = 6  # of a number from an interval: more are noise, and two points would never be the same
+_DIGITS = 6  # significant digits of a number from an interval; with more, no two points would be equal
 
 
 class ParameterSource(Protocol):
-    """What has a value for each parameter that it is asked for."""
+    """Suggests values of parameters, as Optuna's trials do."""
 
     def suggest_categorical(self, name: str, choices: Sequence[Any], /) -> Any:  # noqa: ANN401 (one of the choices)
-        """Return one of some choices."""
+        """Return one of the choices."""
 
     def suggest_int(self, name: str, low: int, high: int, /, *, step: int, log: bool) -> int:
-        """Return a whole number."""
+        """Return an integer."""
 
     def suggest_float(self, name: str, low: float, high: float, /, *, step: float | None, log: bool) -> float:
         """Return a number."""
 
 
 class _Drawn:
-    """A trial whose values are drawn evenly."""
+    """A trial with uniformly random values."""
 
     def __init__(self, generator: random.Random) -> None:
         self._generator = generator
@@ -63,7 +60,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A dimension as Optuna sees it: one of some `choices`, or a number from `low` to `high`, maybe in steps."""
+    """A dimension as a parameter of Optuna: one of `choices`, or a number from `low` to `high`, maybe in steps."""
 
     name: str
     choices: tuple[str, ...] = ()
@@ -74,7 +71,7 @@ class Parameter:
     integer: bool = False
 
     def suggest(self, trial: ParameterSource) -> Any:  # noqa: ANN401 (a text or a number)
-        """Return the value that a trial has."""
+        """Return the value that a trial suggests."""
         if self.choices:
             return trial.suggest_categorical(self.name, self.choices)
         if self.integer:
@@ -83,7 +80,7 @@ class Parameter:
 
 
 class SearchSpace:
-    """The products of a sweep as parameters; which of them a trial has may depend on the others' values."""
+    """The products of a sweep as parameters; the parameters of a trial may depend on its values."""
 
     def __init__(self, products: Sequence[Product]) -> None:
         self.products = products
@@ -98,12 +95,12 @@ class SearchSpace:
 
     @property
     def conditional(self) -> bool:
-        """Tell whether some trials have parameters that others do not have."""
+        """Return whether trials may have different parameters."""
         return len(self.products) > 1 or any(axis.condition for axis in self.products[0].axes)
 
     @property
     def axes(self) -> dict[str, str]:
-        """Return each axis that varies with its values, as it was written."""
+        """Return each axis that varies, with its values as text."""
         axes: dict[str, dict[str, None]] = {}
         for axis in (axis for product in self.products for axis in product.axes if axis.varies):
             values = [axis.line.partition("=")[2]] if axis.interval else [value.shown for value in axis.values]
@@ -112,7 +109,7 @@ class SearchSpace:
 
     @property
     def identity(self) -> str:
-        """Return what decides which point a trial's values stand for."""
+        """Return a hash of everything that maps the values of a trial to a point."""
         parts = [
             repr((parameter, [[v.override for v in point] for point in dimension.points]))
             for (_, dimension), parameter in self._parameters.items()
@@ -126,16 +123,16 @@ class SearchSpace:
         return fingerprint("space", *self.labels, *parts)
 
     def point(self, trial: ParameterSource) -> Combination | None:
-        """Return the point that a trial stands for; None for one that the sweep excludes."""
+        """Return the point of a trial, None if it is excluded."""
         number = self.labels.index(trial.suggest_categorical(UNION, self.labels)) if len(self.labels) > 1 else 0
         product = self.products[number]
         return product.combination(product.apply(lambda dimension: self._choose(trial, number, dimension)))
 
     def probes(self, seed: int) -> list[Combination]:
-        """Return points that show what may be wrong: each choice and each end of an interval, all else at its first.
+        """Return points that reveal errors early: each choice and each end of an interval, other axes at their first.
 
-        What applies only elsewhere, by its condition, is not among them. Where all of these are excluded, it is one
-        drawn with the seed. Raises `ConfigError` where none can be found.
+        Axes that do not apply there are not covered. If all of these points are excluded, one point is drawn with the
+        seed. Raises `ConfigError` if none is found.
         """
         if corners := {corner.overrides: corner for corner in self._corners()}:
             return list(corners.values())
@@ -156,11 +153,11 @@ class SearchSpace:
                     yield point
 
     def intervals(self) -> list[str]:
-        """Return the axes that are intervals, as they were written."""
+        """Return the overrides of axes that are intervals."""
         return [axis.line for product in self.products for axis in product.axes if axis.interval]
 
     def _parameter(self, number: int, dimension: Dimension) -> Parameter:
-        """Return the parameter of a dimension; products that agree on it share it."""
+        """Return the parameter of a dimension; products with equal dimensions share it."""
         name = " and ".join(axis.name for axis in dimension.axes)
         parameter = _parameter(name, dimension)
         others = [other for other in self._parameters.values() if other.name == name]
@@ -183,7 +180,7 @@ class SearchSpace:
 
 
 def _labels(products: Sequence[Product]) -> list[str]:
-    """Return a name for each product: the settings that tell it from the others."""
+    """Return a name for each product: the settings that differ from other products."""
     fixed = [[f"{a.name}={a.values[0].shown}" for a in p.axes if a.varies and len(a.values) == 1] for p in products]
     labels = [", ".join(texts) for texts in fixed]
     return [text if labels.count(text) == 1 else f"{text} ({i + 1})".lstrip() for i, text in enumerate(labels)]
@@ -197,13 +194,13 @@ def _parameter(name: str, dimension: Dimension) -> Parameter:
         first, last = dimension.points[0][0].plain, dimension.points[-1][0].plain
         return Parameter(name, (), first, last, step, integer=all(isinstance(n, int) for n in (first, last, step)))
     texts = [", ".join(value.shown for value in point) for point in dimension.points]
-    if len(set(texts)) < len(texts):  # such as '1' and 1
+    if len(set(texts)) < len(texts):  # '1' and 1
         texts = [", ".join(value.override for value in point) for point in dimension.points]
     return Parameter(name, tuple(texts))
 
 
 def _step(dimension: Dimension) -> float | None:
-    """Return how far apart the numbers of a dimension are, if it has three or more, ascending and evenly spaced."""
+    """Return the step of a dimension of at least three ascending, evenly spaced numbers, else None."""
     numbers = [point[0].plain for point in dimension.points]
     if len(numbers) < 3 or not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
         return None
@@ -214,7 +211,7 @@ def _step(dimension: Dimension) -> float | None:
 
 
 def _ends(dimension: Dimension) -> Sequence[Sequence[Value]]:
-    """Return the points of a dimension; of an interval, its ends."""
+    """Return the points of a dimension, or the ends of an interval."""
     interval = dimension.axes[0].interval
     if interval is None:
         return dimension.points
@@ -222,9 +219,9 @@ def _ends(dimension: Dimension) -> Sequence[Sequence[Value]]:
 
 
 def _of_interval(dimension: Dimension, number: float) -> Value:
-    """Return a number of an interval as a value, with as many digits as matter."""
+    """Return a number of an interval as a value, rounded to significant digits."""
     (axis,) = dimension.axes
-    assert axis.interval is not None  # noqa: S101 (the caller looked)
+    assert axis.interval is not None  # noqa: S101 (the caller checks)
     if axis.interval.integer:
         return axis.value(int(number))
     rounded = float(f"{number:.{_DIGITS}g}")

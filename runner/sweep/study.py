@@ -1,6 +1,6 @@
-"""A study of Optuna's over the products of a sweep: it is asked for points, and told what came of them.
+"""Optuna studies over the products of a sweep: they suggest points and receive their values.
 
-The only importer of Optuna. It does not know how a point is evaluated, and not what its values are of.
+No other module imports Optuna.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Sampler = Literal["tpe", "random", "gp", "cmaes", "nsga2", "nsga3", "qmc", "grid
 Direction = Literal["maximize", "minimize"]
 
 MEMORY, JOURNAL = "memory", "journal:"
-"""Storages besides databases: none, and a file, as in journal:mlruns/optuna.log."""
+"""Storages other than databases: memory, and a file such as journal:mlruns/optuna.log."""
 
 LEAST_TRIALS = 10
-"""Fewer trials tell nothing of importances."""
+"""The smallest number of trials to estimate importances from."""
 
 
 @dataclass(frozen=True, eq=False)
 class PendingTrial:
-    """A trial under way, and the point that it stands for."""
+    """A running trial and its point."""
 
     trial: Trial
     point: Combination
@@ -49,7 +49,7 @@ class PendingTrial:
 
 @dataclass(frozen=True, eq=False)
 class AnsweredTrial:
-    """A trial that is over: its point, and its values, None if it failed."""
+    """A finished trial: its point and its values, None if it failed."""
 
     number: int
     point: Combination
@@ -58,7 +58,7 @@ class AnsweredTrial:
 
 
 class Study:
-    """A study under way. The same study, seed and answers give the same points, also where it was cut short between."""
+    """A study. The same seed and answers give the same points, even if the search was interrupted in between."""
 
     def __init__(self, study: optuna.Study, space: SearchSpace, sampler: Callable[[int], BaseSampler]) -> None:
         self._study, self._space, self._sampler = study, space, sampler
@@ -67,25 +67,25 @@ class Study:
 
     @property
     def name(self) -> str:
-        """Return the name that it has in its storage."""
+        """Return its name in the storage."""
         return self._study.study_name
 
     def list_answers(self) -> list[AnsweredTrial]:
-        """Return the trials that were answered, the first one first."""
+        """Return the finished trials in order, without excluded ones."""
         from optuna.trial import FixedTrial, TrialState
 
         answers = []
         for trial in self._study.get_trials(deepcopy=False):
             if _is_over(trial) and trial.state is not TrialState.PRUNED:
                 point = self._space.point(FixedTrial(trial.params))
-                assert point is not None  # noqa: S101 (the same space, which the study's name holds it to)
+                assert point is not None  # noqa: S101 (the study's name identifies the space)
                 answers.append(AnsweredTrial(trial.number, point, trial.values, trial))
         return answers
 
     def ask(self, n: int) -> list[PendingTrial]:
-        """Return the next points, all before any of them is told, and fewer where there are no others.
+        """Return the next n points, or fewer if there are no others; none of them depends on the others' values.
 
-        Raises `ConfigError` where one after the other is excluded.
+        Raises `ConfigError` if too many consecutive points are excluded.
         """
         pending: list[PendingTrial] = []
         excluded = 0
@@ -104,16 +104,16 @@ class Study:
         return pending
 
     def tell(self, pending: PendingTrial, combination: str, values: Sequence[float] | None) -> None:
-        """Tell what came of a point: its combination, and its values, None if it failed."""
+        """Record the combination of a point and its values, None if it failed."""
         pending.trial.set_user_attr("combination", combination)
         with _quietly():
             self._end(pending.trial, values)
 
     def importances(self, objective: int, seed: int) -> dict[str, dict[str, float]]:
-        """Return which share of an objective's variance each parameter explains (fANOVA, Hutter et al. 2014).
+        """Return the share of an objective's variance that each parameter explains (fANOVA, Hutter et al. 2014).
 
-        By what the trials have in common: "" for what all of them have, else for each product. Left out is what too
-        few trials tell of.
+        The key "" holds parameters of all trials, other keys those of the trials of one product. Groups of too few
+        trials are left out.
         """
         from optuna.trial import TrialState
 
@@ -131,7 +131,7 @@ class Study:
         self._over += 1
         try:
             self._study.tell(trial, values, failed if values is None else TrialState.COMPLETE)
-        except RuntimeError as error:  # a sampler with no other points would stop Optuna's own loop
+        except RuntimeError as error:  # a sampler without further points stops Optuna's own loop
             if "Study.stop" not in str(error):
                 raise
             self.exhausted = True
@@ -139,7 +139,7 @@ class Study:
 
 
 class Studies:
-    """Where studies are kept, with the sampler that continues them."""
+    """The studies of a storage, continued by a sampler."""
 
     def __init__(self, address: str, sampler: Sampler, seed: int, space: SearchSpace, larger: Sequence[bool]) -> None:
         import optuna
@@ -151,7 +151,7 @@ class Studies:
         self._storage = _storage(address)
 
     def latest(self, name: str) -> Study | None:
-        """Return the latest study of a name, where there is one; what a process left half-way in it has failed."""
+        """Return the latest study of a name, None if there is none; its interrupted trials are marked as failed."""
         import optuna
         from optuna.trial import TrialState
 
@@ -166,7 +166,7 @@ class Studies:
     def new(
         self, name: str, about: Mapping[str, Any], trials: Sequence[tuple[AnsweredTrial, Sequence[float] | None]]
     ) -> Study:
-        """Begin another study of a name, with trials of an earlier one and the values that they have now."""
+        """Create another study of a name, with the trials of an earlier one and their current values."""
         import optuna
         from optuna.trial import TrialState
 
@@ -190,13 +190,13 @@ class Studies:
         return self._start(study)
 
     def passing(self) -> Study:
-        """Return a study that is kept nowhere."""
+        """Return a study in memory."""
         import optuna
 
         return self._start(optuna.create_study(directions=self._directions))
 
     def _names(self, name: str) -> list[str]:
-        """Return the names of the studies of a name, the latest last."""
+        """Return the full names of the studies of a name, the latest last."""
         import optuna
 
         names = [n for n in optuna.get_all_study_names(self._storage) if n.rpartition(".")[0] == name]
@@ -207,14 +207,14 @@ class Studies:
 
 
 def _is_over(trial: FrozenTrial) -> bool:
-    """Tell a trial that was answered, or excluded, from one whose process ended before."""
+    """Return whether a trial was answered or excluded, and not interrupted."""
     from optuna.trial import TrialState
 
     return trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "combination" in trial.user_attrs
 
 
 def _check(sampler: Sampler, space: SearchSpace, larger: Sequence[bool]) -> None:
-    """Refuse what a sampler cannot do, before any work."""
+    """Refuse a search that the sampler does not support."""
     place = f"hydra.sweeper.sampler={sampler}"
     if sampler == "grid" and space.intervals():
         raise ConfigError(f"{place}: {space.intervals()[0]} has no list of values; write range(from,to,step)")
@@ -225,14 +225,14 @@ def _check(sampler: Sampler, space: SearchSpace, larger: Sequence[bool]) -> None
 
 
 def _sampler(name: Sampler, seed: int, over: int, space: SearchSpace) -> BaseSampler:
-    """Return a sampler for what comes after so many trials, so that a search that was cut short goes on as if not."""
+    """Return a sampler that continues after `over` trials as if the search had not been interrupted."""
     from optuna import samplers
 
     now = int(np.random.SeedSequence([seed, over]).generate_state(1)[0])
     if name == "tpe":
         conditional: dict[str, Any] = {"multivariate": True, "group": True} if space.conditional else {}
         return samplers.TPESampler(seed=now, constant_liar=True, warn_independent_sampling=False, **conditional)
-    if name == "qmc":  # one sequence, which the study says the place in
+    if name == "qmc":  # one sequence; the study knows the position in it
         return samplers.QMCSampler(
             seed=seed, scramble=True, warn_independent_sampling=False, warn_asynchronous_seeding=False
         )
@@ -289,7 +289,7 @@ def _storage(address: str) -> BaseStorage:
             return cast("BaseStorage", RDBStorage(address))
         file = Path(url.database)
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock")):  # several that make the tables at once collide
+        with FileLock(file.with_suffix(".lock")):  # processes that create tables at once collide
             storage = RDBStorage(address)
         _write_ahead(storage)
         return cast("BaseStorage", storage)
@@ -300,7 +300,7 @@ def _storage(address: str) -> BaseStorage:
 
 
 def _write_ahead(storage: Any) -> None:  # noqa: ANN401 (its engine is SQLAlchemy's)
-    """Have SQLite write ahead, as the store of runs does: a trial is many commits, which else wait for the disk."""
+    """Turn on SQLite's write-ahead log: a trial makes many commits, which would each wait for the disk."""
     from sqlalchemy import event
 
     def set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's)
@@ -309,12 +309,12 @@ def _write_ahead(storage: Any) -> None:  # noqa: ANN401 (its engine is SQLAlchem
         connection.execute("PRAGMA busy_timeout=60000")
 
     event.listen(storage.engine, "connect", set_up)
-    storage.engine.dispose()  # those that were open
+    storage.engine.dispose()  # close connections without these settings
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep to itself what Optuna says of features that may change, and of its choices between samplers."""
+    """Suppress Optuna's warnings about experimental features and samplers."""
     logger, level = logging.getLogger("optuna"), logging.getLogger("optuna").level
     logger.setLevel(logging.ERROR)
     try:

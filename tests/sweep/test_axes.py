@@ -64,7 +64,9 @@ def test_an_interval_that_cannot_be_searched_is_refused(written: str, message: s
 
 def test_an_interval_moves_alone() -> None:
     for arguments in (("a=interval(0,1)", "b=1,2"), ("b=1,2", "a=interval(0,1)")):
-        with pytest.raises(ConfigError, match=r"^sweep\.zip: a=interval\(0,1\): an interval moves alone$"):
+        with pytest.raises(
+            ConfigError, match=r"^sweep\.zip: a=interval\(0,1\): an interval cannot vary together with other axes$"
+        ):
             product(*arguments, zip=["a", "b"])
 
 

@@ -290,13 +290,13 @@ def test_what_has_one_value_moves_with_none() -> None:
 @pytest.mark.parametrize(
     ("arguments", "groups", "message"),
     [
-        (["a=1,2", "b=3,4,5"], [["a", "b"]], "sweep.zip: a has 2 values and b has 3: axes that move together have as"),
+        (["a=1,2", "b=3,4,5"], [["a", "b"]], "sweep.zip: a has 2 values and b has 3: axes that vary together need"),
         (
             ["retriever.k1=1,2", "b=3"],
             [["retriever.k2", "b"]],
             "sweep.zip: retriever.k2: no axis of this sweep; did yo",
         ),
-        (["a=1,2", "b=3,4", "c=5,6"], [["a", "b"], ["c", "a"]], "sweep.zip: a: stands there twice"),
+        (["a=1,2", "b=3,4", "c=5,6"], [["a", "b"], ["c", "a"]], "sweep.zip: a: occurs twice"),
     ],
 )
 def test_what_cannot_move_together_is_said_in_one_line(
@@ -377,8 +377,8 @@ def test_a_condition_may_be_on_a_choice_that_this_sweep_does_not_make() -> None:
     ("when", "message"),
     [
         ({"retriever.k2": "a == 1"}, "sweep.when: retriever.k2: no axis of this sweep; did you mean retriever.k1?"),
-        ({"a": "b == 1", "b": "retriever.k1 == 1", "retriever.k1": "a == 1"}, "cannot depend on itself"),
-        ({"a": "a == 1"}, "sweep.when: a <- a: whether one applies cannot depend on itself"),
+        ({"a": "b == 1", "b": "retriever.k1 == 1", "retriever.k1": "a == 1"}, "cannot depend on each other"),
+        ({"a": "a == 1"}, "sweep.when: a <- a: conditions cannot depend on each other in a circle"),
         ({"a": "b = 1"}, "sweep.when.a: b = 1: not understood ("),
         ({"a": "c == 1"}, "sweep.when.a: c == 1: c: no axis of this sweep; there are a, b, retriever.k1"),
     ],

@@ -488,7 +488,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
         (["retriever.b=interval(-1,1)"], "retriever.b=-1.0: should be greater than or equal to 0"),
         (["dataset.split=train,test"], "dataset.split: no axis of a sweep that chooses"),
         (["dataset.max_queries=3,4"], "dataset: a search is on one"),
-        (["sweep.exclude='retriever.k1 > 0'"], "no combination that is left can be found"),
+        (["sweep.exclude='retriever.k1 > 0'"], "no combination is left"),
         (["metrics.primary=AP,RR"], "a sweep is ranked by one measure"),
     ],
 )
