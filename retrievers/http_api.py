@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import parse_qsl
@@ -20,15 +21,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings
+from retrievers.base import Corpus, Rankings, RetrieverError
 from retrievers.connection import SHOWN, Connection, ServiceError, read_secret, resolve_port
+from retrievers.encoders.base import Encoder, Vectors
+from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
+from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder, iter_text_names
 from retrievers.threads import map_threads
 
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
 """The default request."""
 
-_PLACEHOLDER = re.compile(r"\{(?:query|top_k|search_type)\}")
+_QUERY = ("query", "query_json", "vector")
+"""The placeholders of a query in a request: its text, the same as a JSON string, and its vector."""
+
+_NAMES = (*_QUERY, "top_k", "search_type")
 
 _PORT = "{port}"
 """The placeholder in `headers` for the port of the API."""
@@ -42,13 +49,19 @@ _SECRET = re.compile("auth(?!ors?(?![a-z]))|cookie|credential|key(?!word)|passw|
 log = logging.getLogger(__name__)
 
 
-@settings(frozen=True, config={"extra": "forbid", "hide_input_in_errors": True})
+@settings(frozen=True, config={"extra": "forbid", "hide_input_in_errors": True, "arbitrary_types_allowed": True})
 class Http:
     """Settings of a search API over HTTP. Paths into replies are keys and positions, joined by dots: `hits.0.id`.
 
-    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET). `{query}`, `{top_k}` and `{search_type}`
-    in its values are replaced, then null values are left out. `results` is the path of the list of results in a reply,
-    `item_id` and `score` are paths in each result. With `score` null, for an API without scores, the score is 1 / rank.
+    `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET). `{query}` (with quotes `{query_json}`,
+    for use in a text), `{top_k}`, `{search_type}` and the names of `parameters` are replaced, then null values are left
+    out. `{vector}` is the vector that the `encoder` gives the query; the diagnostic `encoding_ms` is its mean time,
+    which is not part of the time of a query. Parameters are replaced in paths, too.
+
+    `results` is the path of the list of results in a reply, `item_id` and `score` are paths in each result. `scores` is
+    the path of a list of scores beside the results, in place of `score`. A name in a path that ends with "?" may be
+    missing, as the list is in some replies without results. With `score` null, for an API without scores, the score is
+    1 / rank.
 
     The order of the service is kept, also among equal scores. Scores never rise: one that is higher than the score
     above it is lowered to that score. `lower_is_better` negates all scores first.
@@ -69,12 +82,15 @@ class Http:
 
     base_url: str | None = None
     search_type: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    encoder: Encoder | None = None
     method: Literal["POST", "GET"] = "POST"
     search_path: str = "/search"
     request: dict[str, Any] | None = None
     results: str = "results"
     item_id: str = "item_id"
     score: str | None = "score"
+    scores: str | None = None
     lower_is_better: bool = False
     health_path: str | None = "/health"
     ports: list[int] = Field(default_factory=list)
@@ -110,7 +126,8 @@ class Http:
         connection = self._connect()
         if self.expected_items is not None:
             self._check_items(connection, len(corpus) if self.expected_items == "corpus" else self.expected_items)
-        return HttpSearcher(self, connection, {name: position for position, name in enumerate(corpus.ids)})
+        embed = None if self.encoder is None else self.encoder.embed(Corpus([], []), store).queries
+        return HttpSearcher(self, connection, corpus.positions, embed)
 
     def _check_address(self) -> None:
         """Refuse a missing or malformed address, and one whose password would be recorded."""
@@ -134,8 +151,13 @@ class Http:
 
     def _check_request(self) -> None:
         """Refuse a request without a query, and one that GET parameters cannot hold."""
-        if self.request and "{query}" not in json.dumps(self.request):
+        if self.request and not has_placeholder(self.request, *_QUERY):
             raise RetrieverError("request: has no {query}, so that all queries would send the same request")
+        if self.encoder is None and has_placeholder(self.request, "vector"):
+            raise RetrieverError("request: has {vector}, which needs an encoder: set encoder=minilm or another one")
+        for name in self.parameters:
+            if name in _NAMES or not name.isidentifier():
+                raise RetrieverError(f"parameters.{name}: is not a name of your own for a placeholder")
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):
                 raise RetrieverError(f"request.{name}: has nested keys, which method=GET cannot send; set method=POST")
@@ -143,7 +165,8 @@ class Http:
     def _iter_recorded_names(self) -> Iterator[tuple[str, str]]:
         """Yield each setting and user-defined name whose value would be recorded."""
         yield from (("headers", name) for name in self.headers)
-        yield from (("request", name) for name in _iter_text_names(self.request))
+        yield from (("request", name) for name in iter_text_names(self.request))
+        yield from (("parameters", name) for name in self.parameters)
         for setting in ("search_path", "items_path", "health_path"):
             path = getattr(self, setting) or ""
             yield from ((setting, name) for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
@@ -162,7 +185,7 @@ class Http:
             )
             if self.health_path is None:
                 return connection
-            problem = connection.check_health(self.health_path)
+            problem = connection.check_health(fill_address(self.health_path, self.parameters))
             if not problem:
                 if self.base_url is None:
                     log.warning("base_url is not set; using the search API at %s", connection.base_url)
@@ -185,9 +208,9 @@ class Http:
     def _check_items(self, connection: Connection, expected: int) -> None:
         skip = "set the retriever's expected_items to null to skip this check"
         try:
-            reply, _ = connection.fetch("GET", self.items_path)
-            total = _resolve_path(reply, self.total)
-        except ServiceError as error:
+            reply, _ = connection.fetch("GET", fill_address(self.items_path, self.parameters))
+            total = get_path(reply, self.total)
+        except (ServiceError, LookupError) as error:
             raise RetrieverError(f"{connection.base_url}: cannot count its items ({error}); {skip}") from error
         if total != expected:
             source = "the size of the corpus" if self.expected_items == "corpus" else "by expected_items"
@@ -204,6 +227,7 @@ class HttpSearcher:
     settings: Http
     connection: Connection
     positions: Mapping[str, int]
+    embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]] | None = None
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the results of the API; the time of a query is that of its last attempt, with others under way.
@@ -211,108 +235,71 @@ class HttpSearcher:
         Items that the corpus lacks keep their rank, as unknown hits. Repeated items are left out. The diagnostics count
         both, and the queries whose scores rise.
         """
-        rankings, seconds = create_empty_rankings(len(queries), k), np.full(len(queries), np.nan, dtype=np.float32)
-        replies = list(map_threads(lambda query: self._search_one(query, k), queries, self.settings.concurrency))
-        unknown: dict[str, int] = {}
-        for row, reply in enumerate(replies):
-            rankings.documents[row, : len(reply.ids)] = [self._find_position(name, unknown) for name in reply.ids]
-            rankings.scores[row, : len(reply.scores)] = reply.scores
-            seconds[row] = reply.seconds
-        errors = {row: reply.error for row, reply in enumerate(replies) if reply.error}
-        diagnostics = {
-            "unknown_items": float(np.count_nonzero(rankings.documents >= len(self.positions))),
-            "repeated_items": float(sum(reply.repeated for reply in replies)),
-            "rising_scores": float(sum(reply.rising for reply in replies)),
-        }
-        return replace(
-            rankings, seconds=seconds, errors=errors or None, diagnostics=diagnostics, unknown_ids=tuple(unknown),
-            addresses={"": self.connection.base_url},
-        )  # fmt: skip
+        vectors, encoding = self._embed(queries, store)
+        replies = map_threads(
+            lambda row: self._search_one(queries[row], None if vectors is None else vectors[row].tolist(), k),
+            range(len(queries)),
+            self.settings.concurrency,
+        )
+        rankings = join_replies(list(replies), self.positions, k)
+        diagnostics = {**rankings.diagnostics, **encoding}
+        return replace(rankings, diagnostics=diagnostics, addresses={"": self.connection.base_url})
 
-    def _find_position(self, name: str, unknown: dict[str, int]) -> int:
-        """Return the position of an item; one that the corpus lacks is added to `unknown`, behind the corpus."""
-        known = self.positions.get(name)
-        return unknown.setdefault(name, len(self.positions) + len(unknown)) if known is None else known
+    def _embed(self, queries: Sequence[str], store: Store) -> tuple[Vectors | None, Mapping[str, float]]:
+        """Return the vectors of the queries, and how long one takes on average, where there is an encoder."""
+        if self.embed is None:
+            return None, {}
+        vectors, seconds = self.embed(list(map(str, queries)), store)
+        if not vectors.shape[1]:
+            raise RetrieverError(
+                f"encoder: {type(self.settings.encoder).__name__} learns from documents; choose a model"
+            )
+        return vectors, {"encoding_ms": float(np.nanmean(seconds)) * 1000}
 
-    def _search_one(self, query: str, k: int) -> _Reply:
+    def _search_one(self, query: str, vector: Sequence[float] | None, k: int) -> SearchReply:
+        settings = self.settings
         text = query.encode("utf-8", "replace").decode()  # lone surrogates cannot be sent
-        values = {"{query}": text, "{top_k}": k, "{search_type}": self.settings.search_type}
-        payload = _fill(self.settings.request or REQUEST, values)
+        own = {"query": text, "query_json": json.dumps(text), "vector": vector}
+        values = {**settings.parameters, **own, "top_k": k, "search_type": settings.search_type}
+        payload = fill_template(settings.request or REQUEST, values)
         try:
-            reply, seconds = self.connection.fetch(self.settings.method, self.settings.search_path, payload)
+            path = fill_address(settings.search_path, settings.parameters)
+            reply, seconds = self.connection.fetch(settings.method, path, payload)
             return replace(self._parse(reply, k), seconds=seconds)
-        except ServiceError as error:
-            return _Reply(error=str(error))
+        except (ServiceError, LookupError) as error:
+            return SearchReply(error=str(error))
 
-    def _parse(self, reply: object, k: int) -> _Reply:
+    def _parse(self, reply: object, k: int) -> SearchReply:
         """Return the first k distinct items of a reply."""
-        results = _resolve_path(reply, self.settings.results)
-        if not isinstance(results, list):
-            raise ServiceError(f"the reply's {self.settings.results} is not a list")
-        items: dict[str, float] = {}
+        results = self._get_list(reply, self.settings.results)
+        try:
+            return build_reply(self._iter_items(results, reply), k, self.settings.lower_is_better)
+        except ValueError as error:
+            raise ServiceError(str(error)) from None
+
+    def _get_list(self, reply: object, setting: str) -> Sequence[object]:
+        path = str(fill_template(setting, self.settings.parameters))
+        values = get_path(reply, path)
+        if values is MISSING:
+            return []
+        if not isinstance(values, list):
+            raise ServiceError(f"the reply's {path} is not a list")
+        return values
+
+    def _iter_items(self, results: Sequence[object], reply: object) -> Iterator[tuple[str, float]]:
+        """Yield the id and score of each result; the scores may stand beside the results."""
+        settings = self.settings
+        item_id = str(fill_template(settings.item_id, settings.parameters))
+        beside = self._get_list(reply, settings.scores) if settings.scores else None
+        if beside is not None and len(beside) != len(results):
+            raise ServiceError(f"the reply has {len(beside)} scores for {len(results)} results")
         for rank, result in enumerate(results, start=1):
-            name = _parse_id(_resolve_path(result, self.settings.item_id))
-            if name not in items:
-                items[name] = (
-                    _parse_score(_resolve_path(result, self.settings.score)) if self.settings.score else 1 / rank
-                )
-        scores = _convert_scores(list(items.values())[:k])
-        if self.settings.lower_is_better:
-            scores = 0 - scores
-        falling = np.minimum.accumulate(scores)
-        rising = bool((falling != scores).any())
-        return _Reply(list(items)[:k], falling, repeated=len(results) - len(items), rising=rising)
-
-
-@dataclass(frozen=True)
-class _Reply:
-    """The ids and scores of the items for a query, or an error, and the number of repeated items."""
-
-    ids: Sequence[str] = ()
-    scores: NDArray[np.float32] | Sequence[float] = ()
-    seconds: float = float("nan")
-    error: str = ""
-    repeated: int = 0
-    rising: bool = False
-
-
-def _fill(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a template with its placeholders replaced and null values left out; text with a null in it is null."""
-    if isinstance(template, Mapping):
-        filled = {name: _fill(value, values) for name, value in template.items()}
-        return {name: value for name, value in filled.items() if value is not None}
-    if isinstance(template, list):
-        return [_fill(value, values) for value in template]
-    if not isinstance(template, str):
-        return template
-    if template in values:  # numbers stay numbers
-        return values[template]
-    unset = any(values[name] is None for name in _PLACEHOLDER.findall(template))
-    return None if unset else _PLACEHOLDER.sub(lambda match: str(values[match[0]]), template)
-
-
-def _iter_text_names(template: object, name: str = "") -> Iterator[str]:
-    """Yield the names, joined by dots, of texts in a template that are not placeholders."""
-    if isinstance(template, Mapping):
-        for key, value in template.items():
-            yield from _iter_text_names(value, f"{name}.{key}" if name else str(key))
-    elif isinstance(template, list):
-        for value in template:
-            yield from _iter_text_names(value, name)
-    elif isinstance(template, str) and not _PLACEHOLDER.fullmatch(template):
-        yield name
-
-
-def _resolve_path(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Return the value at a path in a reply, the reply itself for ""; raises `ServiceError`."""
-    for name in path.split(".") if path else ():
-        if isinstance(reply, Mapping) and name in reply:
-            reply = reply[name]
-        elif isinstance(reply, list) and name.isdecimal() and int(name) < len(reply):
-            reply = reply[int(name)]
-        else:
-            raise ServiceError(f"the reply has no {path}")
-    return reply
+            score = 1 / rank
+            if beside is not None:
+                score = _parse_score(beside[rank - 1])
+            elif settings.score:
+                score = _parse_score(get_path(result, settings.score))
+            yield _parse_id(get_path(result, item_id)), score
 
 
 def _parse_id(value: object) -> str:
@@ -324,15 +311,7 @@ def _parse_id(value: object) -> str:
 def _parse_score(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
+    with suppress(ValueError, TypeError):  # some services write numbers as text
+        if isinstance(value, str):
+            return float(value)
     raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a score; set score=null for an API without scores")
-
-
-def _convert_scores(values: Sequence[float]) -> NDArray[np.float32]:
-    try:
-        with np.errstate(over="ignore"):
-            scores = np.array(values, dtype=np.float64).astype(np.float32)
-    except OverflowError:  # an integer of hundreds of digits
-        scores = np.full(1, np.inf, dtype=np.float32)
-    if not np.isfinite(scores).all():
-        raise ServiceError("a score does not fit in a 32-bit float")
-    return scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import bm25s
@@ -27,6 +28,7 @@ from runner.metrics.settings import MetricSettings
 from runner.records import write_trec
 from runner.result import Result
 from runner.store.disk import DiskStore
+from runner.tracking.settings import Tracking
 
 METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"), depth=1000, k_values=(1, 10, 1000))
 
@@ -145,3 +147,20 @@ def test_a_packed_run_is_a_run_whatever_its_json_looks_like(here: Path) -> None:
     (here / "run.csv").write_text("qid,docno,score\nq1,d,1\n")
     names = ("x.trec", "y.json", "y.json.gz", "run.csv", "report.json", "result.json", "ranks.csv", "missing.trec")
     assert [is_run(Path(name)) for name in names] == [True] * 4 + [False] * 4
+
+
+def test_a_factory_on_the_command_line_is_imported_and_its_arguments_are_swept(
+    here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "own_search.py").write_text("def build(n=1):\n    return lambda query: ['bad', 'good'][:n]\n")
+    sys.path.insert(0, str(here))
+    try:
+        words = [*DATASET, "retriever=object", "retriever.factory=own_search:build", "tracking.background=false"]
+        assert main([*words, "+retriever.arguments.n=2"]) == 0
+        assert "nDCG@10 0.631" in capsys.readouterr().out  # 1 / log2(3)
+        (here / "retriever").mkdir()
+        (here / "retriever" / "other.yaml").write_text("defaults: [object]\nfactory: own_search:build\n")
+        assert main(["--config-dir=.", *DATASET, "retriever=other"]) == 2
+        assert "retriever.factory=own_search:build: only this program's own classes" in capsys.readouterr().err
+    finally:
+        sys.path.remove(str(here))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -83,10 +84,18 @@ def _quote_expression(word: str) -> str:
 
 
 def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides with `plugins` set last, so that no YAML file can name plug-ins."""
+    """Return the overrides with `plugins` set last, so that no YAML file can name plug-ins.
+
+    The module of a factory (`retriever.factory=module:name`) that is named on the command line is one of them.
+    """
     named = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("plugins=")]
     others = [word for word in overrides if not word.lstrip("+").startswith("plugins=")]
-    return [*others, f"++plugins={named[-1] if named else '[]'}"]
+    factories = (word.partition("=")[2] for word in others if word.partition("=")[0].endswith(".factory"))
+    modules = [module for words in factories for module in re.findall(r"([\w.]+):", words)]
+    plugins = named[-1] if named else "[]"
+    if modules and plugins.startswith("["):
+        plugins = f"[{','.join(filter(None, (plugins.strip('[] '), *dict.fromkeys(modules))))}]"
+    return [*others, f"++plugins={plugins}"]
 
 
 def _explain_unwritable(error: OSError) -> Exception:

@@ -74,6 +74,8 @@ def _join(path: str, key: str) -> str:
 
 def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence[str]) -> Any:  # noqa: ANN401 (any configured object)
     _check_names(target, given, path)  # before building objects that no parameter takes
+    for name in getattr(target, "imported_settings", ()):  # settings that name code, as `_target_` does
+        _check_module(str(given.get(name, "")).partition(":")[0], str(given.get(name, "")), _join(path, name), plugins)
     return _call(target, {key: build(value, _join(path, key), plugins) for key, value in given.items()}, path)
 
 
@@ -96,21 +98,23 @@ def near(word: str, possible: Iterable[str]) -> str | None:
 
 def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
     module, _, name = target.rpartition(".")
-    _check_module(module, target, path, plugins)
+    _check_module(module, target, f"{path}._target_", plugins)
     try:
         located = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
     if not inspect.isclass(located):
         raise ConfigError(f"{path}._target_={target}: is not a class")
-    _check_module(located.__module__, target, path, plugins)  # a module may have imported it from anywhere
+    _check_module(
+        located.__module__, target, f"{path}._target_", plugins
+    )  # a module may have imported it from anywhere
     return located
 
 
 def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -> None:
     if not any(f"{module}.".startswith(f"{allowed}.") for allowed in (*OWN_MODULES, *plugins)):
         raise ConfigError(
-            f"{path}._target_={target}: only this program's own classes are made from a config; to allow another "
+            f"{path}={target}: only this program's own classes are made from a config; to allow another "
             f"module, name it on the command line: 'plugins=[{module.partition('.')[0]}]'"
         )
 

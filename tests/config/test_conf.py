@@ -43,6 +43,7 @@ PLACES = {
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],
+    "object": ["retriever.factory=x:y", "plugins=[x]"],
 }
 """What a choice leaves for the user to say."""
 VERBS = [module.name for module in pkgutil.iter_modules(commands.__path__)]

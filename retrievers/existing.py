@@ -1,0 +1,224 @@
+"""Search with an object of another library: a function, a LangChain or LlamaIndex retriever, a Haystack component.
+
+Objects are recognised by their methods; none of these libraries is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, Rankings, RetrieverError
+from retrievers.replies import SearchReply, build_reply, join_replies
+from retrievers.store import NoStore, Store
+from retrievers.threads import map_threads
+
+Interface = Literal["auto", "function", "langchain", "llama_index", "haystack"]
+Search = Callable[[str, int], object]
+"""What returns the hits of a query, given how many are wanted."""
+
+ID_NAMES = ("item_id", "document_id", "doc_id", "source", "file_path")
+"""Where users of these libraries put the id of a document: names of its metadata."""
+
+
+class GivenDocument(NamedTuple):
+    """A document as the factory receives it."""
+
+    id: str
+    title: str
+    text: str
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class ExistingRetriever:
+    """Settings of a retriever that exists: `factory`, as `module:name`, is called with `arguments` and returns it.
+
+    With `pass_corpus` the factory also gets `documents`, a list of (id, title, text), to chunk and index itself.
+
+    `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
+    (`invoke(query)`) and haystack (`run`, of a component or a pipeline), and else takes it for a function of the query,
+    and of the number of hits if it has a second parameter. Hits are ids, pairs of an id and a score, a mapping of ids
+    to scores, or documents. Most objects return as many as they were built to, which should be `metrics.depth`.
+
+    `item_id` is the path of a document's id, as in `metadata.page`; null takes the first of these that is an id of the
+    corpus, or else the first there is: one of `ID_NAMES` in the metadata, the id of the document that a node is from
+    (`ref_doc_id`), its own id. `score` is the path of its score; null: `score`, or 1 / rank for objects without scores.
+    Several hits of one document count as the first. Hits with the score NaN are left out and counted (`nan_scores`).
+    """
+
+    live: ClassVar[bool] = True
+    imported_settings: ClassVar[tuple[str, ...]] = ("factory",)
+    """The settings that name code to import, which only the command line may allow."""
+
+    factory: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    interface: Interface = "auto"
+    item_id: str | None = None
+    score: str | None = None
+    pass_corpus: bool = False
+    concurrency: int = Field(default=1, ge=1, repr=False)
+
+    def index(self, corpus: Corpus, store: Store) -> ExistingSearcher:
+        """Call the factory; raises `RetrieverError` if it or its arguments are wrong."""
+        arguments = dict(self.arguments)
+        if self.pass_corpus:
+            if not len(corpus):
+                raise RetrieverError("pass_corpus: the dataset has no documents to pass")
+            titles = corpus.titles or [""] * len(corpus)
+            arguments["documents"] = list(map(GivenDocument, corpus.ids, titles, corpus.texts))
+        try:
+            made = self._import_factory()(**arguments)
+        except RetrieverError:
+            raise
+        except Exception as error:
+            raise RetrieverError(f"factory={self.factory}: {describe_error(error)}") from error
+        return ExistingSearcher(self, find_search(made, self.interface, self.factory), corpus.positions)
+
+    def _import_factory(self) -> Callable[..., object]:
+        module, colon, name = self.factory.partition(":")
+        if not colon or not module or not name:
+            raise RetrieverError(f"factory={self.factory}: should be module:name, such as my_rag.search:build")
+        function: Any = importlib.import_module(module)
+        for part in name.split("."):
+            function = getattr(function, part)
+        if not callable(function):
+            raise RetrieverError(f"factory={self.factory}: is not a function, but {type(function).__name__}")
+        return function  # type: ignore[no-any-return]  # any function
+
+
+def find_search(made: object, interface: Interface, name: str) -> Search:
+    """Return how to search with an object; raises `RetrieverError` if it has no known interface."""
+    methods = {"llama_index": "retrieve", "langchain": "invoke", "haystack": "run", "function": "__call__"}
+    kinds = methods if interface == "auto" else [interface]
+    kind = next((kind for kind in kinds if callable(getattr(made, methods[kind], None))), None)
+    if kind is None:
+        wanted = ", ".join(methods[kind].replace("__call__", "a function") for kind in kinds)
+        raise RetrieverError(f"factory={name}: returned {type(made).__name__}, which has none of {wanted}")
+    call: Any = made if kind == "function" else getattr(made, methods[kind])
+    if kind == "haystack":
+        return _search_pipeline(made, call) if callable(getattr(made, "inputs", None)) else _search_component(call)
+    if kind == "function" and _takes_number(call):
+        return lambda query, k: call(query, k)
+    return lambda query, k: call(query)
+
+
+def _takes_number(function: Callable[..., object]) -> bool:
+    """Tell a function whose second parameter is the number of hits."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    return len([p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) > 1
+
+
+def _search_component(call: Callable[..., object]) -> Search:
+    takes = inspect.signature(call).parameters
+    return lambda query, k: call(query=query, **({"top_k": k} if "top_k" in takes else {}))
+
+
+def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> Search:  # noqa: ANN401 (Haystack's own class)
+    """Return how to run a pipeline: each input named query or text gets the query, each named top_k the number."""
+    inputs: Mapping[str, Mapping[str, object]] = pipeline.inputs()
+
+    def search(query: str, k: int) -> object:
+        values = {"query": query, "text": query, "top_k": k}
+        data = {name: {key: values[key] for key in sockets if key in values} for name, sockets in inputs.items()}
+        outputs = call(data={name: given for name, given in data.items() if given})
+        lists = [part for part in _values(outputs) if isinstance(part, Mapping) and "documents" in part]
+        if not lists:
+            raise ValueError("the pipeline has no output named documents")
+        return lists[-1]
+
+    return search
+
+
+def _values(outputs: object) -> Sequence[object]:
+    return list(outputs.values()) if isinstance(outputs, Mapping) else []
+
+
+@dataclass(frozen=True, eq=False)
+class ExistingSearcher:
+    """A retriever of another library, and the position of each document by its id."""
+
+    settings: ExistingRetriever
+    find: Search
+    positions: Mapping[str, int]
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the hits of the object, in its order; a query that raises is an error of the rankings."""
+        replies = list(map_threads(lambda query: self._search_one(str(query), k), queries, self.settings.concurrency))
+        return join_replies(replies, self.positions, k)
+
+    def _search_one(self, query: str, k: int) -> SearchReply:
+        start = time.perf_counter()
+        try:
+            hits = self.find(query, k)
+            seconds = time.perf_counter() - start
+            items = list(self._iter_items(hits))
+            kept = [item for item in items if not math.isnan(item[1])]
+            reply = build_reply(kept, k)
+        except Exception as error:  # anything that another library raises
+            return SearchReply(error=describe_error(error))
+        figures = {**(reply.figures or {}), "nan_scores": float(len(items) - len(kept))}
+        return replace(reply, seconds=seconds, figures=figures)
+
+    def _iter_items(self, hits: object) -> Iterator[tuple[str, float]]:
+        if isinstance(hits, Mapping) and "documents" in hits:  # of Haystack
+            hits = hits["documents"]
+        if isinstance(hits, Mapping):
+            yield from ((str(name), float(score)) for name, score in hits.items())
+            return
+        if isinstance(hits, str) or not hasattr(hits, "__iter__"):
+            raise TypeError(f"returned {type(hits).__name__}, not a list of hits")
+        for rank, hit in enumerate(hits, start=1):
+            yield self._parse_hit(hit, rank)
+
+    def _parse_hit(self, hit: Any, rank: int) -> tuple[str, float]:  # noqa: ANN401 (any document)
+        if isinstance(hit, (str, int)) and not isinstance(hit, bool):
+            return str(hit), 1 / rank
+        if isinstance(hit, tuple) and len(hit) == 2:
+            item, score = hit
+            return (str(item) if isinstance(item, (str, int)) else self._find_id(item)), float(score)
+        score = get_value(hit, self.settings.score or "score")
+        if score is None and self.settings.score:
+            raise ValueError(f"a hit has no {self.settings.score}; it has {', '.join(list_names(hit))}")
+        return self._find_id(hit), 1 / rank if score is None else float(score)
+
+    def _find_id(self, hit: object) -> str:
+        if self.settings.item_id:
+            value = get_value(hit, self.settings.item_id)
+            if value is None:
+                raise ValueError(f"a hit has no {self.settings.item_id}; it has {', '.join(list_names(hit))}")
+            return str(value)
+        paths = (f"{part}.{name}" for name in ID_NAMES for part in ("metadata", "meta"))
+        own = ("item_id", "document_id", "doc_id", "ref_doc_id", "node.ref_doc_id", "id", "node_id", "_id")
+        values = [str(value) for path in (*paths, *own) if (value := get_value(hit, path)) not in (None, "")]
+        if not values:
+            raise ValueError(f"a hit has no id; set item_id to the path of one; it has {', '.join(list_names(hit))}")
+        return next((value for value in values if value in self.positions), values[0])
+
+
+def get_value(hit: object, path: str) -> Any:  # noqa: ANN401 (any value)
+    """Return the value at a path of keys and attributes, joined by dots; None where there is none."""
+    for name in path.split("."):
+        hit = hit.get(name) if isinstance(hit, Mapping) else getattr(hit, name, None)
+    return hit
+
+
+def list_names(hit: object) -> list[str]:
+    """Return the names of a hit's keys or attributes, for messages."""
+    names = hit if isinstance(hit, Mapping) else getattr(hit, "__dict__", None) or [type(hit).__name__]
+    return [str(name) for name in names if not str(name).startswith("_")]
+
+
+def describe_error(error: Exception) -> str:
+    """Return an error of another library in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

@@ -1,0 +1,313 @@
+"""Each preset of a search API sends the request, and reads the reply, that the vendor documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import OmegaConf
+
+from retrievers.base import NOTHING, Corpus
+from retrievers.encoders.base import Embedded
+from retrievers.http_api import Http
+from retrievers.store import NoStore, Store
+from runner.config import CONF
+from runner.sweep.compose import Composer
+from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api
+
+QUERY = 'where is "Ferry"?'
+VECTOR = [0.5, -0.25]
+CORPUS = Corpus(["a", "b"], ["one", "two"])
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Gives every query the same vector."""
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        assert not len(corpus)  # documents are the service's
+        return Embedded(
+            [], lambda texts, store: (np.array([VECTOR] * len(texts), np.float32), np.full(len(texts), 0.002))
+        )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The parameters of a preset, the documented request that it sends, and the documented reply."""
+
+    parameters: Mapping[str, object]
+    path: str
+    request: Mapping[str, Any]
+    reply: object
+    scores: Sequence[float]
+    items: object = None
+
+
+def hits(*scores: float) -> dict[str, object]:
+    """Return a reply of OpenSearch 2.19 and Elasticsearch 8.17 (their pages "Search API")."""
+    rows = [{"_index": "x", "_id": name, "_score": score} for name, score in zip("bac", scores, strict=False)]
+    total = {"value": len(rows), "relation": "eq"}
+    return {"took": 4, "timed_out": False, "hits": {"total": total, "max_score": scores[0], "hits": rows}}
+
+
+MATCH = {"query": {"match": {"body": QUERY}}, "size": 3, "_source": False}
+FULL_TEXT = Preset({"index": "x", "field": "body"}, "/x/_search", MATCH, hits(1.5, 0.5), [1.5, 0.5], {"count": 2})
+
+PRESETS = {
+    "opensearch": FULL_TEXT,
+    "elasticsearch": FULL_TEXT,
+    "opensearch_hybrid": Preset(  # OpenSearch 2.19, "Hybrid search"
+        {"index": "x", "pipeline": "nlp search", "candidates": 50},
+        "/x/_search?search_pipeline=nlp%20search",
+        {
+            "query": {
+                "hybrid": {"queries": [{"match": {"text": QUERY}}, {"knn": {"vector": {"vector": VECTOR, "k": 50}}}]}
+            },
+            "size": 3,
+            "_source": False,
+        },
+        hits(0.88318, 0.5),
+        [0.88318, 0.5],
+        {"count": 2},
+    ),
+    "elasticsearch_knn": Preset(  # Elasticsearch 8.17, "kNN search"
+        {"index": "x", "candidates": 200},
+        "/x/_search",
+        {
+            "knn": {"field": "vector", "query_vector": VECTOR, "k": 3, "num_candidates": 200},
+            "size": 3,
+            "_source": False,
+        },
+        hits(0.9, 0.8),
+        [0.9, 0.8],
+        {"count": 2},
+    ),
+    "qdrant": Preset(  # Qdrant 1.15, "Query points"
+        {"collection": "x", "ef": 64},
+        "/collections/x/points/query",
+        {"query": VECTOR, "limit": 3, "params": {"hnsw_ef": 64}, "with_payload": False},
+        {
+            "result": {"points": [{"id": "b", "version": 3, "score": 0.81}, {"id": "a", "version": 1, "score": 0.75}]},
+            "status": "ok",
+            "time": 0.001,
+        },
+        [0.81, 0.75],
+        {"result": {"status": "green", "points_count": 2}, "status": "ok", "time": 0.0001},
+    ),
+    "weaviate": Preset(  # Weaviate 1.31, "Hybrid search" in GraphQL, which writes scores as text
+        {"collection": "Article", "id_field": "doc_id", "alpha": 0.25},
+        "/v1/graphql",
+        {
+            "query": '{ Get { Article(limit: 3, hybrid: {query: "where is \\"Ferry\\"?", vector: [0.5, -0.25], '
+            "alpha: 0.25}) { doc_id _additional { score } } } }"
+        },
+        {
+            "data": {
+                "Get": {
+                    "Article": [
+                        {"_additional": {"score": "0.875"}, "doc_id": "b"},
+                        {"_additional": {"score": "0.5"}, "doc_id": "a"},
+                    ]
+                }
+            }
+        },
+        [0.875, 0.5],
+    ),
+    "milvus": Preset(  # Milvus 2.5, REST API v2, "Search"
+        {"collection": "x", "ef": 64},
+        "/v2/vectordb/entities/search",
+        {
+            "collectionName": "x",
+            "data": [VECTOR],
+            "annsField": "vector",
+            "limit": 3,
+            "outputFields": ["id"],
+            "searchParams": {"params": {"ef": 64}},
+        },
+        {"code": 0, "cost": 0, "data": [{"distance": 0.99, "id": "b"}, {"distance": 0.5, "id": "a"}]},
+        [0.99, 0.5],
+    ),
+    "typesense": Preset(  # Typesense 28, "Search"
+        {"collection": "x", "fields": "title,body"},
+        "/collections/x/documents/search",
+        {"q": [QUERY], "query_by": ["title,body"], "per_page": ["3"], "include_fields": ["id"]},
+        {
+            "facet_counts": [],
+            "found": 2,
+            "out_of": 2,
+            "page": 1,
+            "search_time_ms": 1,
+            "hits": [
+                {"document": {"id": "b"}, "highlights": [], "text_match": 1157451471441625000},
+                {"document": {"id": "a"}, "highlights": [], "text_match": 578730123365711993},
+            ],
+        },
+        [1157451471441625000, 578730123365711993],
+        {"name": "x", "num_documents": 2},
+    ),
+    "meilisearch": Preset(  # Meilisearch 1.15, "Search with POST", "Stats"
+        {"index": "x"},
+        "/indexes/x/search",
+        {"q": QUERY, "limit": 3, "attributesToRetrieve": ["id"], "showRankingScore": True},
+        {
+            "hits": [{"id": "b", "_rankingScore": 0.95}, {"id": "a", "_rankingScore": 0.5}],
+            "query": QUERY,
+            "processingTimeMs": 1,
+            "limit": 3,
+            "offset": 0,
+            "estimatedTotalHits": 2,
+        },
+        [0.95, 0.5],
+        {"numberOfDocuments": 2, "isIndexing": False, "fieldDistribution": {}},
+    ),
+    "vespa": Preset(  # Vespa 8, "Query API" and "Default JSON result format"
+        {"source": "articles", "profile": "bm25"},
+        "/search/",
+        {
+            "yql": "select id from sources articles where userQuery()",
+            "query": QUERY,
+            "type": "weakAnd",
+            "ranking": "bm25",
+            "hits": 3,
+        },
+        {
+            "root": {
+                "id": "toplevel",
+                "relevance": 1.0,
+                "fields": {"totalCount": 2},
+                "coverage": {"coverage": 100, "documents": 2, "full": True},
+                "children": [
+                    {"id": "index:articles/0/c4ca", "relevance": 2.5, "source": "articles", "fields": {"id": "b"}},
+                    {"id": "index:articles/0/c81e", "relevance": 1.5, "source": "articles", "fields": {"id": "a"}},
+                ],
+            }
+        },
+        [2.5, 1.5],
+    ),
+    "solr": Preset(  # Solr 9, "JSON Request API"
+        {"collection": "x", "fields": "title^2 body"},
+        "/solr/x/query",
+        {"query": {"edismax": {"query": QUERY, "qf": "title^2 body"}}, "limit": 3, "fields": ["id", "score"]},
+        {
+            "responseHeader": {"status": 0, "QTime": 3},
+            "response": {
+                "numFound": 2,
+                "start": 0,
+                "maxScore": 1.25,
+                "numFoundExact": True,
+                "docs": [{"id": "b", "score": 1.25}, {"id": "a", "score": 0.5}],
+            },
+        },
+        [1.25, 0.5],
+        {"responseHeader": {"status": 0}, "response": {"numFound": 2, "start": 0, "docs": []}},
+    ),
+    "chroma": Preset(  # Chroma 1.0, "Query collection", API v2
+        {"collection": "8e1d"},
+        "/api/v2/tenants/default_tenant/databases/default_database/collections/8e1d/query",
+        {"query_embeddings": [VECTOR], "n_results": 3, "include": ["distances"]},
+        {"ids": [["b", "a"]], "distances": [[0.01, 1.81]], "documents": None, "include": ["distances"]},
+        [-0.01, -1.81],
+        2,
+    ),
+}
+
+
+@pytest.fixture
+def loader() -> Iterator[ConfigLoader]:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield GlobalHydra.instance().config_loader()
+
+
+def load_preset(loader: ConfigLoader, name: str, url: str, **more: object) -> Http:
+    cfg = Composer(loader, "evaluate", []).compose([f"retriever=http/{name}", f"retriever.base_url={url}"])
+    values: Any = OmegaConf.to_container(cfg.retriever, resolve=False)
+    values.pop("_target_")
+    encoder = Fixed() if values.pop("encoder") else None
+    values["parameters"] |= PRESETS[name].parameters
+    return Http(**{**values, "encoder": encoder, "retries": 0, **more})
+
+
+@dataclass(eq=False)
+class Service:
+    """Answers a search as documented, the request for the number of items, and the check of its health."""
+
+    preset: Preset
+    searches: list[tuple[Asked, str]] = field(default_factory=list)
+
+    def answer(self, asked: Asked) -> Answer:
+        if asked.path == urlsplit(self.preset.path).path:
+            self.searches.append((asked, asked.headers.get("X-TYPESENSE-API-KEY", "")))
+            return Answer(self.preset.reply)
+        return Answer(self.preset.items if self.preset.items is not None else {"status": "ok"})
+
+
+def test_every_preset_is_tested() -> None:
+    assert PRESETS.keys() == {file.stem for file in (CONF / "retriever" / "http").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_sends_and_reads_what_the_vendor_documents(
+    loader: ConfigLoader, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TYPESENSE_API_KEY", "xyz")
+    preset, service = PRESETS[name], Service(PRESETS[name])
+    with fake_api(service.answer) as api:
+        rankings = (
+            load_preset(loader, name, api.url, expected_items=None if preset.items is None else 2)
+            .index(CORPUS, NoStore())
+            .search([QUERY], 3)
+        )
+    assert not rankings.errors
+    row = zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True)
+    assert [CORPUS.ids[document] for document, _ in row if document != NOTHING] == ["b", "a"]
+    assert rankings.scores[0, :2].tolist() == np.array(preset.scores, np.float32).tolist()
+    ((request, key),) = service.searches
+    address = urlsplit(preset.path)
+    assert request.path == address.path
+    if address.query:
+        assert request.parameters == {"search_pipeline": ["nlp search"]}
+    assert (request.body if request.method == "POST" else request.parameters) == preset.request
+    assert key == ("xyz" if name == "typesense" else "")
+    has_vector = "encoding_ms" in rankings.diagnostics
+    assert has_vector == (str(VECTOR) in str(preset.request))
+    if has_vector:
+        assert rankings.diagnostics["encoding_ms"] == pytest.approx(2)
+
+
+def test_vespa_without_hits_has_no_children(loader: ConfigLoader) -> None:
+    empty = {"root": {"id": "toplevel", "relevance": 1.0, "fields": {"totalCount": 0}}}
+    with fake_api(lambda asked: Answer(empty)) as api:
+        rankings = load_preset(loader, "vespa", api.url).index(CORPUS, NoStore()).search([QUERY], 3)
+    assert not rankings.errors
+    assert (rankings.documents == NOTHING).all()
+
+
+def search(api: FakeApi, **settings: Any) -> Any:
+    return Http(api.url, retries=0, **settings).index(CORPUS, NoStore()).search(["q"], 2)
+
+
+def test_scores_beside_results_have_to_be_as_many() -> None:
+    with fake_api(lambda asked: Answer({"ids": ["a", "b"], "scores": [1]})) as api:
+        rankings = search(api, results="ids", item_id="", scores="scores")
+    assert rankings.errors == {0: "the reply has 1 scores for 2 results"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"request": {"vector": "{vector}"}}, r"request: has \{vector\}, which needs an encoder"),
+        ({"request": {"x": "{index}"}, "parameters": {"index": 1}}, r"request: has no \{query\}, so that"),
+        ({"parameters": {"top_k": 1}}, r"parameters.top_k: is not a name of your own"),
+        ({"parameters": {"api_key": "x"}}, r"parameters.api_key: looks like a secret"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Http("http://127.0.0.1", **settings)
