@@ -17,6 +17,7 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
+from tests.warm import run_command
 
 CORPUS = [
     {"_id": "d1", "title": "Lighthouse", "text": "The lighthouse shines for ships at night."},
@@ -295,12 +296,19 @@ def test_the_same_input_gives_the_same_record_but_for_times(here: Path, runs: Ca
 
 
 def test_a_bm25_run_never_imports_torch(here: Path) -> None:
-    program = "import sys; from runner.__main__ import main; code = main({arguments}); print(code, {probe})"
-    torch = program.format(
-        arguments=list(DATA), probe="[m for m in ('torch', 'sentence_transformers') if m in sys.modules]"
-    )
-    done = subprocess.run([sys.executable, "-c", torch], capture_output=True, text=True, check=True, cwd=here)
-    assert done.stdout.splitlines()[-1] == "0 []"
+    code = """if True:
+        import sys
+        from runner import __main__ as program
+        run = program.main
+
+        def main(arguments):
+            code = run(arguments)
+            print(code, [name for name in ("torch", "sentence_transformers") if name in sys.modules])
+            return code
+
+        program.main = main
+    """
+    assert run_command(DATA, here, code).stdout.splitlines()[-1] == "0 []"
 
 
 def test_the_version_is_of_this_program(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,12 +71,12 @@ def run_command(arguments: Sequence[str], folder: Path, code: str = "") -> Comma
 
 
 def _command(arguments: list[str], folder: Path, code: str) -> None:
-    from runner.__main__ import main
-
     os.chdir(folder)
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
         file = os.open(f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, descriptor)
         os.close(file)
     exec(code, {})
+    from runner.__main__ import main  # which the code may have replaced
+
     sys.exit(main(arguments))
