@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+MODULE = re.compile(r"# (\w+\.py)$", re.MULTILINE)
 FILE = re.compile(r"^==> (\S+) <==\n(.*?)(?=^==> |\Z)", re.MULTILINE | re.DOTALL)
 SHELLS = ("sh", "shell", "bash", "console", "")
 SETTINGS = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (required|`.*?`) \|", re.MULTILINE)
@@ -145,13 +146,27 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
+@pytest.fixture
+def working_directory_imported(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the working directory, whose modules are imported as `python -m` does."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(here)
+    yield here
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(here)):
+            del sys.modules[name]
+
+
 @pytest.mark.parametrize(("name", "heading", "left_out"), list(chapters_with_commands()))
-def test_the_documented_commands_of_a_chapter_run_in_order(here: Path, name: str, heading: str, left_out: str) -> None:
+def test_the_documented_commands_of_a_chapter_run_in_order(
+    working_directory_imported: Path, name: str, heading: str, left_out: str
+) -> None:
+    here = working_directory_imported
     for chapter in (chapters(page(name))[h] for h in (EARLIER.get((name, heading)), heading) if h is not None):
-        files = dict(FILE.findall("\n".join(blocks(chapter, "text"))))
-        write(here, files)
-        for code in blocks(chapter, "python") if files else []:
-            exec(code, {})  # makes files of those
+        files, code = dict(FILE.findall("\n".join(blocks(chapter, "text")))), blocks(chapter, "python")
+        write(here, files | {match[1]: block for block in code if (match := MODULE.match(block))})
+        for block in code if files else []:
+            exec(block, {})  # makes files of those
         for command in commands(chapter):
             assert why_not(command) or re.search(left_out, command) or run(command) == 0, command
 
