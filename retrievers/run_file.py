@@ -76,14 +76,13 @@ class RunSearcher:
         """Rank the hits of a file; `tokens` are ids in which white space may be encoded."""
         positions = corpus.positions
         names = list(columns.document_ids)
-        if tokens:
-            names = [decode_token(name) if "%" in name and name not in positions else name for name in names]
-        unknown: dict[str, int] = {}
+        if tokens and "%" in "".join(names):
+            names = [decode_token(name) if name not in positions else name for name in names]
         n = len(corpus)
-        places = np.array(
-            [positions[name] if name in positions else unknown.setdefault(name, n + len(unknown)) for name in names],
-            dtype=np.int32,
-        )
+        known = list(map(positions.get, names))
+        unknown = [name for name, place in zip(names, known, strict=True) if place is None] if None in known else []
+        outside = iter(range(n, n + len(unknown)))
+        places = np.array([next(outside) if place is None else place for place in known], dtype=np.int32)
         if names and n and len(unknown) == len(names):
             log.warning(
                 "%s: none of its %s documents is in the corpus: it has ids such as %r, the corpus %r",
@@ -95,10 +94,10 @@ class RunSearcher:
         if repeated:
             queries, documents, scores = queries[kept], documents[kept], scores[kept]
         starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1))
-        known = {name: place for place, name in enumerate(columns.query_ids)}
+        rows = {name: place for place, name in enumerate(columns.query_ids)}
         if tokens:
-            known = {decode_token(name): place for name, place in known.items()} | known
-        return cls(path, known, starts, places[documents], scores, tuple(unknown), n, repeated)
+            rows = {decode_token(name): place for name, place in rows.items()} | rows
+        return cls(path, rows, starts, places[documents], scores, tuple(unknown), n, repeated)
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the first k hits of each query, by its id. Raises `RetrieverError` if the file has none of them."""
