@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not FLAGS.isdisjoint(words):
         verb, *choices = complete_verb(words, verbs, _take_verb)
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
-    words = [f"{verb}.json=true" if word == "--json" else word for word in words]
+    words = [_complete_word(verb, word) for word in words]
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
         sys.stdout.write(help_of(verb))  # before anything is loaded
         return 0
@@ -115,6 +115,16 @@ def _take_verb(words: list[str]) -> str:
         if not (is_value or word.startswith(("-", "~")) or "=" in word):
             return words.pop(position)
     return "evaluate"
+
+
+def _complete_word(verb: str, word: str) -> str:
+    """Return a word as Hydra reads it: --json and the folder of `new` are settings."""
+    if word == "--json":
+        return f"{verb}.json=true"
+    if verb == "new" and not word.startswith("-") and "=" not in word:
+        escaped = word.replace("'", "\\'")
+        return f"folder='{escaped}'"
+    return word
 
 
 def _mistakes() -> tuple[type[ValueError], ...]:

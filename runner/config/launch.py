@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import hydra
 from hydra.core.override_parser.types import Quote, QuotedString
@@ -19,6 +20,7 @@ from runner.config import CONF
 from runner.config.environment import forget_references, note_references
 from runner.config.mistakes import SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
+from runner.config.projects import find_project_config
 from runner.config.source import check_files
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
@@ -41,7 +43,8 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
             errors.append(error)  # raised below: Hydra would add to it
 
     overrides = _with_plugins_last([_quote_expression(word) for word in words if _is_override(word)])
-    sys.argv = ["runner", *(word for word in words if not _is_override(word)), *overrides]  # Hydra wants flags first
+    flags = [*_name_project_config(words), *(word for word in words if not _is_override(word))]
+    sys.argv = ["runner", *flags, *overrides]  # Hydra wants flags first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     forget_references()
     note_references(overrides)
@@ -96,6 +99,17 @@ def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
     if modules and plugins.startswith("["):
         plugins = f"[{','.join(filter(None, (plugins.strip('[] '), *dict.fromkeys(modules))))}]"
     return [*others, f"++plugins={plugins}"]
+
+
+def _name_project_config(words: Sequence[str]) -> list[str]:
+    """Return the flag that names the config folder of the project in the working directory, unless one is given."""
+    if any(word.partition("=")[0] in ("--config-dir", "-cd") for word in words):
+        return []
+    try:
+        folder = find_project_config(Path.cwd())
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return ["--config-dir", str(folder)] if folder else []
 
 
 def _explain_unwritable(error: OSError) -> Exception:

@@ -18,6 +18,8 @@ from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
+from runner.config.projects import list_plugins
+
 OWN_MODULES = ("retrievers", "runner")
 
 T = TypeVar("T")
@@ -112,11 +114,16 @@ def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
 
 
 def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -> None:
-    if not any(f"{module}.".startswith(f"{allowed}.") for allowed in (*OWN_MODULES, *plugins)):
+    allowed = (*OWN_MODULES, *plugins)
+    if not (_is_within(module, allowed) or _is_within(module, list_plugins().values())):
         raise ConfigError(
             f"{path}={target}: only this program's own classes are made from a config; to allow another "
             f"module, name it on the command line: 'plugins=[{module.partition('.')[0]}]'"
         )
+
+
+def _is_within(module: str, packages: Iterable[str]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
 @cache

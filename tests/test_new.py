@@ -1,0 +1,107 @@
+"""A new project runs as it is: its experiment, its plug-in, its test, without a flag."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runner.__main__ import main
+from runner.config import help_of, objects
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a new project, which is the working directory, with its plug-in as if it were installed."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "it's new"]) == 0
+    folder = tmp_path / "it's new"
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "it_s_new", raising=False)
+    for module in ("runner.config.objects", "runner.config"):
+        monkeypatch.setattr(f"{module}.list_plugins", lambda: {"it_s_new": "it_s_new"})
+    return folder
+
+
+def test_its_experiment_runs_and_shows_the_plug_in(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment=first", "tracking=none"]) == 0
+    printed = capsys.readouterr().out
+    assert "shortest most_words=20" in printed
+    assert "bm25 k1=0.6" in printed
+
+
+def test_its_test_passes(project: Path) -> None:
+    (check,) = (
+        v for k, v in runpy.run_path(str(project / "tests" / "test_plugin.py")).items() if k.startswith("test_")
+    )
+    check()
+
+
+def test_help_lists_its_choices_and_the_plug_in(project: Path) -> None:
+    text = help_of("evaluate")
+    assert ", own, " in text
+    assert "Plug-ins\n  it_s_new" in text
+
+
+def test_its_workflow_and_its_configuration_are_valid(project: Path) -> None:
+    files = [*project.rglob("*.yaml"), *project.rglob("*.yml")]
+    assert len(files) == 4
+    assert all(isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict) for file in files)
+    assert not [path for path in project.rglob("*") if path.is_file() and "$" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.usefixtures("project")
+def test_without_its_entry_point_the_plug_in_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(objects, "list_plugins", dict)
+    assert main(["dataset=own", "retriever=shortest", "tracking=none"]) == 2
+    assert "'plugins=[it_s_new]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("taken", "error: folder=taken: exists and is not empty; choose a new folder"),
+        ("1st", "error: folder=1st: its name should begin with a letter"),
+        ("s3://bucket/x", "error: folder=s3://bucket/x: is an address"),
+    ],
+)
+def test_a_folder_that_cannot_be_a_project_is_refused(
+    folder: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("")
+    assert main(["new", folder]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(message)
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[tool.retrieval-runner]\nconf = "none"\n', "tool.retrieval-runner.conf=none: no such folder"),
+        ("[tool.retrieval-runner]\nconf = \n", "cannot be read"),
+    ],
+)
+def test_a_project_file_with_a_mistake_is_one_line(
+    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(content)
+    assert main(["retriever=bm25", "tracking=none"]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_project_file_of_another_program_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.other]\nbroken = \n")
+    assert main(["retriever=bm25", "tracking=none"]) == 0
