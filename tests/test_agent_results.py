@@ -11,11 +11,11 @@ import pytest
 
 from runner.agent_results import result_of
 from runner.agents.measures.stages import build_artifact
+from runner.comparison.comparability import NotComparable, check_comparable
+from runner.comparison.compare import TableStatistics, compare_results
+from runner.comparison.gate import Gate, check_gate
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.comparison.comparability import NotComparable, what_is_same
-from runner.reports.comparison.compare import TableStatistics, compare
-from runner.reports.comparison.gate import Gate, checked
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.result import ResultError
 from runner.tracking.record import metrics_of
@@ -89,12 +89,12 @@ def test_two_agents_on_the_same_tasks_compare_and_pass_a_gate_as_two_retrievers_
     tasks = [f"t{i}" for i in range(8)]
     mcp = result_of("mcp", [done(task, "a.py", "b.py") for task in tasks], SETTINGS)
     baseline = result_of("baseline", [done(task, "x.py", "y.py", "a.py") for task in reversed(tasks)], SETTINGS)
-    assert what_is_same(baseline, mcp).startswith("Measured on the same dataset")
-    compared = compare([mcp, baseline], TableStatistics())
+    assert check_comparable(baseline, mcp).startswith("Measured on the same dataset")
+    compared = compare_results([mcp, baseline], TableStatistics())
     versus = compared.table["RR"][1]
     assert versus.mean == pytest.approx(1 / 3)
     assert versus.difference == pytest.approx(-2 / 3)
-    (check,) = checked(Gate(drops={"mrr": 0.1}), compared)
+    (check,) = check_gate(Gate(drops={"mrr": 0.1}), compared)
     assert check.violated
     assert "| RR |" in comparison_markdown(compared)
 
@@ -103,7 +103,7 @@ def test_agents_on_other_tasks_or_with_other_gold_do_not_compare() -> None:
     one = result_of("one", [done("t", "a.py")], SETTINGS)
     for other in (done("u", "a.py"), done("t", "a.py", gold=["a.py"])):
         with pytest.raises(NotComparable):
-            what_is_same(one, result_of("other", [other], SETTINGS))
+            check_comparable(one, result_of("other", [other], SETTINGS))
 
 
 def test_the_same_file_name_in_two_tasks_is_gold_where_it_is_gold() -> None:

@@ -17,6 +17,7 @@ from retrievers.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.__main__ import main
 from runner.analysis.failures import Lexicon
+from runner.comparison.agreement import measure_pair
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.needle import Needle
@@ -24,7 +25,6 @@ from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.comparison.agreement import agreement_of
 from runner.reports.evaluation.insights import insights
 from runner.reports.golden.report import golden_report
 from runner.result import Hits, Result
@@ -179,7 +179,7 @@ def test_chunkings_agree_where_they_find_the_same_documents_first(here: Path) ->
     documents = np.array([[0, 1, 2, -1, -1]], dtype=np.int32)
     ids = ["tower", "ferry", "museum"]
     other = replace(found_of(whole), rankings=_rankings(documents, 4), documents=ids, grades=_ungraded(documents, 4))
-    same = agreement_of(replace(cut, hits=one), replace(whole, hits=other)).coefficients
+    same = measure_pair(replace(cut, hits=one), replace(whole, hits=other)).coefficients
     assert same == dict.fromkeys(same, 1.0)
 
 

@@ -79,7 +79,7 @@ def test_a_drop_that_may_be_noise_is_told_though_no_rule_is_violated(run: Run, h
     assert "gate passed: 5 of 5 rules hold" in out
     told = " ".join(out.partition("gate passed")[2].split())
     assert "unlucky: nDCG@10 fell by 0.0" in told
-    assert "more than 0.01 (p = 1.000), which may be noise" in told
+    assert "more than 0.01 (p = 1.000), not significant" in told
 
 
 @pytest.mark.parametrize("columns", [60, 100])
@@ -197,7 +197,7 @@ def test_a_crash_is_no_violation_and_leaves_its_traceback(run: Run, monkeypatch:
     def crash(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr("runner.commands.compare.compare", crash)
+    monkeypatch.setattr("runner.commands.compare.compare_results", crash)
     _, err = run("compare", "baseline=good", "candidate=bad", code=3)
     assert err.startswith("Traceback")
     assert err.endswith("RuntimeError: no luck\n")

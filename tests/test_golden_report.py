@@ -14,14 +14,14 @@ import pytest
 
 from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.store import NoStore, Store
+from runner.comparison.comparability import compute_depth
+from runner.comparison.compare import TableStatistics, compare_results
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden_report import is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.comparison import comparability
-from runner.reports.comparison.compare import TableStatistics, compare
 from runner.reports.golden.report import golden_report
 from runner.result import Result, ResultError
 from runner.store.disk import DiskStore
@@ -172,7 +172,7 @@ def test_a_report_of_our_own_is_read_back_as_the_result_that_it_is_of(
     assert again.queries.expected_grades == [sorted(of, reverse=True) for of in result.queries.expected_grades]
     assert again.dataset.fingerprint == result.dataset.fingerprint
     if whole:
-        assert comparability.depth(again) == comparability.depth(result)
+        assert compute_depth(again) == compute_depth(result)
         assert list(again.queries.statuses) == list(result.queries.statuses)
 
 
@@ -180,7 +180,7 @@ def test_what_lies_deeper_than_the_lists_is_not_measured(tmp_path: Path) -> None
     asked = query("q1", {"a": "high"}, [f"i{i}" for i in range(10)])
     (result,) = read_report(written(tmp_path, report(asked, top_k_values=[1, 10, 100])))
     assert {measure.partition("@")[2] for measure in result.measures} == {"1", "10"}
-    assert comparability.depth(result) == 10
+    assert compute_depth(result) == 10
     with pytest.raises(ResultError, match="top_k_values begin at 100, but a query lists 10 items at most"):
         read_report(written(tmp_path, report(asked, top_k_values=[100])))
 
@@ -189,8 +189,8 @@ def test_search_types_of_one_report_may_expect_other_items(tmp_path: Path) -> No
     parts = [{"query_results": [query("q1", {item: "high"}, ["a", "b"])]} for item in "ab"]
     config = {"top_k_values": [1, 3], "dataset_version": "f" * 32, "listed_items": 10, "depth": 10}
     content = {"run_id": "r", "config": config, "results_by_search_type": dict(zip(("x", "y"), parts, strict=True))}
-    comparison = compare(read_report(written(tmp_path, content)), TableStatistics(permutations=10))
-    assert [note.partition(" in ")[0] for note in comparison.notes] == ["1 of 1 queries have other gold"]
+    comparison = compare_results(read_report(written(tmp_path, content)), TableStatistics(permutations=10))
+    assert [note.partition(" in ")[0] for note in comparison.notes] == ["1 of 1 queries have different gold"]
     assert [versus.mean for versus in comparison.table["P@1"]] == [1, 0]
 
 

@@ -19,6 +19,7 @@ from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
+from runner.comparison.leaderboard import build_leaderboard
 from runner.datasets.base import Dataset, Queries, Raw
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Tokens, Whole
@@ -33,7 +34,6 @@ from runner.reports.evaluation import insights as insight_tables
 from runner.reports.evaluation.insights import Insights, insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.rendering.page import render
-from runner.reports.sweep.leaderboard import leaderboard
 from runner.result import Result
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
@@ -171,7 +171,7 @@ def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
         assert "are missing from the dataset" in report
     console.show_result(result)
     assert "are missing from the dataset" in capsys.readouterr().out
-    notes = leaderboard([result], result.primary).notes
+    notes = build_leaderboard([result], result.primary).notes
     assert [note for note in notes if note.startswith("Warning: hits of 1 of 1 combinations are missing")]
     console.show_result(measured())
     assert "are missing from the dataset" not in capsys.readouterr().out

@@ -15,16 +15,16 @@ from runner.analysis.clusters import number_clusters
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.prediction import correlations
 from runner.analysis.selection import estimate_nested_intervals, folds
+from runner.comparison.comparability import NotComparable
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.gate import Gate, check_gate
+from runner.comparison.leaderboard import build_leaderboard
 from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.comparison.comparability import NotComparable
-from runner.reports.comparison.compare import Comparison, TableStatistics, compare
-from runner.reports.comparison.gate import Gate, checked
-from runner.reports.comparison.tables import differences_table, statistics_told
+from runner.reports.comparison.tables import describe_statistics, differences_table
 from runner.reports.evaluation.tables import intervals_of
-from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.tables import board_heading, leaderboard_table, verdict
 from runner.result import DatasetSummary, Result
 from runner.sweep.selection import compare_with_default
@@ -56,7 +56,7 @@ def figures(row: object) -> dict[str, Any]:
 
 
 def test_the_leaderboard_tests_clusters() -> None:
-    once, again = leaderboard(systems(), "nDCG@10"), leaderboard(variants(systems()), "nDCG@10")
+    once, again = build_leaderboard(systems(), "nDCG@10"), build_leaderboard(variants(systems()), "nDCG@10")
     assert (once.queries, once.clusters, again.queries, again.clusters) == (10, None, 50, 10)
     assert again.detectable == pytest.approx(once.detectable)
     assert again.letters == once.letters
@@ -64,7 +64,7 @@ def test_the_leaderboard_tests_clusters() -> None:
         assert figures(row) == pytest.approx(figures(expected), nan_ok=True)
         assert row.p == expected.p or np.isnan(row.p)
     alike = [replace(r, queries=replace(r.queries, clusters=())) for r in variants(systems())]
-    independent = leaderboard(alike, "nDCG@10")
+    independent = build_leaderboard(alike, "nDCG@10")
     assert independent.rows[1].p < again.rows[1].p  # what clusters are for
 
 
@@ -75,7 +75,7 @@ def table(comparison: Comparison) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("test", PAIRED_TESTS)
 def test_a_comparison_tests_clusters(test: Any) -> None:
     statistics = TableStatistics(test=test, permutations=200)
-    once, again = compare(systems(), statistics), compare(variants(systems()), statistics)
+    once, again = compare_results(systems(), statistics), compare_results(variants(systems()), statistics)
     assert (once.clusters, again.clusters) == (None, 10)
     for row, expected in zip(table(again), table(once), strict=True):
         assert row == pytest.approx(expected, nan_ok=True, abs=1e-9)
@@ -86,8 +86,8 @@ def test_a_comparison_takes_clusters_from_the_result_that_has_them() -> None:
     imported = replace(
         first, queries=replace(first.queries, clusters=()), dataset=replace(first.dataset, fingerprint="")
     )
-    expected = compare([first, second], TableStatistics(permutations=200))
-    found = compare([imported, second], TableStatistics(permutations=200))
+    expected = compare_results([first, second], TableStatistics(permutations=200))
+    found = compare_results([imported, second], TableStatistics(permutations=200))
     for row, of_both in zip(table(found), table(expected), strict=True):
         assert row == pytest.approx(of_both, nan_ok=True)
 
@@ -98,7 +98,7 @@ def test_results_with_and_without_clusters_are_not_compared() -> None:
         second, queries=replace(second.queries, clusters=()), dataset=replace(second.dataset, fingerprint="f")
     )
     with pytest.raises(NotComparable, match=r"query clusters \(dataset\.cluster_field\) differ"):
-        compare([first, alone], TableStatistics())
+        compare_results([first, alone], TableStatistics())
 
 
 def test_the_gate_tests_clusters() -> None:
@@ -108,7 +108,8 @@ def test_the_gate_tests_clusters() -> None:
         good, worse = systems(queries)[0], systems(queries)[0]
         worse = replace(worse, name="b", scores=worse.scores - 0.1)
         once, again = (
-            checked(gate, compare(pair, TableStatistics())) for pair in ([good, worse], variants([good, worse]))
+            check_gate(gate, compare_results(pair, TableStatistics()))
+            for pair in ([good, worse], variants([good, worse]))
         )
         assert [(c.p, c.violated, c.too_few) for c in again] == [(c.p, c.violated, c.too_few) for c in once]
         assert (again[0].too_few, again[0].violated) == (too_few, not too_few)
@@ -116,11 +117,11 @@ def test_the_gate_tests_clusters() -> None:
 
 def test_reports_count_clusters_where_tests_go_by_them() -> None:
     pair = systems()[:2]
-    once, again = compare(pair, TableStatistics()), compare(variants(pair), TableStatistics())
+    once, again = compare_results(pair, TableStatistics()), compare_results(variants(pair), TableStatistics())
     titles = [[column.title for column in differences_table(c, 1).columns] for c in (once, again)]
     assert ("queries needed" in titles[0], "clusters needed" in titles[1]) == (True, True)
-    assert "by cluster" in statistics_told(again) and "cluster" not in statistics_told(once)
-    board = leaderboard(variants(pair), "nDCG@10")
+    assert "by cluster" in describe_statistics(again) and "cluster" not in describe_statistics(once)
+    board = build_leaderboard(variants(pair), "nDCG@10")
     assert f" in {board.clusters} clusters" in board_heading(board)
     assert "by cluster" in verdict(board)
 
@@ -129,7 +130,7 @@ def test_a_sample_of_few_clusters_is_marked_as_small_however_many_queries_there_
     few, enough = variants(systems(10)), variants(systems(30))
     assert few[0].dataset.queries == 50
     for results, is_marked in ((few, True), (enough, False)):
-        titles = [intervals_of(results[0]), leaderboard_table(leaderboard(results, "nDCG@10")).columns[3].title]
+        titles = [intervals_of(results[0]), leaderboard_table(build_leaderboard(results, "nDCG@10")).columns[3].title]
         assert ["small sample" in title for title in titles] == [is_marked, is_marked], titles
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from hydra.core.config_store import ConfigStore
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+if TYPE_CHECKING:
+    from runner.sweep.reporting import ReportWriter
 
 
 class GridSweeper(Sweeper):
@@ -26,7 +29,8 @@ class GridSweeper(Sweeper):
         """Run the sweep and end with its exit code."""
         from runner.sweep.execute import sweep
 
-        sys.exit(sweep(self.loader, self.composed, arguments, self.params))  # Hydra would drop a returned code
+        code = sweep(self.loader, self.composed, arguments, self.params, report_writer())
+        sys.exit(code)  # Hydra would drop a returned code
 
 
 class OptunaSweeper(Sweeper):
@@ -43,7 +47,18 @@ class OptunaSweeper(Sweeper):
         """Run the search and end with its exit code."""
         from runner.sweep.search import search
 
-        sys.exit(search(self.loader, self.composed, arguments, self.params, self.settings))
+        sys.exit(search(self.loader, self.composed, arguments, self.params, self.settings, report_writer()))
+
+
+def report_writer() -> ReportWriter:
+    """Return the functions that write the reports of a sweep."""
+    from runner.reports.evaluation.files import evaluation_files
+    from runner.reports.golden.report import golden_files
+    from runner.reports.sweep.files import sweep_files
+    from runner.reports.sweep.selection import selection_tags
+    from runner.sweep.reporting import ReportWriter
+
+    return ReportWriter(evaluation_files, sweep_files, golden_files, selection_tags)
 
 
 ConfigStore.instance().store(

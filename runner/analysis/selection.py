@@ -171,15 +171,16 @@ def _choose_again(
     return held_out
 
 
-def front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:
-    """Tell which systems (m x objectives) are on the Pareto front: none is as good in all and better in one.
+def find_front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:
+    """Return which systems (m x objectives) are on the Pareto front: none is as good in all and better in one.
 
-    `larger` says of each objective whether more is better. One without a value (NaN) is on no front, nor before one.
+    `larger` says for each objective whether more is better. A system with a NaN is not on the front.
     """
     signed = np.where(np.array(larger, dtype=np.bool_), values, -values)
-    known = np.array([not np.isnan(row).any() for row in signed], dtype=np.bool_)
-    on = known.copy()
-    for i in np.flatnonzero(known):
-        others = signed[known]
-        on[i] = not ((others >= signed[i]).all(axis=1) & (others > signed[i]).any(axis=1)).any()
-    return on
+    known = np.flatnonzero(~np.isnan(signed).any(axis=1))
+    on_front = np.zeros(len(signed), dtype=np.bool_)
+    # In descending order, a system can be beaten only by one before it, hence also by one on the front.
+    for i in known[np.lexsort(signed[known].T[::-1])[::-1]]:
+        better = signed[on_front]
+        on_front[i] = not ((better >= signed[i]).all(axis=1) & (better > signed[i]).any(axis=1)).any()
+    return on_front

@@ -18,6 +18,8 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
+from runner.comparison.compare import Comparison, compare_results
+from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, store_path, without_secrets
@@ -31,8 +33,6 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse
 from runner.reports import console
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Comparison, compare
-from runner.reports.comparison.gate import Check, checked
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
@@ -91,13 +91,13 @@ def _compare(cfg: DictConfig) -> int:
         return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
-    comparison = compare(
+    comparison = compare_results(
         [named.result for named in results],
         statistics,
         _parse_primary(own.compare),
         [named.source for named in results],
     )
-    checks = checked(gate, comparison)
+    checks = check_gate(gate, comparison)
     if own.output is not None:
         _write(Path(own.output), comparison, checks, own.compare)
     if own.compare.json:
@@ -184,7 +184,7 @@ def _load(key: str, word: str, find_results: Callable[[str], list[Named]]) -> li
 
 
 def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:
-    few = tables.headline(comparison)
+    few = comparison.headline
     for verdict in tables.verdicts(comparison):
         console.paragraph(verdict)
     console.show_table(tables.measures_table(comparison, few), "Measures")
@@ -206,7 +206,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings)
         console.line(f"\n{tables.gate_verdict(checks)}")
         for check in checks:
             if check.violated or not math.isnan(check.p):  # only drops larger than allowed are tested
-                console.paragraph(check.told(), indent=2)
+                console.paragraph(tables.describe_check(check), indent=2)
 
 
 def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:

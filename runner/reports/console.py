@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -26,16 +26,18 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
+from runner.comparison.labels import format_setting
+from runner.comparison.leaderboard import Leaderboard
+from runner.comparison.systems import SystemsByDataset
 from runner.config.environment import hide_values
+from runner.plan import Plan, SearchPlan
 from runner.reports import plan as plan_tables
-from runner.reports.comparison.labels import told
 from runner.reports.evaluation import tables
-from runner.reports.plan import Plan
+from runner.reports.evaluation.grades import missing_line
 from runner.reports.rendering import numbers
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep import selection
 from runner.reports.sweep import tables as sweep_tables
-from runner.reports.sweep.leaderboard import Leaderboard
 from runner.result import Result
 
 PLAIN_WIDTH = 120
@@ -64,6 +66,11 @@ def paragraph(text: str, indent: int = 0) -> None:
 def note(text: str) -> None:
     """Print what the user should know meanwhile, as one line, to standard error."""
     _console(stderr=True).print(Text(" ".join(hide_values(text).split())), soft_wrap=True)
+
+
+def note_unfinished(result: Result) -> None:
+    """Print what a result lacks and how to complete it."""
+    note(missing_line(result))
 
 
 def error(text: str) -> None:
@@ -98,6 +105,17 @@ def show_table(table: Table, title: str = "") -> None:
     _show(_console(), table, title)
 
 
+def show_systems(systems: SystemsByDataset, primary: str, top: int = 20) -> None:
+    """Print the best systems of a sweep on several datasets."""
+    show_table(sweep_tables.systems_table(systems, top), f"Systems by dataset ({primary})")
+
+
+def show_compare_command(board: Leaderboard, overrides: Sequence[str]) -> None:
+    """Print the command that compares the best two combinations, once both have runs."""
+    if command := sweep_tables.compare_command(board, overrides):
+        line(f"compare the best two: {command}")
+
+
 def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
     """Print the best combinations, which of them really differ, and the failures."""
     out = _console()
@@ -105,7 +123,10 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
         out.print(Text(sweep_tables.board_heading(board), style="bold"))
     if board.shared:
         out.print(
-            Text("all with " + " ".join(f"{key}={told(value)}" for key, value in board.shared.items()), style="dim")
+            Text(
+                "all with " + " ".join(f"{key}={format_setting(value)}" for key, value in board.shared.items()),
+                style="dim",
+            )
         )
     table = sweep_tables.leaderboard_table(board)
     _show(out, Table(table.columns, table.rows[:top]), bold=sweep_tables.alike(board))
@@ -119,9 +140,12 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
     _show_groups(out, sweep_tables.failures_table(board), f"{len(board.failures):,} failed")
 
 
-def show_plan(plan: Plan) -> None:
-    """Print what a sweep would do, stage by stage, and what that takes."""
+def show_plan(plan: Plan | SearchPlan) -> None:
+    """Print what a sweep would do by stage, with its time and disk space, or the size of a search."""
     out = _console()
+    if isinstance(plan, SearchPlan):
+        line(plan_tables.describe_search(plan))
+        return
     out.print(Text(plan_tables.heading(plan), style="bold"))
     if which := plan_tables.to_do(plan):
         out.print(Text(which))

@@ -16,7 +16,7 @@ from runner.datasets.base import Dataset
 from runner.experiment import Experiment
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
 from runner.llm.ledger import open_ledger
-from runner.reports.plan import PlannedCalls
+from runner.plan import PlannedCalls
 
 MILLION = 1_000_000
 

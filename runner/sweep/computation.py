@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
+from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.reports import console
-from runner.reports.sweep.leaderboard import FailedCombination
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one
 from runner.tracking.background import BackgroundTracker

@@ -15,24 +15,21 @@ import numpy as np
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig
 
+from runner.comparison.comparability import NotComparable
+from runner.comparison.datasets import rank_systems
+from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
+from runner.comparison.search import Search
+from runner.comparison.selection import KFOLD, ON_REPORTED_DATA
 from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
 from runner.llm.spending import describe_spending
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.comparison.comparability import NotComparable
-from runner.reports.golden.report import golden_files
-from runner.reports.rendering.tables import Table
-from runner.reports.sweep.datasets import systems_by_dataset
-from runner.reports.sweep.leaderboard import FailedCombination, Leaderboard, leaderboard
-from runner.reports.sweep.markdown import sweep_markdown
-from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.selection import KFOLD, ON_REPORTED_DATA, Search
-from runner.reports.sweep.tables import finalists, is_best_of_several, to_compare
 from runner.result import Result
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan
 from runner.sweep.products import Combination
+from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
 from runner.tracking.background import BackgroundTracker
@@ -43,7 +40,9 @@ GOLDEN_REPORT = 100
 """How many combinations a sweep may have for a golden report: their rankings are kept in memory."""
 
 
-def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]) -> int:
+def sweep(
+    loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any], writer: ReportWriter
+) -> int:
     """Run every combination, log and report; return the exit code. Raises for a user's mistake before any work."""
     declared = Declared(loader, config, arguments, params)
     with console.Working("composing the combinations, loading their data"):
@@ -57,7 +56,7 @@ def sweep(loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], pa
     with (
         log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
-        SweepRun(head, declared.settings, declared.bench, tracker, _golden(experiments)) as run,
+        SweepRun(head, declared.settings, declared.bench, tracker, writer, _golden(experiments)) as run,
     ):
         selectings = [Selecting(declared, run, metrics, source, on) for source, on, _ in choices]
         wanted: dict[str, Experiment] = {} if choices else run.identify(experiments)
@@ -112,7 +111,7 @@ def report(
             logged = {combination: logged_run.id for combination, logged_run in run.load_logged_runs().items()}
             best_run = "" if best is None else _run_of(best, outcome.results, logged)
             made = [] if nothing else _boards(results, list(outcome.failures.values()), metrics)
-            systems = systems_by_dataset([board for board, _ in made])
+            systems = rank_systems([board for board, _ in made])
         boards = [
             (
                 replace(
@@ -120,29 +119,29 @@ def report(
                     selection=selections.get(board.dataset.fingerprint) if board.dataset else None,
                     search=search,
                     systems=systems,
-                ).logged_as([logged.get(combination, "") for combination in group]),
+                ).with_runs([logged.get(combination, "") for combination in group]),
                 list(group.values()),
             )
             for board, group in made
         ]
         for board, _ in boards:
             console.show_leaderboard(board)
-        console.show_table(Table(systems.columns, systems.rows[:20]), f"Systems by dataset ({metrics.primary_measure})")
+        console.show_systems(systems, str(metrics.primary_measure))
         news = news and not (nothing or run.left)
         if news or (output and not nothing):
             with console.Working("report"):
-                reports = {**_reports(boards, run.parallel), **files_of_choice}
+                reports = {**_reports(boards, run.parallel, run.writer), **files_of_choice}
         if output:
             _write(output, reports)
     finally:  # whatever happens to a report, the runs are there and their sweep is closed
         with console.Working("logging the report"):
-            tags = {ON_REPORTED_DATA: "true"} if any(is_best_of_several(board) for board, _ in boards) else {}
+            tags = {ON_REPORTED_DATA: "true"} if any(board.is_best_of_several for board, _ in boards) else {}
             tags |= {"best_run": best_run} if best_run else {}
-            parent = run.finish(best, reports if news else {}, {**tags, **_tags(chosen)})
+            parent = run.finish(best, reports if news else {}, {**tags, **_tags(chosen, run.writer)})
     if run.tracking.is_off:
         parent, boards = None, []
-    for command in filter(None, (to_compare(board, run.overrides) for board, _ in boards)):
-        console.line(f"compare the best two: {command}")
+    for board, _ in boards:
+        console.show_compare_command(board, run.overrides)
     if not nothing:
         _say_where(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     _close(run, len(results), total or len(wanted), nothing)
@@ -218,9 +217,9 @@ def _selections(chosen: Sequence[Chosen]) -> dict[str, str]:
     return {f"selection{_which(c, chosen)}.json": c.selection.to_json() for c in chosen}
 
 
-def _tags(chosen: Sequence[Chosen]) -> dict[str, str]:
+def _tags(chosen: Sequence[Chosen], writer: ReportWriter) -> dict[str, str]:
     """Return what the sweep's run is found by, of each choice."""
-    return {f"{key}{_which(c, chosen)}": value for c in chosen for key, value in c.selection.tags().items()}
+    return {f"{key}{_which(c, chosen)}": value for c in chosen for key, value in writer.tags(c.selection).items()}
 
 
 def _which(choice: Chosen, chosen: Sequence[Chosen]) -> str:
@@ -237,35 +236,30 @@ def _boards(
     boards: list[tuple[Leaderboard, dict[str, Result]]] = []
     for group in groups.values() or [{}]:
         failures = failed if not boards else []  # of no dataset in particular: said once
-        board = leaderboard(list(group.values()), str(metrics.primary_measure), failures, metrics)
+        board = build_leaderboard(list(group.values()), str(metrics.primary_measure), failures, metrics)
         boards.append((board, group))
     return boards
 
 
-def _reports(boards: Sequence[tuple[Leaderboard, list[Result]]], parallel: bool) -> dict[str, str]:
+def _reports(
+    boards: Sequence[tuple[Leaderboard, list[Result]]], parallel: bool, writer: ReportWriter
+) -> dict[str, str]:
     """Return the files that report a sweep: one set, or one for each dataset."""
     files = {}
     for board, results in boards:
         d = board.dataset
         which = f"-{d.name}-{d.split}-{d.fingerprint[:6]}" if d and len(boards) > 1 else ""
-        files[f"report{which}.md"] = sweep_markdown(board, results)
-        files[f"report{which}.html"] = sweep_page(board, results)
-        files[f"leaderboard{which}.csv"] = board.to_csv()
-        shown = [results[i] for i in sorted(row.position for row in finalists(board))]
+        of_board = writer.sweep(board, results)
+        shown = [results[i] for i in sorted(row.position for row in board.finalists)]
         if shown and all(result.hits for result in shown):
-            for name, text in _golden_files(shown, parallel).items():
-                stem, _, ending = name.rpartition(".")
-                files[f"{stem}{which}.{ending}"] = text
+            try:
+                of_board |= writer.golden(shown, datetime.now(UTC), parallel)
+            except NotComparable as error:  # the other reports do not depend on it
+                console.note(f"no golden report: {error}")
+        for name, text in of_board.items():
+            stem, _, ending = name.rpartition(".")
+            files[f"{stem}{which}.{ending}"] = text
     return files
-
-
-def _golden_files(shown: Sequence[Result], parallel: bool) -> dict[str, str]:
-    """Return a golden report, nothing where its results may not be compared: that costs no other report."""
-    try:
-        return golden_files(shown, datetime.now(UTC), parallel)
-    except NotComparable as error:
-        console.note(f"there is no golden report: {error}")
-        return {}
 
 
 def _golden(experiments: Sequence[Experiment]) -> bool:

@@ -11,8 +11,8 @@ from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.records import load_record
 from runner.reports import console
-from runner.reports.evaluation.files import evaluation_files
 from runner.result import Result, ResultError
+from runner.sweep.reporting import EvaluationReport
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State
 
@@ -20,10 +20,12 @@ from runner.tracking.logged import LoggedRun, State
 class FinishedCombinations:
     """The finished combinations in the store of runs; `reused` are the runs of those that were loaded."""
 
-    def __init__(self, state: State, tracker: BackgroundTracker, bench: Bench, rankings: bool, reports: bool) -> None:
+    def __init__(
+        self, state: State, tracker: BackgroundTracker, bench: Bench, rankings: bool, report: EvaluationReport | None
+    ) -> None:
         self.reused: dict[str, LoggedRun] = {}
         self._runs, self._tracker, self._bench = dict(state.finished), tracker, bench
-        self._rankings, self._reports = rankings, reports
+        self._rankings, self._report = rankings, report
         self._rejected: set[str] = set()
 
     def __contains__(self, combination: str) -> bool:
@@ -45,8 +47,8 @@ class FinishedCombinations:
             return None
         try:
             result = load_result(run, self._tracker, self._rankings)
-            if self._reports and not self._has_report(run):
-                self._add_report(run, experiment)
+            if self._report and not self._has_report(run):
+                self._add_report(run, experiment, self._report)
         except ResultError as error:
             self._reject(combination, run, f"its record is gone: {error}")
             return None
@@ -65,11 +67,11 @@ class FinishedCombinations:
             return (run.folder / "report.html").is_file()
         return self._tracker.has_file(run, "report.html")
 
-    def _add_report(self, run: LoggedRun, experiment: Experiment) -> None:
+    def _add_report(self, run: LoggedRun, experiment: Experiment, report: EvaluationReport) -> None:
         """Add the report of a single evaluation to a run that was finished without one; raises `ResultError`."""
         with console.Working(f"report of {experiment.name}"):
             whole = replace(load_result(run, self._tracker, rankings=True), name=experiment.name)
-            self._tracker.add_files(run, evaluation_files(whole, self._bench.lexicon(experiment)))
+            self._tracker.add_files(run, report(whole, self._bench.lexicon(experiment)))
 
 
 def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from runner.reports.sweep.leaderboard import FailedCombination
+from runner.comparison.leaderboard import FailedCombination
 from runner.result import QueryTable, Result
 from runner.sweep.workers import Answer
 

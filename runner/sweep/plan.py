@@ -18,9 +18,8 @@ from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.llm.spending import iter_models
+from runner.plan import Plan, PlannedStage, SearchPlan
 from runner.reports import console
-from runner.reports import plan as plan_tables
-from runner.reports.plan import Plan, PlannedStage
 from runner.result import ResultError
 from runner.store.disk import WORTH_KEEPING_S
 from runner.sweep.calls import estimate_calls
@@ -57,20 +56,24 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
             if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
         made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
-    if own.json:
-        console.line(plan_tables.as_json(made))
-    else:
-        console.show_plan(made)
+    _show(made, own.json)
     return 0
 
 
 def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
-    """Say how many combinations a search has, as which they are shows only when it runs; return the exit code."""
-    if build_settings(PlanSettings, declared.config.get("plan"), "plan").json:
-        console.line(plan_tables.search_as_json(sweep.name, sweep.combinations * (folds + 1)))
-    else:
-        console.line(plan_tables.of_search(sweep.name, sweep.combinations, folds))
+    """Show how many combinations a search has; which ones, it decides as it runs. Return the exit code."""
+    _show(
+        SearchPlan(sweep.name, sweep.combinations, folds),
+        build_settings(PlanSettings, declared.config.get("plan"), "plan").json,
+    )
     return 0
+
+
+def _show(made: Plan | SearchPlan, json: bool) -> None:
+    if json:
+        console.line(made.to_json())
+    else:
+        console.show_plan(made)
 
 
 def plan_combinations(

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retrievers.search import is_live
+from runner.comparison.leaderboard import FailedCombination
 from runner.config.values import without_secrets
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.reports import console
-from runner.reports.evaluation.files import evaluation_files
-from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.outcome import SweepOutcome
+from runner.sweep.reporting import EvaluationReport
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import Failed, Finished, axes_of
@@ -25,8 +25,15 @@ class ResultLog:
     """Logs the answers of a sweep; what the store of runs does not take waits on disk."""
 
     def __init__(
-        self, sweep_id: str, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker, outcome: SweepOutcome
+        self,
+        sweep_id: str,
+        settings: SweepSettings,
+        bench: Bench,
+        tracker: BackgroundTracker,
+        outcome: SweepOutcome,
+        report: EvaluationReport | None,
     ) -> None:
+        self._report = report
         self._settings, self._bench, self._tracker, self._outcome = settings, bench, tracker, outcome
         self._unlogged = Unlogged(bench.store.run_files.unlogged / sweep_id, settings.resume)
         self._in_memory: list[Finished] = []
@@ -103,7 +110,7 @@ class ResultLog:
         self, combination: str, experiment: Experiment, result: Result, waiting: Waiting | None = None
     ) -> None:
         """Write a result to disk, in place of a `waiting` one if given, and pass it to the tracker."""
-        reports = evaluation_files(result, self._bench.lexicon(experiment)) if self._settings.reports else {}
+        reports = self._report(result, self._bench.lexicon(experiment)) if self._report else {}
         tags = {"combination": combination}
         entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
         try:

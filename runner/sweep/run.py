@@ -12,20 +12,20 @@ from types import TracebackType
 from typing import Self
 
 from retrievers.work import kind_of
+from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
-from runner.reports.evaluation.grades import missing_line
-from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.store.lock import alone
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import SweepOutcome
+from runner.sweep.reporting import ReportWriter
 from runner.sweep.result_log import ResultLog
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Answer
@@ -42,8 +42,15 @@ class SweepRun:
     """
 
     def __init__(
-        self, sweep: Sweep, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker, rankings: bool = False
+        self,
+        sweep: Sweep,
+        settings: SweepSettings,
+        bench: Bench,
+        tracker: BackgroundTracker,
+        writer: ReportWriter,
+        rankings: bool = False,
     ) -> None:
+        self.writer = writer
         self.outcome = SweepOutcome(rankings)
         self._sweep, self._settings, self._bench, self._tracker = sweep, settings, bench, tracker
         self._context = ExitStack()
@@ -60,8 +67,9 @@ class SweepRun:
                 lock = bench.store.run_files.sweeps / f"{sweep.id}.lock"
                 self._context.enter_context(alone(lock, "the same sweep"))
             self._state = tracker.state(sweep.id, sweep.report)
-        self._finished = FinishedCombinations(self._state, tracker, bench, self.outcome.rankings, settings.reports)
-        self._log = ResultLog(sweep.id, settings, bench, tracker, self.outcome)
+        report = self.writer.evaluation if settings.reports else None
+        self._finished = FinishedCombinations(self._state, tracker, bench, self.outcome.rankings, report)
+        self._log = ResultLog(sweep.id, settings, bench, tracker, self.outcome, report)
         self._computation = self._context.enter_context(Computation(sweep.id, settings, bench, tracker))
         return self
 
@@ -239,7 +247,7 @@ class SweepRun:
         """Grade a result, in this process so that one budget covers all workers; log it and return it slimmed."""
         result = hide_private_values(self._bench.grade(experiment, result))
         if result.unfinished and not self._reported_unfinished:
-            console.note(missing_line(result))
+            console.note_unfinished(result)
             self._reported_unfinished = True
         done = (stage.kind for stage in result.timings.stages if not stage.reused)
         self.outcome.work.update(kind for kind in done if kind_of(kind).counted)

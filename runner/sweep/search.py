@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,18 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
-from runner.analysis.selection import FOLDS, front, means
+from runner.analysis.selection import FOLDS, find_front, means
+from runner.comparison.criteria import COSTS, Criterion, mean_of
+from runner.comparison.search import FrontPoint, Search, SearchTrial
+from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.sweep.selection import KFOLD, FrontPoint, Objective, Search, SearchTrial, front_table
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.execute import report
 from runner.sweep.plan import plan_search
+from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Selecting, place, place_of_search, refuse_splits
 from runner.sweep.settings import SweepSettings
@@ -42,14 +45,6 @@ from runner.tracking.tracing import log_exchanges
 
 TRIALS = "trials.csv"
 """The file of what each trial asked for and what came of it."""
-
-COSTS: Mapping[str, Callable[[Result], float | None]] = {
-    "median_ms": lambda result: result.timings.median_ms,
-    "mean_ms": lambda result: result.timings.mean_ms,
-    "p95_ms": lambda result: result.timings.p95_ms,
-    "index_s": lambda result: result.timings.index_s,
-}
-"""Objectives of which less is better, as a leaderboard names them: a query's time, and that of indexing."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -75,6 +70,7 @@ def search(
     arguments: Sequence[str],
     params: Mapping[str, Any],
     node: Mapping[str, Any],
+    writer: ReportWriter,
 ) -> int:
     """Search, log and report; return the exit code. Raises for a user's mistake before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
@@ -102,7 +98,7 @@ def search(
     with (
         log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
-        SweepRun(head, declared.settings, declared.bench, tracker) as run,
+        SweepRun(head, declared.settings, declared.bench, tracker, writer) as run,
     ):
         selecting = Selecting(declared, run, metrics, source, on)
         about = {"sweep": head.id, "objectives": [o.name for o in objectives], "selected_on": on}
@@ -135,7 +131,7 @@ class Searching:
     """
 
     def __init__(
-        self, settings: SearchSettings, objectives: Sequence[Objective], selecting: Selecting, studies: Studies
+        self, settings: SearchSettings, objectives: Sequence[Criterion], selecting: Selecting, studies: Studies
     ) -> None:
         self.settings, self.objectives, self.selecting, self.studies = settings, objectives, selecting, studies
         self.run, self.outcome = selecting.run, selecting.run.outcome
@@ -223,7 +219,7 @@ class Searching:
         result = self.outcome.results.get(combination)
         if result is None:
             return None
-        values = [_value(result, objective.name, queries) for objective in self.objectives]
+        values = [_value(result, objective, queries) for objective in self.objectives]
         return values if all(map(math.isfinite, values)) else None
 
     def _describe(self, wanted: Sequence[str]) -> Search:
@@ -250,12 +246,12 @@ class Searching:
         ordered = self.selecting.rank(wanted)
         nothing = [math.nan] * len(self.objectives)
         values = np.array([self._values(combination, None) or nothing for combination in ordered])
-        on_front = np.flatnonzero(front(values, [objective.larger for objective in self.objectives]))
+        on_front = np.flatnonzero(find_front(values, [objective.larger for objective in self.objectives]))
         reported = self.selecting.evaluate_reported([ordered[i] for i in on_front])
         points = []
         for i in on_front:
             result = reported.get(ordered[i])
-            there = [_value(result, o.name, None) for o in self.objectives] if result else ()
+            there = [_value(result, o, None) for o in self.objectives] if result else ()
             points.append(FrontPoint(int(i) + 1, self.outcome.results[ordered[i]].name, values[i].tolist(), there))
         return points
 
@@ -271,13 +267,11 @@ class Searching:
         ]
         files = {TRIALS: str(pd.DataFrame(rows).to_csv(index=False))}
         if result.front:
-            table = front_table(result)
-            frame = pd.DataFrame(table.rows, columns=[column.title for column in table.columns])
-            files["pareto.csv"] = str(frame.to_csv(index=False))
+            files["pareto.csv"] = result.front_csv()
         return files
 
 
-def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Objective]:
+def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Criterion]:
     """Return what a search is after, the primary measure first; raises `ConfigError`."""
     primary, known = str(metrics.primary_measure), [*map(str, metrics.expanded), *COSTS]
     for name in names or ():
@@ -287,18 +281,14 @@ def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Ob
         raise ConfigError(
             f"hydra.sweeper.objectives: lacks {primary}, which the sweep is ranked by; add it, or set metrics.primary"
         )
-    return [Objective(name, name not in COSTS) for name in dict.fromkeys([primary, *(names or ())])]
+    return [COSTS.get(name) or mean_of(name) for name in dict.fromkeys([primary, *(names or ())])]
 
 
-def _value(result: Result, objective: str, queries: NDArray[np.bool_] | None) -> float:
-    """Return a result's mean of a measure over some queries, or its cost; NaN where it has none."""
-    if objective in COSTS:
-        cost = COSTS[objective](result)
-        return math.nan if cost is None else cost
-    if queries is None:
-        mean = result.means[objective]
-        return math.nan if mean is None else mean
-    return float(means(result.of(objective)[None], queries)[0])
+def _value(result: Result, objective: Criterion, queries: NDArray[np.bool_] | None) -> float:
+    """Return the mean of a measure over some queries (None: all), or another criterion; NaN without a value."""
+    if queries is None or not objective.measure:
+        return objective.value(result)
+    return float(means(result.of(objective.measure)[None], queries)[0])
 
 
 def _differ(before: Sequence[float] | None, now: Sequence[float] | None) -> bool:

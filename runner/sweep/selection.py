@@ -18,14 +18,14 @@ from runner.analysis.clusters import number_clusters
 from runner.analysis.comparison import compare
 from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds, means
 from runner.analysis.significance import compute_differences
+from runner.comparison.headline import select_headline
+from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.config.objects import ConfigError
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
-from runner.reports.evaluation.tables import headline
-from runner.reports.sweep.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.result import Result
 from runner.sweep.declared import Declared
 from runner.sweep.products import Combination
@@ -242,7 +242,7 @@ class Selecting:
     def _selection(self, best: Result, reported: Result | None) -> WinnerSelection:
         figures = {}
         if reported is not None:
-            names = headline(best)
+            names = select_headline(best.primary, best.measures)
             figures = {m: Figures(_mean(best, m), _mean(reported, m), reported.intervals[m]) for m in names}
         return WinnerSelection(
             dataset=best.dataset.name,

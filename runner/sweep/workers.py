@@ -24,11 +24,11 @@ from typing import Any, Protocol
 import psutil
 
 from retrievers.excerpts import shorten_text
+from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.processes import processors, worker_process
-from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.store.base import WorkStore
 from runner.sweep.identity import combination_id

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds, front, means
+from runner.analysis.selection import choose_nested, estimate_nested_intervals, find_front, folds, means
 
 Floats = NDArray[np.float64]
 
@@ -111,14 +111,14 @@ def test_the_front_is_what_none_is_as_good_as_and_better_in_one(points: list[lis
 
     known = [point for point in points if not np.isnan(point).any()]
     expected = [point in known and not any(beats(other, point) for other in known) for point in points]
-    found = front(np.array(points).reshape(-1, 3), larger)
+    found = find_front(np.array(points).reshape(-1, 3), larger)
     assert found.tolist() == expected
     assert found.any() == bool(known)
 
 
 @pytest.mark.parametrize(("larger", "best"), [([True], 2), ([False], 0)])
 def test_the_front_of_one_objective_is_the_best(larger: list[bool], best: int) -> None:
-    assert np.flatnonzero(front(np.array([[1.0], [2.0], [3.0]]), larger)).tolist() == [best]
+    assert np.flatnonzero(find_front(np.array([[1.0], [2.0], [3.0]]), larger)).tolist() == [best]
 
 
 def test_the_interval_of_a_nested_choice_covers_what_the_choice_is_worth() -> None:

@@ -12,10 +12,10 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.reports.rendering.tables import Column, Table
-from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -52,7 +52,7 @@ def test_nothing_is_wider_than_the_terminal(
 ) -> None:
     width.setenv("COLUMNS", str(columns))
     console.show_result(result(errors={3: "it timed out, and said so in a message that is longer than a line " * 2}))
-    console.show_leaderboard(leaderboard(mixed(), PRIMARY, [FailedCombination("a", "boom " * 30)]))
+    console.show_leaderboard(build_leaderboard(mixed(), PRIMARY, [FailedCombination("a", "boom " * 30)]))
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
 
 
@@ -70,7 +70,7 @@ def test_the_widest_text_is_wrapped_before_a_narrower_one(
 def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def head(columns: int) -> list[str]:
         width.setenv("COLUMNS", str(columns))
-        console.show_leaderboard(leaderboard(mixed(), PRIMARY))
+        console.show_leaderboard(build_leaderboard(mixed(), PRIMARY))
         lines = capsys.readouterr().out.splitlines()
         return next(line for line in lines if "combination " in line).split()
 
@@ -86,7 +86,7 @@ def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
 ) -> None:
     results = mixed()
     runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
-    board = leaderboard(results, PRIMARY, statistics=Statistics(permutations=50)).logged_as(runs)
+    board = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=50)).with_runs(runs)
     width.setenv("COLUMNS", str(columns))
     console.show_leaderboard(board)
     lines = capsys.readouterr().out.splitlines()
@@ -101,7 +101,7 @@ def test_the_leaderboard_shows_labels_in_one_line_where_they_fit(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     width.setenv("COLUMNS", "60")
-    board = leaderboard(sweep(25), PRIMARY)
+    board = build_leaderboard(sweep(25), PRIMARY)
     console.show_leaderboard(board, top=5)
     out = capsys.readouterr().out
     for row in board.rows[:5]:
@@ -135,11 +135,11 @@ def test_failures_that_say_the_same_are_shown_once(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failures = [FailedCombination(name, "out of [memory]") for name in "abcde"]
-    console.show_leaderboard(leaderboard([], PRIMARY, failures))
+    console.show_leaderboard(build_leaderboard([], PRIMARY, failures))
     out = capsys.readouterr().out
     assert "5 x out of [memory]" in out
     assert "a, b, c and 2 more" in out
-    assert "Everything failed" in out
+    assert "All combinations failed" in out
 
 
 def test_an_error_is_one_line_on_standard_error(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +159,7 @@ def test_there_is_colour_on_a_terminal_alone(width: pytest.MonkeyPatch) -> None:
 
     def shown(stream: io.StringIO) -> str:
         width.setattr(sys, "stdout", stream)
-        console.show_leaderboard(leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
+        console.show_leaderboard(build_leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
         return stream.getvalue()
 
     assert "\x1b[1;31m" in shown(Terminal())

@@ -29,7 +29,7 @@ from runner.experiment import Experiment
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
-from runner.reports.plan import PlannedCalls
+from runner.plan import PlannedCalls
 from runner.sweep.calls import estimate_calls
 from tests.analysis.chats import always
 from tests.fake_llm import FakeLLM

@@ -35,8 +35,8 @@ from runner.__main__ import main
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
+from runner.plan import Plan, PlannedCalls, PlannedStage
 from runner.reports import console
-from runner.reports.plan import Plan, PlannedCalls, PlannedStage
 from runner.store import disk, entries
 from runner.store.base import Entry
 from runner.store.disk import DiskStore
@@ -435,7 +435,7 @@ def test_a_plan_ends_with_what_it_all_takes(
     assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 already finished, 1,000 to do" in out
     assert "to do: k1=0; k1=1; k1=2; and 997 more" in out
     assert "about 6 min 40 s with 1 worker; 31.0 MB more in mlruns/cache" in out
-    assert "~ rough" in out
+    assert "~ measured on another machine" in out
     assert "nothing was computed or logged" in out
 
 
@@ -446,11 +446,11 @@ def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pyt
     out = capsys.readouterr().out
     assert re.search(r"grade +m +128 +~92,691 +~131,072 +~0\.0925", out)
     assert re.search(r"expand +m +64 +– +– +–", out)
-    assert "calls are the most that there may be, without retries" in out
+    assert "calls are upper bounds without retries" in out
     assert re.search(r"agent +n +192 +≤70,000 +≤196,608 +≤0\.1284", out)
-    assert "~ by the usual length of the texts, tokens out at most" in out
-    assert "≤ an upper bound, by the longest texts that may be shown and llm.max_tokens" in out
-    assert "no price known of m: a cost needs llm.price_in and llm.price_out" in out
+    assert "~ estimated from usual text lengths, tokens out at most" in out
+    assert "≤ upper bound from the longest texts that may be sent and llm.max_tokens" in out
+    assert "no price for m: set llm.price_in and llm.price_out" in out
 
 
 def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -459,7 +459,7 @@ def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "2.0 s or more" in out
     assert "at least 6 min 40 s" in out
-    assert "no estimate of all of: search, fuse" in out
+    assert "no estimate for all work of: search, fuse" in out
 
 
 def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:

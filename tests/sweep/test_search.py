@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import random
 import shutil
@@ -10,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hydra.core.config_store import ConfigStore
 import hydra_plugins.retrieval_runner  # noqa: F401 (registers its nodes)
 from runner.__main__ import main
 from runner.analysis.comparison import compare
+from runner.comparison.criteria import COSTS
 from runner.records import load_record
 from runner.result import Result
 from runner.sweep.search import SearchSettings, _at_once
@@ -428,7 +430,7 @@ def test_what_failed_is_told_so_and_tried_again(here: Path, capsys: pytest.Captu
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("retrievers.bm25.BM25Searcher.search", lambda *_: 1 / 0)
         assert main(command) == 1
-    assert "Everything failed" in capsys.readouterr().out
+    assert "All combinations failed" in capsys.readouterr().out
     assert [trial.state.name for trial in studies(here)[0].trials] == ["FAIL"] * 3
     assert main(command) == 0
     assert [trial.state.name for trial in studies(here)[-1].trials] == ["COMPLETE"] * 3
@@ -443,7 +445,8 @@ def test_a_failure_may_end_a_search(here: Path) -> None:
 
 def test_what_was_not_timed_cannot_be_searched_for_by_its_time(here: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runner.sweep.search.COSTS", {"mean_ms": lambda result: None})
+        never = replace(COSTS["mean_ms"], value=lambda result: math.nan)
+        patch.setattr("runner.sweep.search.COSTS", {"mean_ms": never})
         arguments = [*SEARCH, *PLANE, *DATA, TEST, "hydra.sweeper.objectives=[nDCG@10,mean_ms]"]
         assert main([*arguments, "hydra.sweeper.n_trials=2"]) == 0
     assert [trial.state.name for trial in studies(here)[0].trials] == ["FAIL"] * 2

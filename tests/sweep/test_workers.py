@@ -9,12 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
+from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.sweep.leaderboard import FailedCombination
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id

@@ -1,4 +1,4 @@
-"""A comparison as JSON, with null for what is not known: all that is told elsewhere, and every query that changed."""
+"""A comparison as JSON, with null for unknown values: all tables, and every query that changed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import orjson
 
+from runner.comparison.compare import Change, Comparison, Versus, summarise_times
+from runner.comparison.gate import Check
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Change, Comparison, Versus, times
-from runner.reports.comparison.gate import Check
 
 
 def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
-    """Return all of a comparison as JSON, with null for what is not known."""
+    """Return a comparison and the checks of its gate as JSON, with null for unknown values."""
     systems = [
         {
             "label": label,
@@ -23,7 +23,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
             "config_hash": result.config_hash,
             "dataset_fingerprint": result.dataset.fingerprint,
             "errors": dict(result.failures),
-            "ms_a_query": vars(times(result)),
+            "ms_a_query": vars(summarise_times(result)),
         }
         for label, source, result in zip(comparison.labels, comparison.sources, comparison.results, strict=True)
     ]
@@ -45,21 +45,24 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
             for label, result in zip(comparison.labels, comparison.results, strict=True)
         },
         "agreement": {
-            label: {"queries": found.queries, **found.coefficients}
+            label: {"queries": pair.queries, **pair.coefficients}
             for i, label in enumerate(comparison.labels)
-            if i and (found := comparison.agreement_of(i)) is not None
+            if i and (pair := comparison.measure_agreement(i)) is not None
         },
         "headroom": vars(comparison.headroom),
         "by_type": tables.by_type(comparison, list(comparison.table)),
         "queries": {
-            label: [_change(change) for change in comparison.changes(i)]
+            label: [_change(change) for change in comparison.list_changes(i)]
             for i, label in enumerate(comparison.labels)
             if i
         },
         "gate": {
             "passed": not any(check.violated for check in checks),
-            "violations": [check.told() for check in checks if check.violated],
-            "checks": [vars(check) | {"outcome": tables.outcome(check)} for check in checks],
+            "violations": [tables.describe_check(check) for check in checks if check.violated],
+            "checks": [
+                vars(check) | {"cost": tables.describe_cost(check), "outcome": tables.outcome(check)}
+                for check in checks
+            ],
         },
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
@@ -79,10 +82,10 @@ def _change(change: Change) -> dict[str, Any]:
         "difference": change.difference,
     } | {
         place: {
-            "values": dict(hard.values),
-            "first_gold": hard.first_gold,
-            "status": hard.status,
-            "found": [{"id": i, "grade": grade} for i, grade in hard.retrieved[: tables.FOUND]],
+            "values": dict(query.values),
+            "first_gold": query.first_gold,
+            "status": query.status,
+            "found": [{"id": i, "grade": grade} for i, grade in query.retrieved[: tables.LISTED]],
         }
-        for place, hard in (("before", change.before), ("after", change.after))
+        for place, query in (("before", change.before), ("after", change.after))
     }

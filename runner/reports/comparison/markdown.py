@@ -1,15 +1,12 @@
-"""A comparison as Markdown, short enough for a comment on a pull request; what is long is folded.
-
-Whatever comes from data is escaped.
-"""
+"""A comparison as Markdown for a comment on a pull request; long parts are folded, and data is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.comparison.compare import Change, Comparison
+from runner.comparison.gate import Check
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Change, Comparison
-from runner.reports.comparison.gate import Check
 from runner.reports.rendering.markdown import escape, markdown_table, section
 from runner.reports.rendering.numbers import format_signed, score
 
@@ -17,8 +14,8 @@ PASSED, FAILED = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
 
 
 def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), queries: int = 5) -> str:
-    """Return the report of a comparison; `queries` are how many gains and losses are told of each system."""
-    few = tables.headline(comparison)
+    """Return the report of a comparison with at most so many gained and lost `queries` of each system."""
+    few = comparison.headline
     parts = [
         f"# {escape(tables.heading(comparison))}",
         *(f"**{escape(verdict)}**" for verdict in tables.verdicts(comparison)),
@@ -37,10 +34,10 @@ def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), qu
     every = [markdown_table(tables.measures_table(comparison))]
     every += [markdown_table(tables.differences_table(comparison, i)) for i in range(1, len(comparison.labels))]
     parts += [
-        _folded(f"All {len(comparison.table)} measures", every),
+        _fold(f"All {len(comparison.table)} measures", every),
         "## What was compared",
         markdown_table(tables.systems_table(comparison)),
-        "\n".join(f"- {escape(told)}" for told in tables.about(comparison)),
+        "\n".join(f"- {escape(line)}" for line in tables.about(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -51,8 +48,8 @@ def _gate(checks: Sequence[Check]) -> list[str]:
     violated = [check for check in checks if check.violated]
     lines = [f"{FAILED if violated else PASSED} {escape(tables.gate_verdict(checks))}"]
     if violated:
-        lines.append("\n".join(f"- {escape(check.told())}" for check in violated))
-    return [*lines, _folded("Rules", [markdown_table(tables.gate_table(checks))])]
+        lines.append("\n".join(f"- {escape(tables.describe_check(check))}" for check in violated))
+    return [*lines, _fold("Rules", [markdown_table(tables.gate_table(checks))])]
 
 
 def _changes(comparison: Comparison, i: int, label: str, limit: int) -> list[str]:
@@ -60,22 +57,22 @@ def _changes(comparison: Comparison, i: int, label: str, limit: int) -> list[str
     parts = []
     for what, changes in (("gains", gains), ("losses", losses)):
         if changes:
-            told = "\n".join(_change(change, comparison.primary) for change in changes[:limit])
+            lines = "\n".join(_change(change, comparison.primary) for change in changes[:limit])
             of = "" if len(comparison.labels) == 2 else f" of {label}"
-            parts.append(_folded(f"The largest {what}{of} ({min(limit, len(changes))} of {len(changes)})", [told]))
+            parts.append(_fold(f"The largest {what}{of} ({min(limit, len(changes))} of {len(changes)})", [lines]))
     return parts
 
 
 def _change(change: Change, primary: str) -> str:
-    query, (before, after) = change.after, (score(hard.values[primary]) for hard in (change.before, change.after))
+    query, (before, after) = change.after, (score(of.values[primary]) for of in (change.before, change.after))
     line = f"- **{escape(query.id)}** {escape(query.text)}: {before} to {after} ({format_signed(change.difference)})"
-    for place, found in tables.found_told(change):
-        shown = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in found)
+    for place, documents in tables.list_retrieved(change):
+        shown = (f"**{escape(i)}** ({grade})" if grade > 0 else escape(i) for i, grade in documents)
         line += f"\n  - {place}: {', '.join(shown) or 'nothing'}"
     return line
 
 
-def _folded(title: str, parts: Sequence[str]) -> str:
+def _fold(title: str, parts: Sequence[str]) -> str:
     return "\n\n".join([f"<details><summary>{_html(title)}</summary>", *parts, "</details>"])
 
 

@@ -1,23 +1,20 @@
-"""A comparison as one HTML file: plots and style inside, nothing from elsewhere, readable on a phone and in the dark.
-
-Knows nothing of how the numbers were made. The same input gives the same bytes.
-"""
+"""A comparison as one self-contained HTML file; the same input gives the same bytes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
+from runner.comparison.compare import Comparison
+from runner.comparison.gate import Check
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Comparison
-from runner.reports.comparison.gate import Check
 from runner.reports.rendering.page import Figure, figure, render
 
 QUERIES = 100
-"""How many gains, and how many losses, the page lists of each system."""
+"""Most gains, and most losses, of each system on the page."""
 
 MOST_TYPES = 8
-"""How many query types there may be for a plot of them."""
+"""Most query types in a plot."""
 
 
 def comparison_page(comparison: Comparison, checks: Sequence[Check] = ()) -> str:
@@ -27,7 +24,7 @@ def comparison_page(comparison: Comparison, checks: Sequence[Check] = ()) -> str
         comparison=comparison,
         checks=checks,
         comparison_tables=tables,
-        few=tables.headline(comparison),
+        few=comparison.headline,
         figures=list(_figures(comparison)),
         limit=QUERIES,
     )
@@ -41,9 +38,9 @@ def _figures(comparison: Comparison) -> Iterator[Figure]:
     from runner.reports.rendering import charts
 
     first = comparison.labels[0]
-    text = f"Each mean difference to {first}, with its interval. A hollow mark may be luck."
-    measures = tables.headline(comparison)
-    yield figure("How sure the differences are", text, plots.differences(comparison, measures))
+    text = f"Mean differences to {first}, with intervals. Hollow: not significant."
+    measures = comparison.headline
+    yield figure("Differences", text, plots.differences(comparison, measures))
     by_type = tables.by_type(comparison, [primary])
     if 1 < len(by_type) <= MOST_TYPES:
         types = [f"{of['type']} ({of['queries']})" for of in by_type]
@@ -51,5 +48,5 @@ def _figures(comparison: Comparison) -> Iterator[Figure]:
         yield figure("By query type", f"{primary} of the queries of each type.", charts.bars(types, bars, primary))
     for i, label in enumerate(comparison.labels[1:], 1):
         v = comparison.table[primary][i]
-        text = f"{label} against {first}: better on {v.wins:,}, as good on {v.ties:,}, worse on {v.losses:,}."
+        text = f"{label} against {first}: better on {v.wins:,}, equal on {v.ties:,}, worse on {v.losses:,}."
         yield figure("Query by query", text, plots.queries(comparison, i))

@@ -1,6 +1,6 @@
-"""Plots of a comparison: how sure the differences are, and which queries they come from.
+"""Plots of a comparison: differences with their intervals, overall and by query.
 
-Imports matplotlib, so that whoever draws imports this, and no one else. Knows nothing of pages.
+This module imports matplotlib; import it only to draw.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from runner.reports.comparison.compare import Comparison
+from runner.comparison.compare import Comparison
 from runner.reports.rendering.charts import steps
 from runner.reports.rendering.numbers import gist
 from runner.reports.rendering.plots import MARKERS, MUTED, SERIES, label_rows, legend, render_svg
 
 
 def differences(comparison: Comparison, measures: Sequence[str]) -> str:
-    """Draw the differences of the systems to the first, with their intervals; those that may be luck are hollow."""
+    """Draw the differences of the systems to the first, with intervals; hollow marks are not significant."""
     others = comparison.labels[1:]
 
     def draw(axes: Axes) -> None:

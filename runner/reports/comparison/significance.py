@@ -1,7 +1,4 @@
-"""What tests of significance and their corrections are called, for whoever tells of p-values.
-
-Knows nothing of how they are computed, nor of what is tested.
-"""
+"""The names of significance tests and corrections in reports."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ CORRECTIONS = {
     "tukey": ("randomised Tukey HSD", "randomised Tukey HSD"),
     "none": ("uncorrected", "no correction"),
 }
-"""What each is called beside a p-value, and in a sentence on paired differences."""
+"""The name of each correction beside a p-value, and in a sentence on paired differences."""
 
 
 def in_brief(test: Test, correction: Correction) -> str:
-    """Name the correction behind a p-value, and the test unless it is that by permutation.
+    """Return the correction of a p-value, after the test unless it is the permutation test.
 
-    Tukey's and max-T are both.
+    Tukey's and max-T are a test and a correction in one.
     """
     other = correction not in ("tukey", "maxt") and test != "permutation"
     return f"{PAIRED_TESTS[test].label}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
 
 
 def in_words(test: Test, correction: Correction) -> str:
-    """Return by which test, and with which correction, paired differences have their p-values."""
+    """Return the test and the correction of paired differences in words."""
     return f"p by {PAIRED_TESTS[test].description}, with {CORRECTIONS[correction][1]}"

@@ -1,7 +1,4 @@
-"""What is said of a comparison, in sentences and tables of values, for the console, Markdown and HTML alike.
-
-Knows nothing of how a table is drawn.
-"""
+"""A comparison as sentences and tables, for the console, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -13,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.reports.comparison.comparability import OTHERS
-from runner.reports.comparison.compare import (
+from runner.comparison.compare import (
     NO_DIFFERENCE,
     Change,
     Comparison,
     TableStatistics,
-    Times,
     Versus,
-    mean,
-    times,
+    compute_mean,
+    summarise_times,
 )
-from runner.reports.comparison.gate import Check
+from runner.comparison.gate import Check
 from runner.reports.comparison.significance import in_words
-from runner.reports.evaluation.tables import abstention_table, recall_at_most
+from runner.reports.evaluation.tables import abstention_table
 from runner.reports.rendering import numbers
 from runner.reports.rendering.numbers import (
+    format_count,
     format_signed,
     gist,
     milliseconds,
@@ -40,18 +36,18 @@ from runner.reports.rendering.numbers import (
 )
 from runner.reports.rendering.tables import Column, Table
 
-FOUND = 5
-"""How many of the documents that a query found are told."""
+LISTED = 5
+"""Retrieved documents listed for a query."""
 
 
 def heading(comparison: Comparison) -> str:
-    """Return what is compared to what."""
+    """Return the systems and their baseline."""
     first, *others = comparison.labels
     return f"{', '.join(others)} against {first}"
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """Return of each system but the first, in a line, how much better it is, how surely, for whom, at what price."""
+    """Return a sentence on each system but the first: its difference, significance, wins, losses and time."""
     return [_verdict(comparison, i) for i in range(1, len(comparison.results))]
 
 
@@ -60,43 +56,44 @@ def _verdict(comparison: Comparison, i: int) -> str:
     versus, primary = comparison.table[comparison.primary][i], comparison.primary
     if comparison.is_first(i):
         sources = " and ".join(dict.fromkeys((comparison.sources[0], comparison.sources[i])))
-        return f"{label} and {first} are one and the same result ({sources}): name another to compare it with."
+        return f"{label} and {first} are the same result ({sources}); choose another candidate."
     if math.isnan(versus.difference):
-        return f"{label} can't be compared to {first}: no query counts for all."
+        return f"{label} cannot be compared with {first}: no query counts for all."
     p = f"{'' if versus.p < 0.001 else '= '}{p_value(versus.p)}".replace("<", "< ")
-    sure = f"p {p} ({p_value(versus.corrected)} corrected for {_tests(comparison)})"
+    significance = f"p {p} ({p_value(versus.corrected)} corrected for {_count_tests(comparison)})"
     if not versus.significant:
-        sure += ", which may be luck"
+        significance += ", not significant"
         if math.isfinite(versus.needed):
-            sure += f"; to see such a difference takes some {queries(versus.needed)} {_units(comparison)}"
+            needed = f"{queries(versus.needed)} {_units(comparison)}"
+            significance += f"; about {needed} would be needed to detect a difference of this size"
     n = versus.wins + versus.ties + versus.losses
-    by_query = f"better on {versus.wins:,}, as good on {versus.ties:,}, worse on {versus.losses:,} of {n:,} queries"
+    by_query = f"better on {versus.wins:,}, equal on {versus.ties:,}, worse on {versus.losses:,} of {n:,} queries"
     if not versus.wins and not versus.losses:
-        return f"{label} is as good as {first} in {primary}, on every query{_price(comparison, i)}."
+        return f"{label} equals {first} in {primary} on every query{_price(comparison, i)}."
     if abs(versus.difference) <= NO_DIFFERENCE:
-        return f"{label} is as good as {first} in {primary} in the mean: {by_query}{_price(comparison, i)}."
+        return f"{label} equals {first} in mean {primary}: {by_query}{_price(comparison, i)}."
     way = "better" if versus.difference > 0 else "worse"
     return (
         f"{label} is {way} than {first} in {primary} by {score4(abs(versus.difference))} "
         f"({relative(versus.relative)}; {numbers.interval_title(comparison.statistics.confidence)} of the difference "
-        f"{bounds((versus.low, versus.high))}), {sure}: "
+        f"{bounds((versus.low, versus.high))}), {significance}: "
         f"{by_query}{_price(comparison, i)}."
     )
 
 
 def _units(comparison: Comparison) -> str:
-    """Return what counts as one observation: a query, or a cluster of its variants."""
+    """Return the unit of observation: queries, or clusters of variants."""
     return "queries" if comparison.clusters is None else "clusters"
 
 
 def _price(comparison: Comparison, i: int) -> str:
     own, first = (comparison.results[position].timings.median_ms for position in (i, 0))
     known = own is not None and first is not None
-    return f"; {milliseconds(own)} ms a query against {milliseconds(first)} ms (medians)" if known else ""
+    return f"; {milliseconds(own)} ms per query against {milliseconds(first)} ms (medians)" if known else ""
 
 
 def queries(count: float) -> str:
-    """Return how many queries it would take as text: a dash where none would do, or nobody knows."""
+    """Return a number of queries as text, a dash if infinite or unknown."""
     return numbers.DASH if not math.isfinite(count) else f"{count:,.0f}" if count < 1e6 else "millions of"
 
 
@@ -110,15 +107,8 @@ def bounds(low_high: tuple[float, float]) -> str:
     return numbers.DASH if math.isnan(low_high[0]) else f"[{low_high[0]:+.3f}, {low_high[1]:+.3f}]"
 
 
-def headline(comparison: Comparison) -> list[str]:
-    """Return the few measures that stand for all: the primary, its cutoff's P and R, RR, and those not of a ranking."""
-    _, _, cutoff = comparison.primary.rpartition("@")
-    wanted = [comparison.primary, f"P@{cutoff}", f"R@{cutoff}", recall_at_most(comparison.table) or "", "RR", *OTHERS]
-    return [measure for measure in dict.fromkeys(wanted) if measure in comparison.table]
-
-
 def systems_table(comparison: Comparison) -> Table:
-    """Return what is compared: where each is from, and how many of its queries failed."""
+    """Return the systems: their retrievers, sources, primary means and numbers of failed queries."""
     columns = [Column("system"), Column("retriever", spare=2), Column("from", least=20)]
     columns += [Column(comparison.primary, score4, numeric=True), Column("errors", number, numeric=True, spare=1)]
     rows = [
@@ -131,7 +121,7 @@ def systems_table(comparison: Comparison) -> Table:
 
 
 def measures_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
-    """Return the values of each measure in all systems, and which is the highest."""
+    """Return the values of each measure in all systems, and the system with the highest."""
     columns = [Column("measure"), *(Column(label, score4, numeric=True) for label in comparison.labels)]
     columns.append(Column("winner", spare=1))
     rows = [
@@ -142,7 +132,7 @@ def measures_table(comparison: Comparison, measures: Sequence[str] | None = None
 
 
 def no_result_table(comparison: Comparison) -> Table:
-    """Return how the queries without gold went in each system, by score threshold, with what that cost the others."""
+    """Return the results of queries without gold by system and score threshold, and the cost to the others."""
     parts = [abstention_table(result) for result in comparison.results]
     columns = list(parts[0].columns)
     if len({result.abstention.k for result in comparison.results}) > 1:
@@ -152,7 +142,7 @@ def no_result_table(comparison: Comparison) -> Table:
 
 
 def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | None = None) -> Table:
-    """Return the differences of a system to the first, measure by measure."""
+    """Return the differences of a system to the first by measure."""
     columns = [
         Column("measure"),
         Column("difference", format_signed, numeric=True),
@@ -173,8 +163,8 @@ def _difference_row(measure: str, v: Versus) -> list[Any]:
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
-    """Return measures by query type in all systems, with how many queries each is over."""
-    measures = headline(comparison) if measures is None else measures
+    """Return measures by query type in all systems, with the number of queries."""
+    measures = comparison.headline if measures is None else measures
     columns = [Column("type"), Column("queries", number, numeric=True, spare=2)]
     columns.append(Column("measure", spare=3 if len(measures) == 1 else 0))
     columns += [Column(label, score4, numeric=True) for label in comparison.labels]
@@ -186,39 +176,39 @@ def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -
 
 
 def by_type(comparison: Comparison, measures: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the means of measures by query type, where one counts."""
-    found = []
-    for kind, queries in comparison.types().items():
+    """Return the means of measures by query type, if any query counts."""
+    rows = []
+    for kind, queries in comparison.split_by_type().items():
         for measure in measures:
             scores = comparison.scores[measure][:, queries]
-            means = [mean(row) for row in scores]
+            means = [compute_mean(row) for row in scores]
             if not math.isnan(means[0]):
-                found.append(
+                rows.append(
                     {
                         "type": kind,
                         "measure": measure,
                         "queries": int(np.count_nonzero(~np.isnan(scores[0]))),
                         "means": means,
-                        "winner": comparison.highest(means),
+                        "winner": comparison.name_highest(means),
                     }
                 )
-    return found
+    return rows
 
 
 def times_table(comparison: Comparison) -> Table:
-    """Return how long a query takes, empty where nobody knows."""
-    columns = [Column("ms a query"), Column("mean", milliseconds, numeric=True)]
+    """Return the time per query of each system; empty if unknown."""
+    columns = [Column("ms per query"), Column("mean", milliseconds, numeric=True)]
     columns += [Column("median", milliseconds, numeric=True, spare=1), Column("p95", milliseconds, numeric=True)]
     columns += [Column(name, milliseconds, numeric=True, spare=2) for name in ("min", "max")]
-    found = [times(result) for result in comparison.results]
+    times = [summarise_times(result) for result in comparison.results]
     rows = [
-        [label, t.mean, t.median, t.p95, t.least, t.most] for label, t in zip(comparison.labels, found, strict=True)
+        [label, t.mean, t.median, t.p95, t.least, t.most] for label, t in zip(comparison.labels, times, strict=True)
     ]
-    return Table(columns, rows if any(t != Times(None, None, None, None, None) for t in found) else [])
+    return Table(columns, rows if any(t.mean is not None for t in times) else [])
 
 
 def changes_table(changes: Sequence[Change], primary: str) -> Table:
-    """Return queries that went otherwise."""
+    """Return changed queries, before and after."""
     columns = [
         Column("query", least=8),
         Column("text", gist, least=30),
@@ -239,28 +229,55 @@ def changes_table(changes: Sequence[Change], primary: str) -> Table:
     return Table(columns, rows)
 
 
+def describe_check(check: Check) -> str:
+    """Return in a line whether a rule is followed, with the values that it compares."""
+    what = f"{check.system}: {check.measure}" + (f" of type {check.type}" if check.type else "")
+    if check.rule == "errors":
+        failed = format_count(int(check.after), "query", "queries")
+        return f"{check.system}: {failed} raised an error; {number(int(check.limit))} allowed"
+    if math.isnan(check.after):
+        return f"{what} cannot be measured: no query counts"
+    cost = describe_cost(check)
+    if check.rule == "floor":
+        return f"{what} is {score4(check.after)}{cost}, {'below' if check.violated else 'at least'} {check.limit:g}"
+    fell = f"{what} fell by {score4(check.drop)}, from {score4(check.before)} to {score4(check.after)}{cost}"
+    if not check.drop > check.limit:
+        return f"{fell}: {check.limit:g} is allowed" if check.drop > 0 else f"{what} did not fall{cost}"
+    p = "" if math.isnan(check.p) else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)})"
+    unsure = ", with too few queries for significance" if check.too_few else ", not significant"
+    return f"{fell}: more than {check.limit:g}{p}" + ("" if check.violated else unsure)
+
+
+def describe_cost(check: Check) -> str:
+    """Return the cost of a TN rate to the answerable queries, in brackets; "" for other measures."""
+    if check.cost is None:
+        return ""
+    recall_lost, rejected = check.cost
+    return f" (recall lost {score(recall_lost)}, answerable queries rejected {percent(rejected)})"
+
+
 def gate_verdict(checks: Sequence[Check]) -> str:
-    """Return in a line whether the rules hold."""
+    """Return in a line whether all rules are followed."""
     violated = [check for check in checks if check.violated]
     if not checks:
         return "gate: no rules"
     too_few = sum(check.too_few for check in checks)
-    unsure = f", {too_few} with too few queries to tell" if too_few else ""
+    unsure = f", {too_few} with too few queries for significance" if too_few else ""
     if not violated:
         return f"gate passed: {len(checks)} of {len(checks)} rules hold{unsure}"
     return f"gate failed: {len(violated)} of {len(checks)} rules violated{unsure}"
 
 
 def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
-    """Return the rules, those that are violated first."""
+    """Return the rules, violated ones first."""
     columns = [
         Column("outcome"),
         Column("system", spare=1),
         Column("rule"),
         Column("measure"),
         Column("type", lambda kind: kind or "all"),
-        Column("baseline", _measured, numeric=True, spare=2),
-        Column("value", _measured, numeric=True),
+        Column("baseline", _format_rule_value, numeric=True, spare=2),
+        Column("value", _format_rule_value, numeric=True),
         Column("allowed", lambda value: f"{value:g}", numeric=True),
         Column("p", p_value, numeric=True, spare=3),
     ]
@@ -271,31 +288,31 @@ def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
     return Table(columns, rows[:limit])
 
 
-def _measured(value: float) -> str:
-    """Return what a rule is about as text: the value of a measure, or a count."""
+def _format_rule_value(value: float) -> str:
+    """Return the value of a measure, or a count, as text."""
     return number(value) if isinstance(value, int) else score4(value)
 
 
 def outcome(check: Check) -> str:
-    """Return in a word or two what became of a rule."""
+    """Return the outcome of a rule in a word or two."""
     if check.violated:
         return "violated"
     if check.too_few:
         return "too few queries"
-    return "noise" if not math.isnan(check.p) else "holds"
+    return "not significant" if not math.isnan(check.p) else "holds"
 
 
-def statistics_told(comparison: Comparison) -> str:
+def describe_statistics(comparison: Comparison) -> str:
     """Return how the differences were tested."""
     s, clusters = comparison.statistics, comparison.clusters
     by = "" if clusters is None else f" and tested by cluster ({clusters:,} clusters of variants)"
     return (
         f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)} for the "
-        f"{_tests(comparison)} of the table; seed {s.seed}. {_agreement(s)}"
+        f"{_count_tests(comparison)} of the table; seed {s.seed}. {_describe_intervals(s)}"
     )
 
 
-def _agreement(statistics: TableStatistics) -> str:
+def _describe_intervals(statistics: TableStatistics) -> str:
     """Return how intervals and p-values are related."""
     test = PAIRED_TESTS[statistics.test]
     if not test.is_about_mean:
@@ -303,51 +320,51 @@ def _agreement(statistics: TableStatistics) -> str:
             f"Intervals are of the mean difference, by random flips of signs; {test.label}'s p-values are not about "
             "the mean, so the two may disagree."
         )
-    told = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
-    return f"{told}; the corrected p may still be larger." if statistics.correction != "none" else f"{told}."
+    text = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
+    return f"{text}; the corrected p may still be larger." if statistics.correction != "none" else f"{text}."
 
 
-def _tests(comparison: Comparison) -> str:
-    return f"{comparison.tests:,} test{'' if comparison.tests == 1 else 's'}"
+def _count_tests(comparison: Comparison) -> str:
+    return format_count(comparison.tests, "test", "tests")
 
 
 def agreement_table(comparison: Comparison) -> Table:
-    """Return how far each system finds what the first finds."""
+    """Return the agreement of each system with the first."""
     columns = [Column(f"with {comparison.labels[0]}"), Column("queries", number, numeric=True, spare=3)]
     columns += [Column("same first", percent, numeric=True)]
     columns += [Column(f"Jaccard@{k}", score, numeric=True, spare=1) for k in (3, 5)]
     columns += [Column("RBO", score, numeric=True), Column("Kendall's tau", score, numeric=True, spare=2)]
-    found = [(label, comparison.agreement_of(i)) for i, label in enumerate(comparison.labels) if i]
-    return Table(columns, [[label, a.queries, *a.coefficients.values()] for label, a in found if a is not None])
+    pairs = [(label, comparison.measure_agreement(i)) for i, label in enumerate(comparison.labels) if i]
+    return Table(columns, [[label, a.queries, *a.coefficients.values()] for label, a in pairs if a is not None])
 
 
-def headroom_told(comparison: Comparison) -> str:
+def describe_headroom(comparison: Comparison) -> str:
     """Return what choosing the best system for each query could gain."""
     h = comparison.headroom
     if not h.queries:
         return ""
     return (
-        f"An oracle that takes the best of them for each query would reach {comparison.primary} {score4(h.oracle)}, "
+        f"An oracle that picks the best system for each query would reach {comparison.primary} {score4(h.oracle)}, "
         f"{score4(h.oracle - h.mean)} more than {comparison.labels[h.best]}."
     )
 
 
 def about(comparison: Comparison) -> list[str]:
-    """Return what a reader should know of how the figures came to be."""
-    told = [comparison.same, *comparison.notes, statistics_told(comparison), headroom_told(comparison)]
-    return [line for line in told if line]
+    """Return remarks on the data, the tests and the headroom of a comparison."""
+    lines = [comparison.same, *comparison.notes, describe_statistics(comparison), describe_headroom(comparison)]
+    return [line for line in lines if line]
 
 
 def gains(comparison: Comparison, i: int) -> list[Change]:
-    """Return the queries of a system that went better than in the first, the largest gain first."""
-    return [change for change in comparison.changes(i) if change.difference > 0]
+    """Return the queries on which a system is better than the first, the largest gain first."""
+    return [change for change in comparison.list_changes(i) if change.difference > 0]
 
 
 def losses(comparison: Comparison, i: int) -> list[Change]:
-    """Return the queries of a system that went worse than in the first, the largest loss first."""
-    return [change for change in reversed(comparison.changes(i)) if change.difference < 0]
+    """Return the queries on which a system is worse than the first, the largest loss first."""
+    return [change for change in reversed(comparison.list_changes(i)) if change.difference < 0]
 
 
-def found_told(change: Change) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Return the first documents that a query found before and after, each with its grade (-1 unjudged)."""
-    return [("before", list(change.before.retrieved[:FOUND])), ("after", list(change.after.retrieved[:FOUND]))]
+def list_retrieved(change: Change) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Return the first documents of a query before and after, each with its grade (-1 unjudged)."""
+    return [("before", list(change.before.retrieved[:LISTED])), ("after", list(change.after.retrieved[:LISTED]))]

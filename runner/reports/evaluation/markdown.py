@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runner.comparison.queries import QueryOutcome, list_hardest
 from runner.reports.evaluation import grades, insights, tables
 from runner.reports.evaluation.insights import Insights
-from runner.reports.evaluation.tables import Hard
 from runner.reports.rendering import numbers
 from runner.reports.rendering.markdown import escape, section
 from runner.result import Result
@@ -83,11 +83,11 @@ def _threshold(insight: Insights) -> list[str]:
 
 
 def _hardest(result: Result, limit: int) -> list[str]:
-    queries = tables.hardest(result, limit)
+    queries = list_hardest(result, limit)
     return ["## Hardest queries", *(_query(query, result) for query in queries)] if queries else []
 
 
-def _query(query: Hard, result: Result) -> str:
+def _query(query: QueryOutcome, result: Result) -> str:
     lines = [f"### {escape(query.id)}: {escape(query.text)}", ""]
     if query.type:
         lines.append(f"- **Type**: {escape(query.type)}")

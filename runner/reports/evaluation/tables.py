@@ -5,14 +5,15 @@ Knows nothing of how a table is drawn.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from retrievers.work import kind_of
+from runner.comparison.headline import select_headline
+from runner.comparison.notes import describe_unknown_hits
+from runner.comparison.queries import list_hardest
 from runner.metrics.formulas import find_formula
 from runner.reports.rendering.numbers import (
     duration,
@@ -28,20 +29,6 @@ from runner.reports.rendering.numbers import (
 )
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.result import Result
-
-
-@dataclass(frozen=True)
-class Hard:
-    """A query that went badly: what was expected, what was found (ids with their grades, -1 unjudged), and where."""
-
-    id: str
-    text: str
-    type: str
-    status: str
-    expected: Sequence[str]
-    retrieved: Sequence[tuple[str, int]]
-    first_gold: int | None
-    values: Mapping[str, float]
 
 
 def heading(result: Result) -> str:
@@ -103,19 +90,6 @@ def whole_table(result: Result) -> Table:
     return Table(columns, [[m, result.means.get(m), result.intervals.get(m)] for m in whole_measures(result)])
 
 
-def headline(result: Result) -> list[str]:
-    """Return the few measures that stand for all: the primary, precision and recall at its cutoff, and RR."""
-    _, _, cutoff = result.primary.rpartition("@")
-    wanted = [result.primary, f"P@{cutoff}", f"R@{cutoff}", recall_at_most(result.measures) or "", "RR"]
-    return [m for m in dict.fromkeys(wanted) if m in result.measures]
-
-
-def recall_at_most(measures: Iterable[str]) -> str | None:
-    """Return the recall with the largest cutoff."""
-    recalls = [measure for measure in measures if measure.startswith("R@")]
-    return max(recalls, key=lambda measure: int(measure[2:]), default=None)
-
-
 def no_result_queries(result: Result, limit: int) -> Table:
     """Return the queries whose right answer is nothing but that found something, the surest mistakes first."""
     columns = [
@@ -135,7 +109,7 @@ def no_result_queries(result: Result, limit: int) -> Table:
 
 def types_table(result: Result) -> Table:
     """Return the headline measures by query type, empty unless there are two types with a value."""
-    measures = headline(result)
+    measures = select_headline(result.primary, result.measures)
     rows = [
         [name or "(none)", int(means["queries"]), *(means.get(m) for m in measures)]
         for name, means in result.by_type.items()
@@ -174,20 +148,7 @@ def describe_addresses(result: Result) -> str:
 
 def warnings(result: Result) -> list[str]:
     """Return what a reader of the figures has to know, a sentence each."""
-    return [*result.warnings, *([unknown] if (unknown := unknown_warning(result)) else [])]
-
-
-def unknown_warning(result: Result) -> str:
-    """Return how many hits the dataset lacks and what they count as; "" where it has all."""
-    holes = result.holes
-    if holes is None or not holes.unknown_anywhere:
-        return ""
-    share = f"{holes.unknown:,} of {holes.hits:,} hits in the top {holes.cutoff}"
-    share += f" ({percent(holes.unknown / holes.hits)})" if holes.hits else ""
-    return (
-        f"{share} are missing from the dataset, {holes.unknown_anywhere:,} at any rank: they keep their rank and count "
-        "as unjudged unless the judgments grade them"
-    )
+    return [*result.warnings, *([unknown] if (unknown := describe_unknown_hits(result)) else [])]
 
 
 def no_result_title(result: Result) -> str:
@@ -215,34 +176,6 @@ def abstention_table(result: Result) -> Table:
     return Table(columns, rows if n else [])
 
 
-def hardest(result: Result, limit: int | None = None) -> list[Hard]:
-    """Return the queries by their value of the primary measure, the worst first, then by reciprocal rank, then by id.
-
-    Queries that enter no mean are left out.
-    """
-    q, primary = result.queries, result.of(result.primary)
-    ranks = result.of("RR") if "RR" in result.measures else primary
-    counted = [i for i in range(len(q.ids)) if not math.isnan(primary[i])]
-    counted.sort(key=lambda i: (primary[i], ranks[i], q.ids[i]))
-    return [hard(result, i) for i in counted[:limit]]
-
-
-def hard(result: Result, i: int) -> Hard:
-    """Return how the query at a position went."""
-    q = result.queries
-    retrieved: list[tuple[str, int]] = []
-    first = None
-    if result.hits is not None:
-        ids = result.hits.ids(i)
-        grades = result.hits.grades[i, : len(ids)].tolist()
-        retrieved = list(zip(ids, grades, strict=True))
-        first = next((place + 1 for place, grade in enumerate(grades) if grade > 0), None)
-    elif "RR" in result.measures and result.of("RR")[i] > 0:
-        first = round(1 / result.of("RR")[i])
-    values = {m: float(result.of(m)[i]) for m in headline(result)}
-    return Hard(q.ids[i], q.texts[i], q.types[i], q.statuses[i], q.expected[i], retrieved, first, values)
-
-
 def hardest_table(result: Result, limit: int) -> Table:
     """Return the queries that went worst."""
     columns = [
@@ -253,7 +186,9 @@ def hardest_table(result: Result, limit: int) -> Table:
         Column("first gold", number, numeric=True, spare=1),
         Column("status", spare=2),
     ]
-    rows = [[h.id, h.text, h.type, h.values[result.primary], h.first_gold, h.status] for h in hardest(result, limit)]
+    rows = [
+        [h.id, h.text, h.type, h.values[result.primary], h.first_gold, h.status] for h in list_hardest(result, limit)
+    ]
     table = Table(columns, rows)
     return table if any(result.queries.types) else table.without(columns[2])
 

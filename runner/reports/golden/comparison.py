@@ -1,7 +1,4 @@
-"""Search types side by side, as a golden report has them: how each differs from the first, and how far they agree.
-
-The figures are those of `compare` and `agreement`, only arranged here. Knows nothing of how a report is written.
-"""
+"""The comparison of search types in a golden report: differences to the first, and agreement of the rankings."""
 
 from __future__ import annotations
 
@@ -14,10 +11,17 @@ from typing import Any
 import numpy as np
 
 from runner.analysis.corrections import correct
+from runner.comparison.agreement import measure_agreement
+from runner.comparison.compare import (
+    NO_DIFFERENCE,
+    Comparison,
+    TableStatistics,
+    Versus,
+    compare_results,
+    summarise_times,
+)
+from runner.comparison.headline import UNRANKED_MEASURES
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.reports.comparison.agreement import agreement
-from runner.reports.comparison.comparability import OTHERS
-from runner.reports.comparison.compare import NO_DIFFERENCE, Comparison, TableStatistics, Versus, compare, times
 from runner.result import Result
 
 COEFFICIENTS = {
@@ -41,8 +45,8 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     and none of their differences counts as significant. Cutoffs that take in the whole corpus are left out. Raises
     `NotComparable` for results on different data.
     """
-    made = compare(list(types.values()), _statistics(next(iter(types.values()))))
-    order = sorted(select_sensible(made.results[0], made.table), key=[*names, *OTHERS].index)
+    made = compare_results(list(types.values()), _statistics(next(iter(types.values()))))
+    order = sorted(select_sensible(made.results[0], made.table), key=[*names, *UNRANKED_MEASURES].index)
     corrected = _correct_primary(made)
     return {
         "metric_differences": {
@@ -94,7 +98,7 @@ def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:
     """Return how far the rankings agree: of more than two search types it is the mean of their pairs."""
-    overall, names = agreement(list(types.values())), list(types)
+    overall, names = measure_agreement(list(types.values())), list(types)
     pairs: list[dict[str, Any]] = [
         {
             "search_types": list(pair),
@@ -128,7 +132,7 @@ def _number(value: float) -> float | None:
 
 def retrieval_times(result: Result) -> dict[str, float | None]:
     """Return how long queries take, in ms; None where none was timed."""
-    measured = times(result)
+    measured = summarise_times(result)
     return {
         "avg_retrieval_time_ms": measured.mean,
         "median_retrieval_time_ms": measured.median,

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from runner.comparison.comparability import ReportError, compute_depth
+from runner.comparison.labels import label_results
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.reports.comparison.comparability import ReportError, depth
-from runner.reports.comparison.labels import labels
 from runner.reports.evaluation.tables import outcomes
 from runner.reports.golden.comparison import comparison, retrieval_times, select_sensible
 from runner.reports.golden.markdown import golden_markdown
@@ -73,7 +73,7 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
 def search_types(results: Sequence[Result]) -> list[str]:
     """Return what each result is called: its search type, or what else tells it from the others."""
     names = [str(_settings(result, "retriever").get("search_type") or result.retriever) for result in results]
-    return names if len(set(names)) == len(names) else labels(results)
+    return names if len(set(names)) == len(names) else label_results(results)
 
 
 def measure_names(measures: Sequence[str]) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _cutoffs(measures: Sequence[str]) -> list[int]:
 def _count_listed(results: Sequence[Result]) -> int:
     """Return how many of the items that a query found are listed: as many as the largest cutoff looks at."""
     deepest = max([SHOWN, *_cutoffs(results[0].measures)])
-    return min(deepest, max(map(depth, results)) or deepest)
+    return min(deepest, max(map(compute_depth, results)) or deepest)
 
 
 def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from decimal import ROUND_DOWN, Decimal
 
 from runner.analysis.significance import SMALL_SAMPLE
@@ -91,6 +92,14 @@ def in_seconds(value: float | None) -> str:
     if value is None or missing(value):
         return DASH
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:,.1f}"
+
+
+FORMATS: Mapping[str, Callable[[float | None], str]] = {
+    "score": score,
+    "milliseconds": milliseconds,
+    "seconds": in_seconds,
+}
+"""The format of each unit of a criterion."""
 
 
 def duration(seconds: float | None) -> str:

@@ -1,1 +1,1 @@
-"""The report of a sweep: the leaderboard, what a choice is worth, how a search went, and what each setting does."""
+"""The report of a sweep: the leaderboard, the selected winner, the search, and the effects of settings."""

@@ -1,7 +1,4 @@
-"""How hard each query is over the combinations of a sweep, as tables of values and plain sentences.
-
-Knows nothing of how a table is drawn.
-"""
+"""The difficulty of queries over the combinations of a sweep, as tables and sentences."""
 
 from __future__ import annotations
 
@@ -15,40 +12,40 @@ from runner.reports.rendering.tables import Column, Table
 from runner.result import QueryTable, Result
 
 NAMED = 10
-"""How many ids a sentence names."""
+"""Most ids in a sentence."""
 
 
-def difficulty_of(results: Sequence[Result], primary: str) -> Difficulty:
-    """Return how hard the queries are by a measure of several results on the same dataset, of which there is one."""
+def measure_difficulty(results: Sequence[Result], primary: str) -> Difficulty:
+    """Return the difficulty of queries by a measure of one or more results on the same dataset."""
     return difficulty(np.stack([result.of(primary) for result in results]))
 
 
 def hardest_of_all(results: Sequence[Result], primary: str, limit: int) -> Table:
-    """Return the queries with the lowest mean over all results, with its spread."""
+    """Return the queries with the lowest mean over all results, with the standard deviation."""
     if not results:
         return Table([], [])
-    hard = difficulty_of(results, primary)
+    hard = measure_difficulty(results, primary)
     return _queries_table(results[0].queries, hard, hard.hardest[:limit].tolist())
 
 
 def divisive(results: Sequence[Result], primary: str, limit: int) -> Table:
-    """Return the queries on which results differ most; empty where none do."""
+    """Return the queries on which results differ most."""
     if not results:
         return Table([], [])
-    hard = difficulty_of(results, primary)
+    hard = measure_difficulty(results, primary)
     return _queries_table(results[0].queries, hard, hard.divisive[:limit].tolist())
 
 
 def hardest_note(results: Sequence[Result], primary: str) -> str:
-    """Return what the hardest queries are the hardest by, and which ones nothing answers."""
-    said = f"By the mean {primary} of all combinations; the spread is their standard deviation."
-    unanswered = difficulty_of(results, primary).unanswered.tolist() if results else []
+    """Return how the hardest queries are selected, and which queries no combination answers."""
+    note = f"By the mean {primary} of all combinations; the spread is their standard deviation."
+    unanswered = measure_difficulty(results, primary).unanswered.tolist() if results else []
     if not unanswered:
-        return said
+        return note
     ids = [results[0].queries.ids[i] for i in unanswered]
     more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
     queries = f"{len(ids):,} queries" if len(ids) > 1 else "one query"
-    return f"{said} No combination answers {queries}: {', '.join(ids[:NAMED])}{more}."
+    return f"{note} No combination answers {queries}: {', '.join(ids[:NAMED])}{more}."
 
 
 def _queries_table(q: QueryTable, hard: Difficulty, positions: Sequence[int]) -> Table:

@@ -1,6 +1,6 @@
-"""Plots of a sweep: how sure the means are, what quality costs, what each setting does, how a search went.
+"""Plots of a sweep: means and intervals, quality against time, effects of settings, and the search.
 
-Imports matplotlib, so that whoever draws imports this, and no one else. Knows nothing of pages.
+This module imports matplotlib; import it only to draw.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
+from runner.comparison.search import Search
 from runner.reports.rendering import numbers
 from runner.reports.rendering.charts import steps
 from runner.reports.rendering.plots import (
@@ -28,12 +30,10 @@ from runner.reports.rendering.plots import (
     render_svg,
 )
 from runner.reports.sweep import tables
-from runner.reports.sweep.leaderboard import Leaderboard, LeaderboardRow
-from runner.reports.sweep.selection import Search
 
 
 def intervals(board: Leaderboard, top: int = 25) -> str:
-    """Draw the means of the best combinations with their intervals, those that differ from the best in grey."""
+    """Draw the means of the best combinations with their intervals; grey: significantly different from the best."""
     rows = [row for row in board.rows if not math.isnan(row.mean)][:top]
 
     def draw(axes: Axes) -> None:
@@ -49,9 +49,9 @@ def intervals(board: Leaderboard, top: int = 25) -> str:
 
 
 def quality_and_latency(board: Leaderboard) -> str:
-    """Draw the primary measure against the time of a query (log), with the front of those worth their time."""
+    """Draw the primary measure against the time per query (log), with the Pareto front."""
     rows = [r for r in board.rows if not (numbers.missing(r.means.get("median_ms")) or math.isnan(r.mean))]
-    front = tables.pareto(board)
+    front = board.find_front()
     retrievers = list(dict.fromkeys(row.retriever for row in board.rows))
 
     def draw(axes: Axes) -> None:
@@ -67,7 +67,7 @@ def quality_and_latency(board: Leaderboard) -> str:
         axes.margins(0.08, 0.1)
         log_axis(axes, [row.means["median_ms"] for row in rows])
         label_apart(axes, [(row.means["median_ms"], row.mean, str(row.rank)) for row in reversed(front)])
-        axes.set_xlabel("milliseconds a query, asked alone (median)")
+        axes.set_xlabel("milliseconds per single query (median)")
         axes.set_ylabel(board.primary)
         if len(retrievers) > 1:
             legend(axes)
@@ -76,9 +76,9 @@ def quality_and_latency(board: Leaderboard) -> str:
 
 
 def history(search: Search) -> str:
-    """Draw the first objective of a search's trials in order, and the best so far."""
+    """Draw the first objective of the trials in order, and the best so far."""
     places = [trial.number + 1 for trial in search.done]
-    steps = search.best_so_far()
+    steps = search.list_improvements()
 
     def draw(axes: Axes) -> None:
         axes.plot(places, [trial.values[0] for trial in search.done], "o", color=MUTED, markersize=4, alpha=0.6)
@@ -94,14 +94,14 @@ def history(search: Search) -> str:
 
 
 def front(search: Search) -> str:
-    """Draw the first two objectives of a search's trials, with the Pareto front as it was selected."""
+    """Draw the first two objectives of the trials, with the Pareto front where it was selected."""
     up, across, *others = search.objectives
     points = sorted((point.selected[1], point.selected[0], str(point.rank)) for point in search.front)
     seen = [trial.values[1] for trial in search.done]
 
     def draw(axes: Axes) -> None:
         axes.plot(seen, [trial.values[0] for trial in search.done], "o", color=MUTED, markersize=4, alpha=0.45)
-        mark = marking(0) | ({"linestyle": "none"} if others else {})  # of more than two, what is seen is no line
+        mark = marking(0) | ({"linestyle": "none"} if others else {})  # with more than two, the front is not a line
         axes.plot([x for x, _, _ in points], [y for _, y, _ in points], **mark)
         axes.margins(0.08, 0.1)
         if not across.larger and min(seen) > 0:
@@ -164,19 +164,19 @@ def heatmap(board: Leaderboard, across: str, down: str) -> str:
 
 def lines(board: Leaderboard, key: str) -> str:
     """Draw the mean of the primary measure against a swept number, a line for each retriever."""
-    found: dict[str, dict[float, list[float]]] = {}
+    means_of: dict[str, dict[float, list[float]]] = {}
     for row in board.rows:
         x = tables.as_number(row.swept.get(key))
         if x is not None and not math.isnan(row.mean):
-            found.setdefault(row.retriever, {}).setdefault(x, []).append(row.mean)
+            means_of.setdefault(row.retriever, {}).setdefault(x, []).append(row.mean)
 
     def draw(axes: Axes) -> None:
-        for i, (retriever, values) in enumerate(found.items()):
+        for i, (retriever, values) in enumerate(means_of.items()):
             xs = sorted(values)
             axes.plot(xs, [sum(values[x]) / len(values[x]) for x in xs], label=retriever, **marking(i))
         axes.set_xlabel(key)
         axes.set_ylabel(board.primary)
-        if len(found) > 1:
+        if len(means_of) > 1:
             legend(axes)
 
     return render_svg("settings", draw, 3.2)

@@ -1,227 +1,97 @@
-"""What is said of a choice between combinations, and of a search for the best, as records, tables and plain sentences.
-
-Made from figures alone. Knows nothing of how a table is drawn, nor how a search goes about it.
-"""
+"""The selected winner of a sweep, and its search, as sentences, tables and tags."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import orjson
-
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.statistics import Test
-from runner.reports.rendering.numbers import format_signed, interval, milliseconds, number, p_value, percent, score4
+from runner.comparison.search import Search
+from runner.comparison.selection import KFOLD, ON_REPORTED_DATA, DefaultComparison, WinnerSelection
+from runner.reports.rendering.numbers import (
+    FORMATS,
+    format_count,
+    format_signed,
+    interval,
+    number,
+    p_value,
+    percent,
+    score4,
+)
 from runner.reports.rendering.tables import Column, Table
 
-KFOLD = "kfold"
-"""What stands for a split where the choice is cross-validated."""
 
-ON_REPORTED_DATA = "selected_on_reported_data"
-"""The tag of a sweep's run that says whether its best was selected on the data that it is reported on."""
-
-
-@dataclass(frozen=True)
-class Figures:
-    """A measure of the winner: where it was `selected` and where it is `reported`, with the interval of that."""
-
-    selected: float
-    reported: float
-    interval: tuple[float, float]
-
-    @property
-    def difference(self) -> float:
-        """Return the figure that it was selected by, less the one that is reported."""
-        return self.selected - self.reported
+def describe_default(default: DefaultComparison) -> str:
+    """Return how much the winner differs from the default settings."""
+    p = p_value(default.p) if default.p < 0.001 else f"= {p_value(default.p)}"
+    gap = f"{format_signed(default.difference)} {interval(default.interval)}, p {p.replace('<', '< ')}"
+    test = PAIRED_TESTS[default.test].label
+    return f"Against the default settings ({score4(default.default)}): {gap} ({test} test)."
 
 
-@dataclass(frozen=True)
-class DefaultComparison:
-    """The winner against the default settings, where it is reported, by the primary measure.
-
-    `difference` is the winner's mean less that of the default settings, with its interval; `p` is that of the paired
-    `test` over the queries that count for both.
-    """
-
-    default: float
-    difference: float
-    interval: tuple[float, float]
-    p: float
-    queries: int
-    test: Test
-
-    def sentence(self) -> str:
-        """Return in words by how much the winner differs from the default settings."""
-        p = p_value(self.p) if self.p < 0.001 else f"= {p_value(self.p)}"
-        gap = f"{format_signed(self.difference)} {interval(self.interval)}, p {p.replace('<', '< ')}"
-        return f"Against the default settings ({score4(self.default)}): {gap} ({PAIRED_TESTS[self.test].label} test)."
+def title_selected(selection: WinnerSelection) -> str:
+    """Return the title of figures where the winner was selected."""
+    return "in-sample" if selection.on == KFOLD else f"on {selection.on}"
 
 
-@dataclass(frozen=True)
-class FoldWinner:
-    """What was chosen without a fold: its name, its mean where it was chosen, and on the queries of the fold."""
-
-    name: str
-    queries: int
-    selected: float
-    held_out: float
+def title_reported(selection: WinnerSelection) -> str:
+    """Return the title of figures where the winner is reported."""
+    return "held out" if selection.on == KFOLD else f"on {selection.reported_on}"
 
 
-@dataclass(frozen=True)
-class WinnerSelection:
-    """The winner of a sweep: chosen by `primary` on a split (or by cross-validation), reported on another.
+def selection_heading(selection: WinnerSelection) -> str:
+    """Return the heading of the table of selected and reported figures."""
+    return "Selection bias (nested cross-validation)" if selection.on == KFOLD else "Score of the selected combination"
 
-    `queries` enter the mean that is reported. `figures` are by measure, the primary one first; without any, the winner
-    failed where it was to be reported. `folds` are those of a cross-validation. `default` compares the winner with the
-    default settings, None where there are none or the winner was chosen on the data that it is reported on.
-    """
 
-    dataset: str
-    on: str
-    reported_on: str
-    winner: str
-    swept: Mapping[str, Any]
-    primary: str
-    queries: int
-    figures: Mapping[str, Figures]
-    folds: Sequence[FoldWinner] = ()
-    default: DefaultComparison | None = None
-
-    @property
-    def is_on_reported_data(self) -> bool:
-        """Tell whether the winner was chosen on the very data that it is reported on."""
-        return self.on == self.reported_on
-
-    @property
-    def selected_title(self) -> str:
-        """Return where the winner's score was the highest, as the title of a figure."""
-        return "in-sample" if self.on == KFOLD else f"on {self.on}"
-
-    @property
-    def reported_title(self) -> str:
-        """Return where the winner is reported, as the title of a figure."""
-        return "held out" if self.on == KFOLD else f"on {self.reported_on}"
-
-    def sentence(self) -> str:
-        """Return in words what was chosen where, and what it is worth."""
-        if self.primary not in self.figures:
-            return f"Chosen on {self.on}: {self.winner}, which failed on {self.reported_on}."
-        figures = self.figures[self.primary]
-        reported = f"{self.primary} {score4(figures.reported)} {interval(figures.interval)}"
-        if self.is_on_reported_data:
-            return f"{self.winner} has {reported}. {on_reported_data(self.on)}"
-        selected, difference = score4(figures.selected), format_signed(figures.difference)
+def describe_selection(selection: WinnerSelection) -> str:
+    """Return what was selected where, and its score there and where it is reported."""
+    on, winner, primary = selection.on, selection.winner, selection.primary
+    if primary not in selection.figures:
+        return f"Chosen on {on}: {winner}, which failed on {selection.reported_on}."
+    figures = selection.figures[primary]
+    reported = f"{primary} {score4(figures.reported)} {interval(figures.interval)}"
+    if selection.is_on_reported_data:
+        return f"{winner} has {reported}. {warn_selected_on_reported(on)}"
+    selected, difference = score4(figures.selected), format_signed(figures.difference)
+    sentences = [
+        f"Chosen on {on}: {winner}. It has {reported} on {selection.reported_on} and {selected} on {on} ({difference})."
+    ]
+    if on == KFOLD:
         sentences = [
-            f"Chosen on {self.on}: {self.winner}. It has {reported} on {self.reported_on} and {selected} on {self.on} "
-            f"({difference})."
+            f"Nested cross-validation over {selection.queries:,} queries of {selection.reported_on} "
+            f"({len(selection.folds)} folds): {reported} on held-out queries, {selected} in-sample "
+            f"(selection bias {difference}).",
+            f"The choice on all queries is {winner}.",
         ]
-        if self.on == KFOLD:
-            sentences = [
-                f"Nested cross-validation over {self.queries:,} queries of {self.reported_on} "
-                f"({len(self.folds)} folds): {reported} on held-out queries, {selected} in-sample "
-                f"(selection bias {difference}).",
-                f"The choice on all queries is {self.winner}.",
-            ]
-        return " ".join([*sentences, *([self.default.sentence()] if self.default else [])])
-
-    def tags(self) -> dict[str, str]:
-        """Return what the sweep's run is found by."""
-        tags = {"selected_on": self.on, "reported_on": self.reported_on, "selected_by": self.primary}
-        tags[ON_REPORTED_DATA] = str(self.is_on_reported_data).lower()
-        if self.primary in self.figures:
-            figures = self.figures[self.primary]
-            tags |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
-            if not self.is_on_reported_data:
-                tags["selection_bias" if self.on == KFOLD else "split_difference"] = format_signed(figures.difference)
-        if self.default is not None:
-            tags |= {
-                "default": score4(self.default.default),
-                "default_difference": format_signed(self.default.difference),
-            }
-            tags["default_p"] = f"{self.default.p:.4f}"
-        return tags
-
-    def to_json(self) -> str:
-        """Return the whole record."""
-        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode() + "\n"
+    return " ".join([*sentences, *([describe_default(selection.default)] if selection.default else [])])
 
 
-@dataclass(frozen=True)
-class Objective:
-    """What a search is after: a measure, or a cost; whether more of it is better."""
-
-    name: str
-    larger: bool
-
-
-@dataclass(frozen=True)
-class SearchTrial:
-    """A trial that is over: the combination that it asked for, its label, and its values, none if it failed."""
-
-    number: int
-    label: str
-    values: Sequence[float]
-
-
-@dataclass(frozen=True)
-class FrontPoint:
-    """A combination on the Pareto front: its values where it was selected, and where it is reported (none: it failed).
-
-    `rank` is that on the leaderboard.
-    """
-
-    rank: int
-    label: str
-    selected: Sequence[float]
-    reported: Sequence[float]
+def selection_tags(selection: WinnerSelection) -> dict[str, str]:
+    """Return the tags of the sweep's run that describe the selection."""
+    tags = {"selected_on": selection.on, "reported_on": selection.reported_on, "selected_by": selection.primary}
+    tags[ON_REPORTED_DATA] = str(selection.is_on_reported_data).lower()
+    if selection.primary in selection.figures:
+        figures = selection.figures[selection.primary]
+        tags |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
+        if not selection.is_on_reported_data:
+            name = "selection_bias" if selection.on == KFOLD else "split_difference"
+            tags[name] = format_signed(figures.difference)
+    if (default := selection.default) is not None:
+        tags |= {"default": score4(default.default), "default_difference": format_signed(default.difference)}
+        tags["default_p"] = f"{default.p:.4f}"
+    return tags
 
 
-@dataclass(frozen=True)
-class Search:
-    """How a search went: its trials in order, how much each setting mattered, and the front of several objectives.
-
-    `importances` are, for each objective and each group of trials ("" for all), the share of its variance that each
-    setting explains.
-    """
-
-    study: str
-    sampler: str
-    objectives: Sequence[Objective]
-    trials: Sequence[SearchTrial]
-    importances: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    front: Sequence[FrontPoint] = ()
-    selected_on: str = ""
-    reported_on: str = ""
-
-    @property
-    def done(self) -> list[SearchTrial]:
-        """Return the trials that did not fail."""
-        return [trial for trial in self.trials if trial.values]
-
-    def sentence(self) -> str:
-        """Return in words how it went."""
-        failed, when = len(self.trials) - len(self.done), self.best_so_far()
-        trials, combinations = len(self.trials), len({trial.label for trial in self.trials})
-        told = f"{trials:,} trial{'s' if trials != 1 else ''} ({self.sampler}) asked for {combinations:,} combination"
-        found = f"; the best {self.objectives[0].name} came with trial {when[-1][0] + 1:,}" if when else ""
-        told += "s" if combinations != 1 else ""
-        return f"{told}{f', {failed:,} failed' if failed else ''}{found}."
-
-    def best_so_far(self) -> list[tuple[int, float]]:
-        """Return the trials that were better in the first objective than all before, by number, and its value."""
-        found: list[tuple[int, float]] = []
-        for trial in self.done:
-            value = trial.values[0]
-            if not found or (value > found[-1][1] if self.objectives[0].larger else value < found[-1][1]):
-                found.append((trial.number, value))
-        return found
+def describe_search(search: Search) -> str:
+    """Return how many trials a search had, and which of them found the best combination."""
+    failed, improvements = len(search.trials) - len(search.done), search.list_improvements()
+    trials = format_count(len(search.trials), "trial", "trials")
+    combinations = format_count(len({trial.label for trial in search.trials}), "combination", "combinations")
+    lost = f", {failed:,} failed" if failed else ""
+    best = f"; the best {search.objectives[0].name} came with trial {improvements[-1][0] + 1:,}" if improvements else ""
+    return f"{trials} ({search.sampler}) asked for {combinations}{lost}{best}."
 
 
-def on_reported_data(split: str) -> str:
-    """Return the warning that the best of several was chosen on the data that it is reported on."""
+def warn_selected_on_reported(split: str) -> str:
+    """Return the warning that the best of several was selected on the data that it is reported on."""
     return (
         f"The best was selected on the data it is reported on ({split}), so its score is too high on average; "
         f"sweep.select_on={KFOLD}, or another split, reports it on queries that had no say in the choice."
@@ -229,16 +99,16 @@ def on_reported_data(split: str) -> str:
 
 
 def selection_table(selection: WinnerSelection) -> Table:
-    """Return the winner's figures where it is reported and where it was chosen."""
+    """Return the figures of the winner where it is reported and where it was selected."""
     columns = [
         Column("measure"),
-        Column(selection.reported_title, score4, numeric=True),
+        Column(title_reported(selection), score4, numeric=True),
         Column("its interval", interval, numeric=True),
     ]
     if not selection.is_on_reported_data:
         difference = "selection bias" if selection.on == KFOLD else "difference"
         columns += [
-            Column(selection.selected_title, score4, numeric=True),
+            Column(title_selected(selection), score4, numeric=True),
             Column(difference, format_signed, numeric=True),
         ]
     rows = [[m, f.reported, f.interval, f.selected, f.difference][: len(columns)] for m, f in selection.figures.items()]
@@ -246,7 +116,7 @@ def selection_table(selection: WinnerSelection) -> Table:
 
 
 def folds_table(selection: WinnerSelection) -> Table:
-    """Return what was chosen without each fold."""
+    """Return the winner selected without each fold."""
     columns = [
         Column("fold", number, numeric=True),
         Column("chosen without it", least=28),
@@ -258,13 +128,13 @@ def folds_table(selection: WinnerSelection) -> Table:
 
 
 def importances_table(search: Search) -> Table:
-    """Return how much each setting mattered, what mattered most first."""
+    """Return the importance of each setting, the largest first."""
     several = len(search.objectives) > 1
     rows = [
         [objective, group or "all", setting, share]
         for objective, groups in search.importances.items()
         for group, shares in groups.items()
-        for setting, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
+        for setting, share in sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     ]
     columns = [Column("objective"), Column("among", least=20), Column("setting", least=20)]
     columns.append(Column("share of the variance", percent, numeric=True))
@@ -277,16 +147,9 @@ def importances_table(search: Search) -> Table:
 def front_table(search: Search) -> Table:
     """Return the Pareto front; empty unless there are several objectives."""
     columns = [Column("#", number, numeric=True), Column("combination", least=28)]
-    rows: list[list[Any]] = [[point.rank, point.label] for point in search.front]
-    apart = search.selected_on != search.reported_on
-    for i, objective in enumerate(search.objectives):
-        show = score4 if objective.larger else milliseconds if objective.name.endswith("_ms") else number
-        on = f" on {search.selected_on}" if apart else ""
-        columns.append(Column(f"{objective.name}{on}", show, numeric=True))
-        for row, point in zip(rows, search.front, strict=True):
-            row.append(point.selected[i])
-        if apart:
-            columns.append(Column(f"{objective.name} on {search.reported_on}", show, numeric=True))
-            for row, point in zip(rows, search.front, strict=True):
-                row.append(point.reported[i] if point.reported else math.nan)
+    values = []
+    for title, objective, column in search.iter_front_columns():
+        columns.append(Column(title, score4 if objective.unit == "score" else FORMATS[objective.unit], numeric=True))
+        values.append(column)
+    rows = [[point.rank, point.label, *of] for point, *of in zip(search.front, *values, strict=True)]
     return Table(columns, rows)

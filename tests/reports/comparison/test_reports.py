@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.gate import Check, Gate, check_gate
 from runner.reports import console
 from runner.reports.comparison import tables
-from runner.reports.comparison.compare import Comparison, TableStatistics, compare
-from runner.reports.comparison.gate import Check, Gate, checked
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
@@ -26,8 +26,8 @@ GATE = Gate(floors={"mrr": 0.2, "tn_rate": 0.9}, drops={"primary": 0.01}, max_er
 
 
 def of(*results: Result) -> tuple[Comparison, list[Check]]:
-    comparison = compare(results, QUICK, sources=[f"run {result.name}" for result in results])
-    return comparison, checked(GATE, comparison)
+    comparison = compare_results(results, QUICK, sources=[f"run {result.name}" for result in results])
+    return comparison, check_gate(GATE, comparison)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,16 @@ def test_the_verdict_says_how_much_how_surely_for_whom_and_at_what_price(two: tu
     (verdict,) = tables.verdicts(comparison)
     versus = comparison.table["nDCG@10"][1]
     assert verdict.startswith(f"b is better than a in nDCG@10 by {versus.difference:.4f} (+{versus.relative:.1%}; 95%")
-    assert f"better on {versus.wins}, as good on {versus.ties}, worse on {versus.losses} of 30 queries" in verdict
-    assert verdict.endswith("1.50 ms a query against 1.50 ms (medians).")
+    assert f"better on {versus.wins}, equal on {versus.ties}, worse on {versus.losses} of 30 queries" in verdict
+    assert verdict.endswith("1.50 ms per query against 1.50 ms (medians).")
 
 
 def test_a_difference_that_may_be_luck_is_said_to_be_so() -> None:
     comparison, _ = of(result("a", seed=1), result("b", seed=3))
     (verdict,) = tables.verdicts(comparison)
-    assert re.search(r"which may be luck; to see such a difference takes some [\d,]+ queries", verdict)
+    assert re.search(
+        r"not significant; about [\d,]+ queries would be needed to detect a difference of this size", verdict
+    )
 
 
 def test_a_difference_of_nothing_in_the_mean_is_neither_better_nor_worse() -> None:
@@ -61,37 +63,37 @@ def test_a_difference_of_nothing_in_the_mean_is_neither_better_nor_worse() -> No
     scores[:, :2] = scores[:, 1::-1]
     comparison, _ = of(a, replace(result("b"), scores=scores))
     (verdict,) = tables.verdicts(comparison)
-    assert verdict.startswith("b is as good as a in nDCG@10 in the mean: better on 1, as good on 28, worse on 1 of 30")
+    assert verdict.startswith("b equals a in mean nDCG@10: better on 1, equal on 28, worse on 1 of 30")
 
 
 def test_a_result_against_itself_is_said_to_be_that_and_two_equally_good_ones_are_not() -> None:
     a, *_ = results = [result("a")] * 2
-    assert tables.verdicts(compare(results, QUICK, sources=["run 1", "baseline main"])) == [
-        "a (2) and a are one and the same result (run 1 and baseline main): name another to compare it with."
+    assert tables.verdicts(compare_results(results, QUICK, sources=["run 1", "baseline main"])) == [
+        "a (2) and a are the same result (run 1 and baseline main); choose another candidate."
     ]
-    assert "the same result (run a):" in tables.verdicts(of(*results)[0])[0]
+    assert "the same result (run a);" in tables.verdicts(of(*results)[0])[0]
     again = replace(a, timings=replace(a.timings, wall_s=2.0))
     (verdict,) = tables.verdicts(of(a, again)[0])
-    assert verdict.startswith("a (2) is as good as a in nDCG@10, on every query;")
+    assert verdict.startswith("a (2) equals a in nDCG@10 on every query;")
 
 
 def test_one_slow_query_is_not_what_a_query_is_said_to_take() -> None:
     fast = result("a")
     slow_once = replace(fast, timings=replace(fast.timings, each_ms=[220.0, 0.09, None, 0.09]))
     (verdict,) = tables.verdicts(of(fast, slow_once)[0])
-    assert verdict.endswith("0.09 ms a query against 1.50 ms (medians).")
+    assert verdict.endswith("0.09 ms per query against 1.50 ms (medians).")
 
 
 def test_how_many_queries_are_needed_is_told_only_where_that_is_known() -> None:
     errors = dict.fromkeys(range(1, 30), "down")
     comparison, _ = of(result("a", seed=1), result("b", seed=2, errors=errors))
     (verdict,) = tables.verdicts(comparison)
-    assert "which may be luck: better on" in verdict
+    assert "not significant: better on" in verdict
 
 
 def test_rules_with_too_few_queries_to_tell_are_counted_in_the_verdict() -> None:
     drop = Check("b", "drop", "RR", "rare", 1, 0, 0.05, p=0.25, too_few=True)
-    assert tables.gate_verdict([drop]) == "gate passed: 1 of 1 rules hold, 1 with too few queries to tell"
+    assert tables.gate_verdict([drop]) == "gate passed: 1 of 1 rules hold, 1 with too few queries for significance"
     assert tables.outcome(drop) == "too few queries"
 
 
@@ -100,7 +102,7 @@ def test_errors_are_counted_and_measures_are_measured() -> None:
     drop = Check("b", "drop", "RR", "", 1.0, 0.0, 0.05, p=0.25)
     shown = tables.gate_table([drop, errors]).texts()
     assert [row[5:8] for row in shown] == [["0", "3", "1"], ["1.0000", "0.0000", "0.05"]]
-    assert [row[0] for row in shown] == ["violated", "noise"]
+    assert [row[0] for row in shown] == ["violated", "not significant"]
 
 
 def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
@@ -133,7 +135,7 @@ def test_markdown_has_the_verdict_the_gate_and_every_measure(two: tuple[Comparis
 
 def test_markdown_passes_where_the_rules_hold() -> None:
     comparison, _ = of(result("a"), result("b", quality=0.9))
-    text = comparison_markdown(comparison, checked(Gate(floors={"mrr": 0}), comparison))
+    text = comparison_markdown(comparison, check_gate(Gate(floors={"mrr": 0}), comparison))
     assert "gate passed: 1 of 1 rules hold" in text
 
 
@@ -154,7 +156,7 @@ def test_json_has_every_figure_and_the_violations(three: tuple[Comparison, list[
     assert content["measures"]["RR"]["systems"]["c"]["mean"] == comparison.table["RR"][2].mean
     assert content["measures"]["RR"]["systems"]["a"]["p"] is None
     assert {of["measure"] for of in content["by_type"]} == set(comparison.table)
-    assert len(content["queries"]["b"]) == len(comparison.changes(1))
+    assert len(content["queries"]["b"]) == len(comparison.list_changes(1))
     assert content["gate"]["passed"] is False
     assert len(content["gate"]["violations"]) == sum(check.violated for check in checks)
 
@@ -226,7 +228,7 @@ def test_no_table_is_wider_than_the_terminal(
     for table in (
         tables.measures_table(comparison), tables.differences_table(comparison, 1), tables.types_table(comparison),
         tables.times_table(comparison), tables.agreement_table(comparison), tables.gate_table(checks),
-        tables.changes_table(comparison.changes(1), "nDCG@10"), tables.systems_table(comparison),
+        tables.changes_table(comparison.list_changes(1), "nDCG@10"), tables.systems_table(comparison),
     ):  # fmt: skip
         assert table.rows
         console.show_table(table)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retrievers.work import Cost
+from runner.comparison.queries import list_hardest
 from runner.reports.evaluation import tables
 from runner.reports.rendering.numbers import interval_title
 from tests.reports.factory import TYPES, result
@@ -48,18 +49,18 @@ def test_no_result_queries_make_a_row_for_each_threshold() -> None:
 
 def test_the_hardest_queries_are_those_of_the_lowest_value() -> None:
     found = result(errors={2: "timed out"})
-    hardest = tables.hardest(found)
+    hardest = list_hardest(found)
     values = [query.values[PRIMARY] for query in hardest]
     assert values == sorted(values)
     assert len(hardest) == 29  # neither the no-result queries nor the one that failed
-    assert tables.hardest(found, 3) == hardest[:3]
+    assert list_hardest(found, 3) == hardest[:3]
 
 
 def test_the_first_gold_rank_is_the_same_with_and_without_rankings() -> None:
     found = result()
     assert found.hits is not None
-    ranks = [query.first_gold for query in tables.hardest(found)]
-    assert ranks == [query.first_gold for query in tables.hardest(found.light())]
+    ranks = [query.first_gold for query in list_hardest(found)]
+    assert ranks == [query.first_gold for query in list_hardest(found.light())]
     assert any(rank is not None for rank in ranks)
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from runner.comparison.leaderboard import build_leaderboard
 from runner.records import load_record, save_record
 from runner.reports import console
 from runner.reports.evaluation.insights import insights, thresholds_table
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.tables import abstention_table
-from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.tables import leaderboard_table, notices
 from runner.result import Result
 from runner.tracking.record import metrics_of
@@ -35,7 +35,7 @@ def test_console_and_reports_show_them(warned: Result, capsys: pytest.CaptureFix
 
 
 def test_a_leaderboard_shows_each_once(warned: Result) -> None:
-    board = leaderboard([warned, replace(warned, name="other")], "nDCG@10")
+    board = build_leaderboard([warned, replace(warned, name="other")], "nDCG@10")
     assert notices(board).count(WARNING) == 1
 
 
@@ -53,7 +53,7 @@ def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture
     for table in (
         abstention_table(found),
         thresholds_table(insights(found)),
-        leaderboard_table(leaderboard([found], "R@10")),
+        leaderboard_table(build_leaderboard([found], "R@10")),
     ):
         shown = [column.title.partition("@")[0] for column in table.columns]
         assert set(titles) <= {*shown}

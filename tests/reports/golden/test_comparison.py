@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.reports.comparison.compare import TableStatistics, compare
+from runner.comparison.compare import TableStatistics, compare_results
 from runner.reports.golden.comparison import comparison
 from runner.reports.golden.report import measure_names
 from tests.reports.factory import result
@@ -13,7 +13,7 @@ from tests.reports.factory import result
 def test_the_primary_measure_alone_is_corrected_and_significant() -> None:
     first = replace(result("a", quality=0.3), config={"metrics": {"resamples": 50, "permutations": 200}})
     others = result("b", quality=0.8, seed=3), result("c", quality=0.35, seed=4)
-    made = compare([first, *others], TableStatistics(permutations=200))
+    made = compare_results([first, *others], TableStatistics(permutations=200))
     report = comparison({"a": first, "b": others[0], "c": others[1]}, measure_names(first.measures))
     assert (report["tests"]["measure"], report["tests"]["comparisons"]) == ("nDCG@10", 2)
     for measure, name in measure_names(first.measures).items():

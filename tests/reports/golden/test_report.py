@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings
+from runner.comparison.comparability import NotComparable, ReportError
 from runner.golden_report import read_report
-from runner.reports.comparison.comparability import NotComparable, ReportError
 from runner.reports.golden.markdown import golden_markdown
 from runner.reports.golden.report import golden_files, golden_report, search_types
 from runner.result import Hits, Result

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from runner.comparison.leaderboard import build_leaderboard
 from runner.reports.sweep import difficulty
-from runner.reports.sweep.leaderboard import leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from tests.reports.factory import sweep
@@ -41,7 +41,7 @@ def test_a_sweep_names_the_queries_that_none_answers() -> None:
     results = sweep(3)
     for each in results:
         each.scores[list(each.measures).index(PRIMARY), [4, 7]] = 0
-    board = leaderboard(results, PRIMARY)
+    board = build_leaderboard(results, PRIMARY)
     best = np.stack([each.of(PRIMARY) for each in results]).max(axis=0)
     none = [results[0].queries.ids[i] for i in np.flatnonzero(best == 0)]
     assert {"q004", "q007"} <= set(none)

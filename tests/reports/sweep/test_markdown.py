@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
+from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from tests.reports.factory import mixed, result, sweep
 from tests.reports.reading import rows
@@ -12,37 +12,37 @@ PRIMARY = "nDCG@10"
 
 def test_a_sweep_without_gold_has_no_best() -> None:
     results = [result(name, queries=0) for name in "ab"]
-    text = sweep_markdown(leaderboard(results, PRIMARY), results)
+    text = sweep_markdown(build_leaderboard(results, PRIMARY), results)
     assert "No query has gold" in text
     assert "Best" not in text
 
 
 def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:
     results = mixed()
-    board = leaderboard(results, PRIMARY, [FailedCombination("x", "boom")])
+    board = build_leaderboard(results, PRIMARY, [FailedCombination("x", "boom")])
     text = sweep_markdown(board, results)
     shown = rows(text, "Leaderboard")
     assert [row[1:3] for row in shown] == [[row.label, f"{row.mean:.4f}"] for row in board.rows]
     assert "differ from the best (p < 0.05, max-T over all pairs)" in text
-    letters = {row[0]: row[3] for row in rows(text, "Which can be told apart")}
+    letters = {row[0]: row[3] for row in rows(text, "Significance groups")}
     assert letters == {str(rank): told for rank, told in board.letters.items()}
     assert len(set(letters.values())) > 1
-    assert "## Worth their time" in text
-    assert "### retriever.k1: moves the mean by" in text
+    assert "## Quality against time" in text
+    assert "### retriever.k1: range of the mean" in text
     assert "| boom | 1 | x |" in text
     assert rows(text, "Hardest queries")[0][0].startswith("q")
 
 
 def test_a_sweep_in_which_all_failed_says_so() -> None:
     text = sweep_markdown(
-        leaderboard([], PRIMARY, [FailedCombination("a", "boom"), FailedCombination("b", "boom")]), []
+        build_leaderboard([], PRIMARY, [FailedCombination("a", "boom"), FailedCombination("b", "boom")]), []
     )
-    assert "Everything failed" in text
+    assert "All combinations failed" in text
     assert rows(text, "Failures") == [["boom", "2", "a, b"]]
 
 
 def test_the_same_input_gives_the_same_text() -> None:
     results = sweep(5)
-    assert sweep_markdown(leaderboard(results, PRIMARY), results) == sweep_markdown(
-        leaderboard(sweep(5), PRIMARY), sweep(5)
+    assert sweep_markdown(build_leaderboard(results, PRIMARY), results) == sweep_markdown(
+        build_leaderboard(sweep(5), PRIMARY), sweep(5)
     )

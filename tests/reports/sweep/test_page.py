@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.metrics.statistics import Statistics
-from runner.reports.sweep.leaderboard import FailedCombination, Leaderboard, leaderboard
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
 from tests.reports.factory import mixed, result, sweep
@@ -18,7 +18,7 @@ PRIMARY = "nDCG@10"
 
 
 def swept(results: list[Result], failures: tuple[FailedCombination, ...] = ()) -> tuple[Leaderboard, str]:
-    board = leaderboard(results, PRIMARY, failures)
+    board = build_leaderboard(results, PRIMARY, failures)
     return board, sweep_page(board, results)
 
 
@@ -50,7 +50,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
 
 def test_the_confidence_is_that_of_the_leaderboard() -> None:
     results = sweep(3)
-    html = sweep_page(leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8)), results)
+    html = sweep_page(build_leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8)), results)
     assert html.count("80% interval") == 2  # the table's and the plot's
     assert "95% interval" not in html
 
@@ -132,4 +132,4 @@ def test_whatever_there_is_makes_a_page(results: list[Result]) -> None:
 
 def test_the_primary_measure_needs_no_cutoff() -> None:
     results = [result(n, primary="RR", seed=i) for i, n in enumerate("abc")]
-    assert "R of the best few" in sweep_page(leaderboard(results, "RR"), results)
+    assert "R of the best few" in sweep_page(build_leaderboard(results, "RR"), results)

@@ -7,23 +7,22 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from runner.comparison.criteria import COSTS, mean_of
+from runner.comparison.leaderboard import Leaderboard, build_leaderboard
+from runner.comparison.search import FrontPoint, Search, SearchTrial
+from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.reports import console
-from runner.reports.sweep.leaderboard import Leaderboard, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.selection import (
-    DefaultComparison,
-    Figures,
-    FoldWinner,
-    FrontPoint,
-    Objective,
-    Search,
-    SearchTrial,
-    WinnerSelection,
+    describe_default,
+    describe_search,
+    describe_selection,
     folds_table,
     front_table,
     importances_table,
     selection_table,
+    selection_tags,
 )
 from runner.reports.sweep.tables import cards, notices
 from tests.reports.factory import sweep
@@ -48,7 +47,7 @@ def search(objectives: int = 2) -> Search:
     return Search(
         study="a study.1",
         sampler="tpe",
-        objectives=[Objective(PRIMARY, True), Objective("mean_ms", False)][:objectives],
+        objectives=[mean_of(PRIMARY), COSTS["mean_ms"]][:objectives],
         trials=[SearchTrial(i, f"k1={i % 4}", value[:objectives]) for i, value in enumerate(values)],
         importances={PRIMARY: {"": {"k1": 0.25, "b": 0.75}}},
         front=[FrontPoint(1, "k1=3", (0.6, 3.0), (0.58, 3.5)), FrontPoint(3, EVIL, (0.55, 1.0), ())],
@@ -58,11 +57,11 @@ def search(objectives: int = 2) -> Search:
 
 
 def board(**found: WinnerSelection | Search) -> Leaderboard:
-    return replace(leaderboard(sweep(6), PRIMARY), **found)
+    return replace(build_leaderboard(sweep(6), PRIMARY), **found)
 
 
 def test_both_figures_and_their_difference_are_told() -> None:
-    assert selection().sentence() == (
+    assert describe_selection(selection()) == (
         "Chosen on dev: k1=1.2, b=0.75. It has nDCG@10 0.6400 [0.600, 0.680] on test and 0.7000 on dev (+0.0600)."
     )
     assert selection_table(selection()).texts() == [
@@ -77,12 +76,12 @@ def test_both_figures_and_their_difference_are_told() -> None:
 
 
 def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chose() -> None:
-    told = selection("kfold").sentence()
+    told = describe_selection(selection("kfold"))
     assert told == (
         "Nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400 [0.600, 0.680] on held-out queries, "
         "0.7000 in-sample (selection bias +0.0600). The choice on all queries is k1=1.2, b=0.75."
     )
-    assert selection("kfold").tags()["selection_bias"] == "+0.0600"
+    assert selection_tags(selection("kfold"))["selection_bias"] == "+0.0600"
     assert selection_table(selection("kfold")).columns[-1].title == "selection bias"
     assert folds_table(selection("kfold")).texts()[0] == ["1", "k1=1", "3", "0.7000", "0.6000"]
     assert not folds_table(selection()).rows
@@ -91,22 +90,22 @@ def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chos
 def test_what_was_selected_on_what_is_reported_says_so() -> None:
     chosen = selection("test")
     assert chosen.is_on_reported_data
-    assert chosen.sentence().endswith(WARNING)
-    assert chosen.tags()["selected_on_reported_data"] == "true"
-    assert not {"split_difference", "selection_bias"} & set(chosen.tags())
+    assert describe_selection(chosen).endswith(WARNING)
+    assert selection_tags(chosen)["selected_on_reported_data"] == "true"
+    assert not {"split_difference", "selection_bias"} & set(selection_tags(chosen))
     assert [column.title for column in selection_table(chosen).columns] == ["measure", "on test", "its interval"]
     assert selection_table(chosen).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]"]
 
 
 def test_a_winner_that_failed_where_it_is_reported_has_no_figures() -> None:
     chosen = replace(selection(), figures={})
-    assert chosen.sentence() == "Chosen on dev: k1=1.2, b=0.75, which failed on test."
-    assert set(chosen.tags()) == {"selected_on", "reported_on", "selected_by", "selected_on_reported_data"}
+    assert describe_selection(chosen) == "Chosen on dev: k1=1.2, b=0.75, which failed on test."
+    assert set(selection_tags(chosen)) == {"selected_on", "reported_on", "selected_by", "selected_on_reported_data"}
     assert not selection_table(chosen).rows
 
 
 def test_the_tags_and_the_record_have_both_figures() -> None:
-    assert selection().tags() == {
+    assert selection_tags(selection()) == {
         "selected_on": "dev",
         "reported_on": "test",
         "selected_by": PRIMARY,
@@ -119,14 +118,14 @@ def test_the_tags_and_the_record_have_both_figures() -> None:
 
 
 def test_a_search_says_how_it_went() -> None:
-    assert search().sentence() == (
+    assert describe_search(search()) == (
         "5 trials (tpe) asked for 4 combinations, 1 failed; the best nDCG@10 came with trial 3."
     )
-    assert search().best_so_far() == [(0, 0.5), (2, 0.6)]
-    smaller = replace(search(), objectives=[Objective("index_s", False)])
-    assert smaller.best_so_far() == [(0, 0.5)]
+    assert search().list_improvements() == [(0, 0.5), (2, 0.6)]
+    smaller = replace(search(), objectives=[COSTS["index_s"]])
+    assert smaller.list_improvements() == [(0, 0.5)]
     failed = replace(search(), trials=[SearchTrial(0, "k1=0", ())])
-    assert failed.sentence() == "1 trial (tpe) asked for 1 combination, 1 failed."
+    assert describe_search(failed) == "1 trial (tpe) asked for 1 combination, 1 failed."
 
 
 def test_the_front_has_the_figures_of_both_splits() -> None:
@@ -169,7 +168,7 @@ def test_the_notice_is_on_the_console_in_markdown_and_on_the_page(on: str, capsy
 def test_a_page_draws_the_search_and_escapes_what_comes_from_settings() -> None:
     found = board(selection=selection(winner=EVIL), search=search())
     page = Page(sweep_page(found, sweep(6)))
-    for title in ("Pareto front", "How the search went", "How much each setting mattered", "What the choice is worth"):
+    for title in ("Pareto front", "How the search went", "Importance of settings", "Score of the selected combination"):
         assert title in page.texts
     assert page.tags["b"] == 0
     assert "\\*x\\*" in sweep_markdown(found, sweep(6))
@@ -189,7 +188,7 @@ def test_the_best_of_a_grid_is_said_to_be_selected_on_the_data_it_is_reported_on
     for text in texts:
         assert WARNING in " ".join(text.split())
         assert "Pareto front" not in text
-    assert notices(leaderboard(sweep(6)[:1], PRIMARY)) == [], "one combination was not selected"
+    assert notices(build_leaderboard(sweep(6)[:1], PRIMARY)) == [], "one combination was not selected"
 
 
 def test_the_cards_show_where_the_winner_is_reported_first() -> None:
@@ -209,9 +208,9 @@ def test_the_cards_show_where_the_winner_is_reported_first() -> None:
 def test_the_winner_is_compared_with_the_default_settings() -> None:
     default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, "permutation")
     chosen = replace(selection(), default=default)
-    assert chosen.sentence().endswith(
+    assert describe_selection(chosen).endswith(
         "Against the default settings (0.6300): +0.0100 [-0.002, 0.022], p = 0.042 (paired permutation test)."
     )
-    tags = chosen.tags()
+    tags = selection_tags(chosen)
     assert (tags["default"], tags["default_difference"], tags["default_p"]) == ("0.6300", "+0.0100", "0.0421")
-    assert "p < 0.001" in replace(default, p=0.0001).sentence()
+    assert "p < 0.001" in describe_default(replace(default, p=0.0001))

@@ -10,38 +10,40 @@ import numpy as np
 import pytest
 
 from runner.analysis.comparison import compare_pairs
+from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.sweep import tables
-from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
 
 
 def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() -> None:
-    board = leaderboard(sweep(25), PRIMARY)
+    board = build_leaderboard(sweep(25), PRIMARY)
     differ = sum(row.differs for row in board.rows)
     assert 0 < differ < 24
     said = tables.verdict(board)
     assert said.startswith(f"{differ} of 25 differ from the best (p < 0.05, max-T over all pairs); the ")
-    assert said.endswith(f" {25 - differ} can't be told apart on these 30 queries.")
+    assert said.endswith(f" {25 - differ} do not differ significantly on these 30 queries.")
 
 
 def test_the_verdict_covers_the_edges() -> None:
-    assert "nothing to rank" in tables.verdict(leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
-    assert "nothing to compare" in tables.verdict(leaderboard([result()], PRIMARY))
-    assert "None of 2 differs" in tables.verdict(leaderboard([result("a"), result("b")], PRIMARY))
+    assert "nothing to rank" in tables.verdict(build_leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
+    assert "nothing to compare" in tables.verdict(build_leaderboard([result()], PRIMARY))
+    assert "None of 2 differs" in tables.verdict(build_leaderboard([result("a"), result("b")], PRIMARY))
     two = [result("a", quality=0.8), result("b", quality=0.3)]
-    assert tables.verdict(leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, max-T over all pairs)."
+    assert (
+        tables.verdict(build_leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, max-T over all pairs)."
+    )
 
 
 def test_a_dataset_without_gold_is_said_to_be_one() -> None:
-    board = leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
-    assert tables.verdict(board) == "No query has gold: there is nothing to compare by."
+    board = build_leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
+    assert tables.verdict(board) == "No query has gold; nothing to compare by."
 
 
 def test_columns_about_thresholds_name_them() -> None:
-    titles = [column.title for column in tables.leaderboard_table(leaderboard([result()], PRIMARY)).columns]
+    titles = [column.title for column in tables.leaderboard_table(build_leaderboard([result()], PRIMARY)).columns]
     assert titles[8:] == [
         "R@100",
         "RR",
@@ -60,7 +62,7 @@ def test_what_a_query_takes_is_its_median_and_the_mean_is_in_the_csv() -> None:
     found = result()
     each = [0.1] * 99 + [1000.0]
     slow = replace(found, timings=replace(found.timings, mean_ms=10.1, each_ms=each))
-    board = leaderboard([slow], PRIMARY)
+    board = build_leaderboard([slow], PRIMARY)
     for table in (tables.leaderboard_table(board), tables.pareto_table(board)):
         (row,) = table.texts()
         shown = dict(zip((column.title for column in table.columns), row, strict=True))
@@ -70,7 +72,7 @@ def test_what_a_query_takes_is_its_median_and_the_mean_is_in_the_csv() -> None:
 
 
 def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:
-    board = leaderboard(mixed(), PRIMARY)
+    board = build_leaderboard(mixed(), PRIMARY)
     texts = tables.leaderboard_table(board).texts()
     for row, cells in zip(board.rows, texts, strict=True):
         assert cells[:3] == [str(row.rank), row.label, f"{row.mean:.4f}"]
@@ -78,11 +80,11 @@ def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:
 
 
 def test_finalists_are_the_best_few_and_the_best_of_each_retriever() -> None:
-    board = leaderboard(mixed(), PRIMARY)
-    chosen = tables.finalists(board)
+    board = build_leaderboard(mixed(), PRIMARY)
+    chosen = board.finalists
     assert [row.rank for row in chosen[:3]] == [1, 2, 3]
     assert {row.retriever for row in chosen} == {"bm25", "dense", "hybrid"}
-    other = tables.rival(board)
+    other = board.rival
     assert other is not None
     assert other.retriever != board.rows[0].retriever
 
@@ -91,24 +93,24 @@ def test_each_search_type_of_an_api_is_among_the_finalists() -> None:
     """Four of one API, beside a retriever here of the name of one of them."""
     types = ("bm25", "vector", "hybrid", "agentic")
     asked = [replace(result(kind, retriever="http", seed=i), search_type=kind) for i, kind in enumerate(types)]
-    board = leaderboard([*asked, replace(result("here", seed=9), search_type="bm25")], PRIMARY)
-    assert len(tables.finalists(board)) == 5
+    board = build_leaderboard([*asked, replace(result("here", seed=9), search_type="bm25")], PRIMARY)
+    assert len(board.finalists) == 5
     assert len(tables.notices(board)) == 1, "the warning alone"
 
 
 def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
-    board = leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
+    board = build_leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
     _, notice = tables.notices(board)
     assert notice == (
-        "The reports show no more than 8 combinations in detail: the best of 8 of 10 retrievers and search types."
+        "Reports describe at most 8 combinations in detail: the best of 8 of 10 retrievers and search types."
     )
 
 
 @pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
 def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: Correction) -> None:
     results = mixed()
-    board = leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, seed=3))
-    few = tables.finalists(board)
+    board = build_leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, seed=3))
+    few = board.finalists
     table = tables.letters_table(board)
     assert [row[:3] for row in table.rows] == [[row.rank, row.label, row.mean] for row in few]
     scores = np.stack([results[row.position].of(PRIMARY) for row in board.rows])
@@ -123,20 +125,20 @@ def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Te
 
 def test_there_are_no_letters_where_there_is_nothing_to_tell_apart() -> None:
     for results in ([], [result()], [result(name, queries=0) for name in "ab"]):
-        assert not tables.letters_table(leaderboard(results, PRIMARY)).rows
+        assert not tables.letters_table(build_leaderboard(results, PRIMARY)).rows
 
 
 def test_none_is_quicker_and_better_than_one_on_the_front() -> None:
-    board = leaderboard(mixed(), PRIMARY)
-    front = tables.pareto(board)
+    board = build_leaderboard(mixed(), PRIMARY)
+    front = board.find_front()
     assert board.rows[0] in front
     for row in front:
         assert not any(o.means["median_ms"] < row.means["median_ms"] and o.mean >= row.mean for o in board.rows)
-    assert not tables.pareto(leaderboard([result(mean_ms=None)], PRIMARY))
+    assert not build_leaderboard([result(mean_ms=None)], PRIMARY).find_front()
 
 
 def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
-    board = leaderboard(sweep(25), PRIMARY)
+    board = build_leaderboard(sweep(25), PRIMARY)
     found = tables.effects(board)
     assert list(found) == sorted(found, key=lambda key: -tables.reach(found[key]))
     assert set(found) == {"retriever.k1", "retriever.b"}
@@ -153,7 +155,7 @@ def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_wer
         {"k": "2", "depth": 10, "name": "a", "on": True, "same": 1},
         {"k": "10", "depth": 20, "name": "3", "on": False, "same": 1},
     ]
-    board = leaderboard([result(str(i), swept=s) for i, s in enumerate(swept)], PRIMARY)
+    board = build_leaderboard([result(str(i), swept=s) for i, s in enumerate(swept)], PRIMARY)
     assert tables.numeric_settings(board) == ["k", "depth"]
     assert [row[0] for row in tables.effects(board)["k"].rows] == ["2", "10"]
 
@@ -161,9 +163,9 @@ def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_wer
 @pytest.mark.parametrize("types", [(), ("only",)])
 def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
     results = [result("a", types=types), result("b", types=types)]
-    assert not tables.finalists_by_type(leaderboard(results, PRIMARY), results).rows
+    assert not tables.finalists_by_type(build_leaderboard(results, PRIMARY), results).rows
 
 
 def test_intervals_are_called_by_the_confidence_of_the_leaderboard() -> None:
-    board = leaderboard(sweep(2), PRIMARY, statistics=Statistics(confidence=0.57))
+    board = build_leaderboard(sweep(2), PRIMARY, statistics=Statistics(confidence=0.57))
     assert tables.leaderboard_table(board).columns[3].title == "57% interval"

@@ -10,8 +10,8 @@ import pytest
 
 from retrievers.base import Rankings
 from runner.analysis.agreement import headroom, rbo
-from runner.reports.comparison.agreement import agreement, agreement_of
-from runner.reports.comparison.comparability import ReportError
+from runner.comparison.agreement import measure_agreement, measure_pair
+from runner.comparison.comparability import ReportError
 from runner.result import Result
 from tests.reports.factory import result
 
@@ -31,9 +31,9 @@ def renumbered(found: Result, seed: int = 0) -> Result:
 
 
 def test_every_two_systems_are_compared_over_the_queries_that_have_gold() -> None:
-    found = agreement(systems())
+    found = measure_agreement(systems())
     assert list(found.systems) == ["bm25", "dense", "hybrid"]
-    assert list(found.pairs) == [agreement_of(first, second) for first, second in combinations(systems(), 2)]
+    assert list(found.pairs) == [measure_pair(first, second) for first, second in combinations(systems(), 2)]
     assert {pair.queries for pair in found.pairs} == {30}
     assert list(found.pairs[0].coefficients) == ["rank_1", "jaccard@3", "jaccard@5", "rbo", "tau@10"]
     documents = [r.hits.rankings.documents[:30] for r in systems() if r.hits]
@@ -42,10 +42,10 @@ def test_every_two_systems_are_compared_over_the_queries_that_have_gold() -> Non
 
 def test_documents_are_compared_by_id() -> None:
     first, second, _ = systems()
-    same = agreement([first, renumbered(first)]).pairs[0].coefficients
+    same = measure_agreement([first, renumbered(first)]).pairs[0].coefficients
     assert same == dict.fromkeys(same, 1.0)
-    expected = agreement([first, second]).pairs[0].coefficients
-    assert agreement([renumbered(first, 1), renumbered(second, 2)]).pairs[0].coefficients == expected
+    expected = measure_agreement([first, second]).pairs[0].coefficients
+    assert measure_agreement([renumbered(first, 1), renumbered(second, 2)]).pairs[0].coefficients == expected
 
 
 def test_queries_are_compared_by_id() -> None:
@@ -67,7 +67,7 @@ def test_queries_are_compared_by_id() -> None:
             grades=second.hits.grades[order],
         ),
     )
-    found = agreement([fewer, first])
+    found = measure_agreement([fewer, first])
     assert found.pairs[0].queries == np.count_nonzero(order < 30)
     answered = order[order < 30]
     assert first.hits is not None
@@ -78,7 +78,7 @@ def test_queries_are_compared_by_id() -> None:
 
 def test_a_query_that_one_of_them_could_not_answer_does_not_count() -> None:
     first, second = result("a"), result("b", errors={3: "timed out", 5: "timed out"})
-    found = agreement([first, second])
+    found = measure_agreement([first, second])
     assert found.pairs[0].queries == 28
     assert found.headroom["AP"].queries == np.count_nonzero(~np.isnan(first.of("AP") + second.of("AP")))
 
@@ -86,14 +86,14 @@ def test_a_query_that_one_of_them_could_not_answer_does_not_count() -> None:
 def test_headroom_is_in_every_measure_that_all_have() -> None:
     first, second, _ = systems()
     second = replace(second, measures=second.measures[:3], scores=second.scores[:3])
-    found = agreement([first, second]).headroom
+    found = measure_agreement([first, second]).headroom
     assert list(found) == list(first.measures[:3])
     for measure, of in found.items():
         assert of.oracle >= of.mean == pytest.approx(max(np.nanmean(r.of(measure)) for r in (first, second)))
 
 
 def test_less_than_two_results_or_one_without_rankings_are_refused() -> None:
-    with pytest.raises(ReportError, match="agreement is between two results or more: there is 1"):
-        agreement([result()])
+    with pytest.raises(ReportError, match="agreement needs at least two results, not 1"):
+        measure_agreement([result()])
     with pytest.raises(ReportError, match="b was loaded without its rankings"):
-        agreement([result("a"), result("b", hits=False)])
+        measure_agreement([result("a"), result("b", hits=False)])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.reports.sweep.datasets import systems_by_dataset
-from runner.reports.sweep.leaderboard import Leaderboard, leaderboard
+from runner.comparison.datasets import rank_systems
+from runner.comparison.leaderboard import Leaderboard, build_leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.tables import systems_table
 from runner.result import Result
 from tests.reports.factory import result
 
@@ -26,11 +27,11 @@ def on(dataset: str, **quality: float) -> list[Result]:
 
 def boards() -> list[Leaderboard]:
     hard, easy = on("hard", low=0.1, high=0.3), on("easy", low=0.9, high=0.7)
-    return [leaderboard(results, PRIMARY) for results in (hard, easy)]
+    return [build_leaderboard(results, PRIMARY) for results in (hard, easy)]
 
 
 def test_each_system_has_its_score_on_each_dataset_and_a_mean_rank() -> None:
-    table = systems_by_dataset(boards())
+    table = systems_table(rank_systems(boards()))
     assert [column.title for column in table.columns] == ["system", "mean rank", "hard", "easy"]
     scores = {row[0]: row[2:] for row in table.rows}
     assert set(scores) == {"k1=low", "k1=high"}
@@ -41,26 +42,29 @@ def test_each_system_has_its_score_on_each_dataset_and_a_mean_rank() -> None:
 
 
 def test_a_system_that_a_dataset_lacks_has_no_mean_rank_and_comes_last() -> None:
-    partial = [leaderboard(on("hard", low=0.1, high=0.3), PRIMARY), leaderboard(on("easy", low=0.9), PRIMARY)]
-    rows = systems_by_dataset(partial).texts()
+    partial = [
+        build_leaderboard(on("hard", low=0.1, high=0.3), PRIMARY),
+        build_leaderboard(on("easy", low=0.9), PRIMARY),
+    ]
+    rows = systems_table(rank_systems(partial)).texts()
     assert rows[0][:2] == ["k1=low", "1.5"]
     assert (rows[1][1], rows[1][3]) == ("\N{EN DASH}", "\N{EN DASH}")
 
 
 def test_one_dataset_needs_no_such_table() -> None:
-    assert not systems_by_dataset(boards()[:1]).rows
-    assert not systems_by_dataset([]).rows
+    assert not systems_table(rank_systems(boards()[:1])).rows
+    assert not systems_table(rank_systems([])).rows
 
 
 def test_splits_and_versions_of_a_dataset_are_told_apart() -> None:
     results = on("hard", low=0.1)
     other = [replace(r, dataset=replace(r.dataset, split="dev")) for r in results]
-    titles = [c.title for c in systems_by_dataset([leaderboard(r, PRIMARY) for r in (results, other)]).columns]
-    assert titles[2:] == ["hard (test)", "hard (dev)"]
+    titles = rank_systems([build_leaderboard(r, PRIMARY) for r in (results, other)]).datasets
+    assert titles == ["hard (test)", "hard (dev)"]
 
 
 def test_every_report_of_the_sweep_has_the_table() -> None:
-    board = replace(boards()[0], systems=systems_by_dataset(boards()))
+    board = replace(boards()[0], systems=rank_systems(boards()))
     results = on("hard", low=0.1, high=0.3)
     for text in (sweep_markdown(board, results), sweep_page(board, results)):
         assert "Systems by dataset" in text

@@ -1,7 +1,4 @@
-"""Whether and by what results may be compared: those measured on the same data, by measures that mean the same in all.
-
-It says what differs where they may not, and what they share where they may. Knows nothing of how they did.
-"""
+"""Whether results may be compared, and by which measures: same data, and measures that mean the same in all results."""
 
 from __future__ import annotations
 
@@ -13,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
+from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
+from runner.comparison.notes import describe_dataset, list_some
 from runner.metrics.formulas import find_formula
 from runner.result import QueryTable, Result, ResultError
-
-TN_RATE = "tn_rate"
-"""The measure of the queries whose right answer is nothing: how many of them got nothing."""
-
-GRADE = "grade"
-"""The measure that a language model gives, where one was asked."""
-
-OTHERS = (TN_RATE, GRADE)
-"""The measures that are not of a ranking."""
 
 
 class ReportError(ValueError):
@@ -31,25 +21,29 @@ class ReportError(ValueError):
 
 
 class NotComparable(ResultError):
-    """Results differ in what they were measured on or by."""
+    """Results have different data, judges or measures."""
 
 
-def what_is_same(one: Result, other: Result) -> str:
-    """Return what two results share; raises `NotComparable` where they are about different things."""
+def check_comparable(one: Result, other: Result) -> str:
+    """Return a sentence on what two results share; raises `NotComparable` for different data or judges."""
     names = f"{one.name} and {other.name}"
     if one.dataset.fingerprint and other.dataset.fingerprint:
         if one.dataset.fingerprint != other.dataset.fingerprint:
             corpora = {one.dataset.corpus_fingerprint, other.dataset.corpus_fingerprint} - {""}
-            what = "documents" if len(corpora) > 1 else _difference(one, other) or _clusters_apart(one, other)
+            what = (
+                "documents"
+                if len(corpora) > 1
+                else _find_difference(one, other) or _name_cluster_difference(one, other)
+            )
             raise NotComparable(
-                f"{names} were measured on different datasets, {_dataset(one)} and {_dataset(other)}: "
+                f"{names} were measured on different datasets, {describe_dataset(one)} and {describe_dataset(other)}: "
                 f"their {what} differ"
             )
-        same = f"Measured on the same dataset, {_dataset(one)}."
-        what = _asked_apart(one, other)  # of a part of it
+        same = f"Measured on the same dataset, {describe_dataset(one)}."
+        what = _find_query_difference(one, other)  # one may be of a part of the dataset
     else:
-        same = "Measured by the same queries, types and expected items; a report does not tell what was searched."
-        what = _difference(one, other)
+        same = "Measured by the same queries, types and expected items; a report does not identify the corpus."
+        what = _find_difference(one, other)
     if what:
         raise NotComparable(f"{names} were measured on different datasets: their {what} differ")
     judges = [r.grades and f"{r.grades.judge}, prompt {r.grades.prompt[:8]}, k={r.grades.k}" for r in (one, other)]
@@ -58,52 +52,47 @@ def what_is_same(one: Result, other: Result) -> str:
     return same
 
 
-def _dataset(result: Result) -> str:
-    d = result.dataset
-    return f"{d.name} ({d.split}, {d.fingerprint[:8]})"
-
-
-def _difference(one: Result, other: Result) -> str:
-    """Return what differs between the queries of two results, and what is expected of them; "" for nothing."""
+def _find_difference(one: Result, other: Result) -> str:
+    """Return what differs between the documents, queries or expected items of two results; "" for nothing."""
     if 0 != one.dataset.documents != other.dataset.documents != 0:
         return f"documents ({one.dataset.documents:,} and {other.dataset.documents:,})"
-    if what := _asked_apart(one, other):
+    if what := _find_query_difference(one, other):
         return what
-    if unlike := other_gold(one, other):
+    if unlike := find_gold_differences(one, other):
         what = "grades" if _gold(one.queries, False) == _gold(other.queries, False) else "items"
-        return f"expected {what} (of {some(unlike)})"
+        return f"expected {what} (of {list_some(unlike)})"
     return ""
 
 
-def _asked_apart(one: Result, other: Result) -> str:
-    asked, others = _asked(one.queries), _asked(other.queries)
-    if asked.keys() != others.keys():
-        return f"queries ({some(sorted(asked.keys() ^ others.keys()))} in one of them alone)"
+def _find_query_difference(one: Result, other: Result) -> str:
+    queries, others = _texts_and_types(one.queries), _texts_and_types(other.queries)
+    if queries.keys() != others.keys():
+        return f"queries ({list_some(sorted(queries.keys() ^ others.keys()))} in only one of them)"
     for place, what in enumerate(("query texts", "query types")):
-        if unlike := [i for i in asked if asked[i][place] != others[i][place]]:
-            return f"{what} (of {some(unlike)})"
+        if unlike := [i for i in queries if queries[i][place] != others[i][place]]:
+            return f"{what} (of {list_some(unlike)})"
     return ""
 
 
-def _clusters_apart(one: Result, other: Result) -> str:
-    """Return that clusters differ, of results whose queries and gold do not; they are compared by query id."""
+def _name_cluster_difference(one: Result, other: Result) -> str:
+    """Return whether the clusters differ (compared by query id) of results with the same queries and gold."""
     clusters, others = (
         dict(zip(r.queries.ids, r.queries.clusters or [""] * len(r.queries.ids), strict=True)) for r in (one, other)
     )
     return "query clusters (dataset.cluster_field)" if clusters != others else "documents or judgments"
 
 
-def other_gold(one: Result, other: Result) -> list[str]:
-    """Return the queries, of those that both have, of which two results expect other items, or other grades of them.
+def find_gold_differences(one: Result, other: Result) -> list[str]:
+    """Return the shared queries for which two results expect different items, or different grades of them.
 
-    A dataset may expect other items of one search type than of another. Grades count where both results know them.
+    A dataset may expect different items by search type. Grades are compared only where both results have them.
     """
     graded = bool(one.queries.expected_grades and other.queries.expected_grades)
     gold, others = _gold(one.queries, graded), _gold(other.queries, graded)
     return [query for query, expected in gold.items() if query in others and expected != others[query]]
 
 
-def _asked(queries: QueryTable) -> dict[str, tuple[str, str]]:
+def _texts_and_types(queries: QueryTable) -> dict[str, tuple[str, str]]:
     return {i: (text, kind) for i, text, kind in zip(queries.ids, queries.texts, queries.types, strict=True)}
 
 
@@ -113,36 +102,34 @@ def _gold(queries: QueryTable, graded: bool) -> dict[str, dict[str, int]]:
     return {query: dict(zip(expected, of, strict=True)) for query, expected, of in columns}
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
-    """Return the first few of some names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
+    """Return a result with its queries in another order.
 
-
-def in_order(result: Result, ids: Sequence[str]) -> Result:
-    """Return a result with its queries in another order. It loses its grades: a report, which has one, has none."""
+    Grades are dropped: only an imported report can have another order, and it has none.
+    """
     if list(result.queries.ids) == list(ids):
         return result
     position = {query: i for i, query in enumerate(result.queries.ids)}
     order = np.array([position[query] for query in ids])
     q = result.queries
     columns = {name: [column[i] for i in order] if (column := getattr(q, name)) else () for name in vars(q)}
-    found = result.hits
-    if found is not None:
-        rankings = Rankings(found.rankings.documents[order], found.rankings.scores[order])
-        found = replace(found, rankings=rankings, grades=found.grades[order])
-    each = [*result.timings.each_ms, *[None] * (len(order) - len(result.timings.each_ms))]
+    hits = result.hits
+    if hits is not None:
+        rankings = Rankings(hits.rankings.documents[order], hits.rankings.scores[order])
+        hits = replace(hits, rankings=rankings, grades=hits.grades[order])
+    times = [*result.timings.each_ms, *[None] * (len(order) - len(result.timings.each_ms))]
     return replace(
         result,
         queries=QueryTable(**columns),
         scores=result.scores[:, order],
-        hits=found,
+        hits=hits,
         grades=None,
-        timings=replace(result.timings, each_ms=[each[i] for i in order]),
+        timings=replace(result.timings, each_ms=[times[i] for i in order]),
     )
 
 
-def per_query(result: Result, measure: str) -> NDArray[np.float64]:
-    """Return a measure's value for each query, NaN where it does not count; raises `ResultError`."""
+def score_queries(result: Result, measure: str) -> NDArray[np.float64]:
+    """Return the value of a measure for each query, NaN where it does not count; raises `ResultError`."""
     if measure == TN_RATE:
         value = {"true_negative": 1.0, "false_positive": 0.0}
         return np.array([value.get(status, math.nan) for status in result.queries.statuses])
@@ -151,11 +138,11 @@ def per_query(result: Result, measure: str) -> NDArray[np.float64]:
     return result.of(measure)
 
 
-def shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -> list[str]:
-    """Return the measures that mean the same in all results, the primary one first; note what is left out."""
+def find_shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -> list[str]:
+    """Return the measures that mean the same in all results, the primary one first; note those left out."""
     for result in results:
         result.of(primary)
-    depths = [depth(result) for result in results]
+    depths = [compute_depth(result) for result in results]
     shared = [m for m in results[0].measures if all(m in r.measures for r in results) and _is_merit(m)]
     if len(set(depths)) > 1:
         whole = [m for m in shared if "@" not in m]
@@ -165,10 +152,12 @@ def shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -
                 f"{next(d for d in depths if d != depths[0])} elsewhere; compare another: compare.primary=MEASURE"
             )
         if whole:
-            notes.append(f"{some(whole)} left out: rankings are {some([*map(str, dict.fromkeys(depths))])} deep")
+            notes.append(
+                f"{list_some(whole)} left out: rankings are {list_some([*map(str, dict.fromkeys(depths))])} deep"
+            )
         shared = [m for m in shared if m not in whole]
-    others = [m for m in OTHERS if not any(np.isnan(per_query(result, m)).all() for result in results)]
-    return [primary, *(m for m in shared if m != primary), *others]
+    unranked = [m for m in UNRANKED_MEASURES if not any(np.isnan(score_queries(r, m)).all() for r in results)]
+    return [primary, *(m for m in shared if m != primary), *unranked]
 
 
 def _is_merit(measure: str) -> bool:
@@ -177,7 +166,7 @@ def _is_merit(measure: str) -> bool:
     return formula is None or formula.better == "higher"
 
 
-def depth(result: Result) -> int:
+def compute_depth(result: Result) -> int:
     """Return how many hits each query can have; a service that returned unknown documents may exceed the corpus."""
     requested = int((result.config.get("metrics") or {}).get("depth", 0))
     if not result.dataset.documents or (result.hits is not None and result.hits.unknown):
@@ -185,7 +174,7 @@ def depth(result: Result) -> int:
     return min(requested, result.dataset.documents)
 
 
-def uncounted_queries(results: Sequence[Result], measure: str) -> list[str]:
-    """Return the queries that count for some of the results only."""
+def find_uncounted_queries(results: Sequence[Result], measure: str) -> list[str]:
+    """Return the queries that count for only some of the results."""
     counted = np.array([~np.isnan(result.of(measure)) for result in results])
     return [results[0].queries.ids[i] for i in np.flatnonzero(counted.any(axis=0) & ~counted.all(axis=0)).tolist()]

@@ -14,11 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from runner.comparison.agreement import measure_pair
+from runner.comparison.comparability import NotComparable, compute_depth, reorder_queries
+from runner.comparison.compare import (
+    Comparison,
+    TableStatistics,
+    compare_results,
+    compute_mean,
+    summarise_times,
+)
+from runner.comparison.leaderboard import build_leaderboard
 from runner.golden_report import read_report
-from runner.reports.comparison.agreement import agreement_of
-from runner.reports.comparison.comparability import NotComparable, depth, in_order
-from runner.reports.comparison.compare import Comparison, TableStatistics, compare, mean, times
-from runner.reports.sweep.leaderboard import leaderboard
 from runner.result import QueryTable, Result, ResultError
 from tests.reports.factory import result
 
@@ -27,7 +33,7 @@ SEVERAL = "eval_20251221_070214_report.json"
 
 
 def compared(*results: Result, **options: Any) -> Comparison:
-    return compare(results, QUICK, **options)
+    return compare_results(results, QUICK, **options)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +49,7 @@ def published(real_golden: Path) -> Comparison:
 def shuffled(of: Result, seed: int = 3) -> Result:
     """Return the same result with its queries in another order."""
     order = np.random.default_rng(seed).permutation(len(of.queries.ids)).tolist()
-    return in_order(of, [of.queries.ids[i] for i in order])
+    return reorder_queries(of, [of.queries.ids[i] for i in order])
 
 
 def test_means_and_differences_are_those_of_the_queries(two: Comparison) -> None:
@@ -64,20 +70,20 @@ def test_the_effect_is_that_of_a_leaderboard_the_t_statistic_over_the_root_of_n_
     t, _ = stats.ttest_rel(b, a)
     effect = two.table[two.primary][1].effect
     assert effect == pytest.approx(t / math.sqrt(30) * (1 - 3 / (4 * 29 - 1)), rel=1e-3)
-    board = leaderboard([two.results[0], two.results[1]], two.primary)
+    board = build_leaderboard([two.results[0], two.results[1]], two.primary)
     assert [abs(row.effect) for row in board.rows[1:]] == [pytest.approx(abs(effect))]
 
 
 def test_uncorrected_p_values_are_those_of_scipy() -> None:
     statistics = TableStatistics(test="t", correction="none")
-    comparison = compare([result("a"), result("b", seed=5)], statistics)
+    comparison = compare_results([result("a"), result("b", seed=5)], statistics)
     a, b = (of.of("nDCG@10")[:30] for of in comparison.results)
     assert comparison.table["nDCG@10"][1].p == pytest.approx(stats.ttest_rel(b, a).pvalue, abs=1e-6)
 
 
 def test_a_correction_is_for_the_whole_table() -> None:
     results = [result("a"), result("b", seed=5), result("c", seed=6)]
-    plain, holm = (compare(results, TableStatistics(test="t", correction=c)) for c in ("none", "holm"))
+    plain, holm = (compare_results(results, TableStatistics(test="t", correction=c)) for c in ("none", "holm"))
     raw = [v.p for row in plain.table.values() for v in row[1:]]
     corrected = [v.corrected for row in holm.table.values() for v in row[1:]]
     assert len(raw) == holm.tests == 2 * len(holm.table)
@@ -88,8 +94,8 @@ def test_identical_results_tie_everywhere() -> None:
     comparison = compared(result("a"), result("a"))
     assert all(comparison.winner(measure) == "tie" for measure in comparison.table)
     assert all(other.difference == 0 and other.p == 1 for _, other in comparison.table.values())
-    assert comparison.changes(1) == []
-    agreement = comparison.agreement_of(1)
+    assert comparison.list_changes(1) == []
+    agreement = comparison.measure_agreement(1)
     assert agreement is not None
     assert agreement.coefficients == dict.fromkeys(agreement.coefficients, 1)
 
@@ -97,8 +103,8 @@ def test_identical_results_tie_everywhere() -> None:
 def test_agreement_is_over_the_queries_with_gold_that_both_answered_as_in_every_report() -> None:
     a, b, c = result("a"), result("b", seed=2, errors={3: "timed out"}), result("c", seed=3, errors={5: "timed out"})
     comparison = compared(a, b, c)
-    assert [comparison.agreement_of(i) for i in (1, 2)] == [agreement_of(a, b), agreement_of(a, c)]
-    assert agreement_of(a, b).queries == 29
+    assert [comparison.measure_agreement(i) for i in (1, 2)] == [measure_pair(a, b), measure_pair(a, c)]
+    assert measure_pair(a, b).queries == 29
 
 
 def test_the_winner_has_the_highest_mean_and_some_may_share_it() -> None:
@@ -111,7 +117,7 @@ def test_the_winner_has_the_highest_mean_and_some_may_share_it() -> None:
 def test_a_difference_has_the_other_sign_the_other_way_round(one: int, other: int) -> None:
     statistics = TableStatistics(permutations=20)
     a, b = result("a", seed=one, queries=14), result("b", seed=other, queries=14)
-    there, back = (compare(pair, statistics).table["nDCG@10"][1] for pair in ((a, b), (b, a)))
+    there, back = (compare_results(pair, statistics).table["nDCG@10"][1] for pair in ((a, b), (b, a)))
     assert there.difference == pytest.approx(-back.difference)
     assert (there.wins, there.losses) == (back.losses, back.wins)
     assert there.p == back.p
@@ -130,12 +136,12 @@ def test_the_order_of_queries_in_a_result_does_not_matter(two: Comparison) -> No
     for measure, row in two.table.items():
         for versus, expected in zip(again.table[measure], row, strict=True):
             np.testing.assert_equal(asdict(versus), asdict(expected))
-    assert again.changes(1) == two.changes(1)
-    assert again.agreement_of(1) == two.agreement_of(1)
+    assert again.list_changes(1) == two.list_changes(1)
+    assert again.measure_agreement(1) == two.measure_agreement(1)
 
 
 def test_changes_are_in_order_of_the_difference_with_what_was_found(two: Comparison) -> None:
-    changes = two.changes(1)
+    changes = two.list_changes(1)
     differences = [change.difference for change in changes]
     assert differences == sorted(differences, reverse=True)
     a, b = (of.of(two.primary) for of in two.results)
@@ -172,8 +178,8 @@ def test_where_no_query_counts_for_both_nothing_is_claimed() -> None:
         (lambda r: unlike(r, texts="x"), "their query texts (of q000"),
         (lambda r: unlike(r, types="x"), "their query types (of q000"),
         (lambda r: unlike(r, expected=["x"]), "their expected items (of q000"),
-        (lambda r: unlike(r, ids="x"), "their queries (q000, x in one of them alone)"),
-        (lambda r: replace(unlike(r, ids="x"), dataset=r.dataset), "their queries (q000, x in one of them alone)"),
+        (lambda r: unlike(r, ids="x"), "their queries (q000, x in only one of them)"),
+        (lambda r: replace(unlike(r, ids="x"), dataset=r.dataset), "their queries (q000, x in only one of them)"),
     ],
 )
 def test_what_was_measured_otherwise_is_refused_by_what_differs(other: Any, said: str) -> None:
@@ -195,7 +201,7 @@ def test_other_gold_of_the_same_dataset_as_of_another_search_type_is_compared_an
     comparison = compared(result("a"), replace(unlike(own, expected=["d0"]), dataset=own.dataset), result("c"))
     assert "Measured on the same dataset" in comparison.same
     assert comparison.notes == [
-        "1 of 34 queries have other gold in b than in a (q000): each result is measured by what is expected of it"
+        "1 of 34 queries have different gold in b and a (q000): each result is measured against its own gold"
     ]
 
 
@@ -205,7 +211,7 @@ def test_a_query_of_which_nothing_is_expected_in_one_is_left_out_and_that_is_sai
     scores[:, 0] = np.nan
     changed = replace(unlike(b, expected=[], statuses="true_negative"), scores=scores, dataset=b.dataset)
     notes = compared(a, changed).notes
-    assert any(note.startswith("q000 left out: nothing is expected of some there") for note in notes)
+    assert any(note.startswith("q000 left out: they have no gold in some results") for note in notes)
     assert not any("failed" in note for note in notes)
 
 
@@ -227,8 +233,8 @@ def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corp
     local = replace(result("a"), config={"metrics": {"depth": 10**6}})
     assert local.hits is not None
     service = replace(local, hits=replace(local.hits, unknown=frozenset(local.hits.documents[:1])))
-    assert depth(local) == local.dataset.documents < 10**6
-    assert depth(service) == 10**6
+    assert compute_depth(local) == local.dataset.documents < 10**6
+    assert compute_depth(service) == 10**6
 
 
 def test_a_measure_that_one_lacks_is_said_to_be_missing() -> None:
@@ -244,9 +250,9 @@ def test_no_result_queries_have_a_measure_of_their_own(two: Comparison) -> None:
 
 def test_times_are_told_as_far_as_they_are_known() -> None:
     known = replace(result().timings, each_ms=[1.0, None, 3.0, 8.0])
-    told = times(replace(result(), timings=known))
+    told = summarise_times(replace(result(), timings=known))
     assert (told.mean, told.median, told.least, told.most) == (4.0, 3.0, 1.0, 8.0)
-    told = times(result(mean_ms=None))
+    told = summarise_times(result(mean_ms=None))
     assert (told.mean, told.median, told.p95, told.least, told.most) == (None,) * 5
 
 
@@ -265,7 +271,7 @@ def test_differences_and_agreement_are_those_that_the_published_report_has(
             assert other.difference == pytest.approx(figures["difference"], abs=1e-9)
             assert other.relative * 100 == pytest.approx(figures["percent_change"], abs=1e-6)
             assert published.winner(measure) == figures["winner"]
-    agreement = published.agreement_of(1)
+    agreement = published.measure_agreement(1)
     assert agreement is not None
     for name, theirs in (
         ("rank_1", "rank_1_agreement"),
@@ -277,11 +283,11 @@ def test_differences_and_agreement_are_those_that_the_published_report_has(
 
 def test_an_oracle_is_no_worse_than_the_best(published: Comparison) -> None:
     assert published.headroom.oracle >= published.headroom.mean
-    assert published.headroom.mean == pytest.approx(mean(published.scores["nDCG@10"][1]))
+    assert published.headroom.mean == pytest.approx(compute_mean(published.scores["nDCG@10"][1]))
 
 
 def test_published_reports_of_different_days_can_be_compared(real_golden: Path) -> None:
     reports = sorted((real_golden / "reports").glob("*.json"))
     comparison = compared(*(found for file in reports for found in read_report(file)))
     assert comparison.labels[1:] == ["bm25", "vector", "vector-lc"]
-    assert len(comparison.changes(2)) > 0
+    assert len(comparison.list_changes(2)) > 0

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.gate import Check, Gate, check_gate
 from runner.config.objects import ConfigError
-from runner.reports.comparison.compare import Comparison, TableStatistics, compare
-from runner.reports.comparison.gate import Check, Gate, checked
+from runner.reports.comparison.tables import describe_check
 from runner.result import Result
 from tests.reports.factory import MEASURES, result
 
@@ -22,7 +23,7 @@ DEFAULT = Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.05}}, 
 
 
 def against(candidate: Result, baseline: Result | None = None, statistics: TableStatistics = QUICK) -> Comparison:
-    return compare([baseline or result("a"), candidate], statistics)
+    return compare_results([baseline or result("a"), candidate], statistics)
 
 
 def lower(by: float, of: Result, queries: slice = slice(None)) -> Result:
@@ -35,7 +36,7 @@ def lower(by: float, of: Result, queries: slice = slice(None)) -> Result:
 
 
 def violations(gate: Gate, comparison: Comparison) -> list[Check]:
-    return [check for check in checked(gate, comparison) if check.violated]
+    return [check for check in check_gate(gate, comparison) if check.violated]
 
 
 def test_an_identical_result_passes() -> None:
@@ -48,7 +49,7 @@ def test_a_degraded_result_fails_overall_and_by_type() -> None:
         ("drop", ""), ("drop", "precise"), ("drop", "semantic"), ("drop", "wide"),
     ]  # fmt: skip
     assert all(check.drop == pytest.approx(0.2) and check.p < 0.05 for check in found)
-    assert "nDCG@10 fell by 0.2000" in found[0].told()
+    assert "nDCG@10 fell by 0.2000" in describe_check(found[0])
 
 
 def test_a_drop_that_is_allowed_passes_however_sure_it_is() -> None:
@@ -59,9 +60,9 @@ def test_a_drop_that_is_allowed_passes_however_sure_it_is() -> None:
 
 def test_a_drop_that_may_be_noise_passes_unless_alpha_is_null() -> None:
     comparison = against(lower(0.9, result("a"), slice(0, 1)))  # one query of thirty
-    noise = checked(DEFAULT, comparison)[0]
+    noise = check_gate(DEFAULT, comparison)[0]
     assert noise.drop > 0.01
-    assert noise.told().endswith("which may be noise")
+    assert describe_check(noise).endswith("not significant")
     assert not noise.violated
     assert violations(replace(DEFAULT, alpha=None), comparison)
 
@@ -84,11 +85,11 @@ def few(by: float, of: Result, kind: str = "rare") -> tuple[Result, Result]:
 def test_a_drop_over_too_few_queries_to_be_sure_is_said_to_be_so(test: Any) -> None:
     before, after = few(0.5, result("a"))
     rules = Gate(drops_by_type={"*": {"primary": 0.05}})
-    common, rare = checked(rules, against(after, before, replace(QUICK, test=test)))
+    common, rare = check_gate(rules, against(after, before, replace(QUICK, test=test)))
     assert (common.violated, common.too_few) == (False, False)
     assert (rare.violated, rare.too_few) == (False, True)
-    assert rare.told().endswith("with too few queries to tell")
-    _, by_t = checked(rules, against(after, before, replace(QUICK, test="t")))
+    assert describe_check(rare).endswith("with too few queries for significance")
+    _, by_t = check_gate(rules, against(after, before, replace(QUICK, test="t")))
     assert by_t.violated
     assert not by_t.too_few
 
@@ -97,30 +98,30 @@ def test_enough_queries_for_one_rule_may_be_too_few_for_many() -> None:
     before = result("a", types=[f"t{i}" for i in range(5)])  # six queries each, of which none can be below 1/32
     after = lower(0.3, before, slice(0, 30, 5))
     one, many = ({kind: {"primary": 0.05}} for kind in ("t0", "*"))
-    assert checked(Gate(drops_by_type=one), against(after, before))[0].violated
-    assert checked(Gate(drops_by_type=many), against(after, before))[0].too_few
+    assert check_gate(Gate(drops_by_type=one), against(after, before))[0].violated
+    assert check_gate(Gate(drops_by_type=many), against(after, before))[0].too_few
 
 
 def test_rules_by_type_make_no_drop_over_all_queries_less_sure() -> None:
     types = [f"t{i}" for i in range(15)]
     before = result("a", types=types)
     after = lower(0.1, before, slice(0, 8))
-    alone = checked(Gate(drops={"primary": 0.01}), against(after, before))
-    among = checked(Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.01}}), against(after, before))
+    alone = check_gate(Gate(drops={"primary": 0.01}), against(after, before))
+    among = check_gate(Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.01}}), against(after, before))
     assert among[0] == alone[0]
     assert len(among) == 16
 
 
 def test_a_gain_is_no_drop() -> None:
-    checks = checked(replace(DEFAULT, alpha=None), against(lower(-0.2, result("a"))))
+    checks = check_gate(replace(DEFAULT, alpha=None), against(lower(-0.2, result("a"))))
     assert not any(check.violated for check in checks)
-    assert "did not fall" in checks[0].told()
+    assert "did not fall" in describe_check(checks[0])
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality: float) -> None:
     comparison = against(result("b", quality=quality), statistics=TableStatistics(permutations=1))
-    (check,) = checked(Gate(floors={"mrr": floor}), comparison)
+    (check,) = check_gate(Gate(floors={"mrr": floor}), comparison)
     assert check.violated == (comparison.results[1].means["RR"] < floor)
     assert check.measure == "RR"
 
@@ -128,7 +129,7 @@ def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality:
 def test_a_floor_can_be_of_a_type_and_of_no_result_queries() -> None:
     comparison = against(result("b"))
     gate = Gate(floors={"tn_rate": 0.6, "recall@10": 0.0}, floors_by_type={"semantic": {"P@1": 1.0}})
-    assert [(c.measure, c.type, c.violated) for c in checked(gate, comparison)] == [
+    assert [(c.measure, c.type, c.violated) for c in check_gate(gate, comparison)] == [
         ("tn_rate", "", True),
         ("R@10", "", False),
         ("P@1", "semantic", True),
@@ -139,21 +140,21 @@ def test_errors_are_counted() -> None:
     comparison = against(result("b", errors={1: "x", 2: "y"}))
     assert not violations(Gate(max_errors=2), comparison)
     (check,) = violations(Gate(max_errors=1), comparison)
-    assert check.told() == f"{comparison.labels[1]}: 2 queries raised an error, 1 may"
+    assert describe_check(check) == f"{comparison.labels[1]}: 2 queries raised an error; 1 allowed"
     (check,) = violations(Gate(max_errors=0), against(result("b", errors={1: "x"})))
-    assert check.told().endswith(": 1 query raised an error, 0 may")
+    assert describe_check(check).endswith(": 1 query raised an error; 0 allowed")
 
 
 def test_what_cannot_be_measured_does_not_hold() -> None:
     broken = result("b", errors=dict.fromkeys(range(30), "down"))
     found = violations(Gate(floors={"primary": 0.0}, drops={"primary": 1.0}), against(broken))
     assert [check.rule for check in found] == ["floor", "drop"]
-    assert all("can't be measured" in check.told() for check in found)
+    assert all("cannot be measured" in describe_check(check) for check in found)
 
 
 def test_every_candidate_is_held_to_the_rules() -> None:
     good, bad = result("good"), replace(lower(0.3, result("a")), name="bad")
-    comparison = compare([result("a"), good, bad], QUICK)
+    comparison = compare_results([result("a"), good, bad], QUICK)
     assert {check.system for check in violations(DEFAULT, comparison)} == {comparison.labels[2]}
 
 
@@ -168,7 +169,7 @@ def test_every_candidate_is_held_to_the_rules() -> None:
 )
 def test_a_rule_that_nothing_fits_is_a_mistake(rules: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        checked(Gate(**rules), against(result("b")))
+        check_gate(Gate(**rules), against(result("b")))
     assert said in str(caught.value)
 
 
@@ -194,12 +195,12 @@ def test_a_rule_that_makes_no_sense_is_refused(rules: dict[str, Any]) -> None:
 def test_a_limit_that_a_measure_cannot_reach_is_a_mistake(rules: dict[str, Any], said: str) -> None:
     """85 was to be 0.85: no result would ever have passed, and with a drop of 5 none would ever have failed."""
     with pytest.raises(ConfigError) as caught:
-        checked(Gate(**rules), against(result("b")))
+        check_gate(Gate(**rules), against(result("b")))
     assert str(caught.value).startswith(said)
 
 
 def test_a_drop_needs_a_measure_that_means_the_same_in_both() -> None:
     deep, shallow = (replace(result(n), config={"metrics": {"depth": d}}) for n, d in (("a", 100), ("b", 10)))
     with pytest.raises(ConfigError, match=r"gate\.drops\.RR: not measured, or not alike, in all"):
-        checked(Gate(drops={"mrr": 0.1}), against(shallow, deep))
-    assert checked(Gate(floors={"mrr": 0.1}), against(shallow, deep))
+        check_gate(Gate(drops={"mrr": 0.1}), against(shallow, deep))
+    assert check_gate(Gate(floors={"mrr": 0.1}), against(shallow, deep))

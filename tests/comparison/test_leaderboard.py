@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from runner.analysis.comparison import Differences, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import mean_interval
+from runner.comparison.comparability import ReportError
+from runner.comparison.labels import label_results
+from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.metrics.statistics import Correction, Statistics, Test
-from runner.reports.comparison.comparability import ReportError
-from runner.reports.comparison.labels import labels
 from runner.reports.console import show_leaderboard
-from runner.reports.sweep.leaderboard import FailedCombination, leaderboard
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.tables import to_compare
+from runner.reports.sweep.tables import compare_command
 from runner.result import Result, ResultError
 from tests.reports.factory import mixed, result, sweep
 
@@ -32,7 +32,7 @@ PRIMARY = "nDCG@10"
 
 def test_rows_are_ordered_by_the_primary_mean_and_know_their_result() -> None:
     results = sweep(10)
-    board = leaderboard(results, PRIMARY)
+    board = build_leaderboard(results, PRIMARY)
     means = [row.mean for row in board.rows]
     assert means == sorted(means, reverse=True)
     assert [row.rank for row in board.rows] == list(range(1, 11))
@@ -46,10 +46,14 @@ def test_rows_are_ordered_by_the_primary_mean_and_know_their_result() -> None:
 
 def test_equal_means_are_ordered_by_name() -> None:
     results = [result(name) for name in ("c", "a", "b")]
-    board = leaderboard(results, PRIMARY)
+    board = build_leaderboard(results, PRIMARY)
     assert [row.name for row in board.rows] == ["a", "b", "c"]
     assert [row.position for row in board.rows] == [1, 2, 0]
     assert not any(row.differs for row in board.rows)
+
+
+def names(board: Leaderboard) -> list[str]:
+    return [criterion.name for criterion in board.criteria]
 
 
 def to_best(results: list[Result], order: list[int], **options: Any) -> Differences:
@@ -59,7 +63,7 @@ def to_best(results: list[Result], order: list[int], **options: Any) -> Differen
 
 
 def test_significance_is_that_of_the_comparison_to_the_best() -> None:
-    board = leaderboard(sweep(8), PRIMARY)
+    board = build_leaderboard(sweep(8), PRIMARY)
     results = sweep(8)
     found = to_best(results, [row.position for row in board.rows])
     for i, row in enumerate(board.rows[1:], start=1):
@@ -72,7 +76,9 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
 @pytest.mark.parametrize("correction", ["holm", "bh", "tukey", "none"])
 def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: Correction) -> None:
     results = sweep(6)
-    board = leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500))
+    board = build_leaderboard(
+        results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500)
+    )
     assert (board.test, board.correction) == (test, correction)
     order = [row.position for row in board.rows]
     expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
@@ -81,7 +87,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:
     results = sweep(8)
-    board = leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8, seed=2))
+    board = build_leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8, seed=2))
     found = to_best(results, [row.position for row in board.rows], confidence=0.8, seed=2)
     needed = queries_needed(found.differences, found.deviations)
     for i, row in enumerate(board.rows[1:], start=1):
@@ -90,11 +96,11 @@ def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_s
         assert (row.effect, row.needed) == (found.effects[i], needed[i])
     assert board.detectable == np.median(detectable_difference(found.queries, found.deviations)[1:])
     assert math.isnan(board.rows[0].needed)
-    assert math.isnan(leaderboard(results[:1], PRIMARY).detectable)
+    assert math.isnan(build_leaderboard(results[:1], PRIMARY).detectable)
 
 
 def test_the_best_has_no_difference_to_itself() -> None:
-    board = leaderboard(sweep(3), PRIMARY)
+    board = build_leaderboard(sweep(3), PRIMARY)
     assert math.isnan(board.rows[0].difference)
     assert math.isnan(board.rows[0].p)
     frame = pd.read_csv(io.StringIO(board.to_csv()))
@@ -103,7 +109,7 @@ def test_the_best_has_no_difference_to_itself() -> None:
 
 def test_intervals_are_those_of_each_result_alone() -> None:
     results = sweep(4)
-    board = leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8))
+    board = build_leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8))
     assert board.confidence == 0.8
     for row in board.rows:
         values = results[row.position].of(PRIMARY)
@@ -113,17 +119,17 @@ def test_intervals_are_those_of_each_result_alone() -> None:
 
 def test_the_settings_of_the_tests_are_followed() -> None:
     results = [result("a", quality=0.9), result("b", quality=0.2)]
-    worse = leaderboard(results, PRIMARY, statistics=Statistics(permutations=99)).rows[1]
+    worse = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99)).rows[1]
     assert worse.p == pytest.approx(1 / 100)
-    assert leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.05)).rows[1].differs
-    assert not leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.005)).rows[1].differs
+    assert build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.05)).rows[1].differs
+    assert not build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.005)).rows[1].differs
 
 
 def test_results_on_different_datasets_are_refused() -> None:
     other = result("b")
     other = replace(other, dataset=replace(other.dataset, name="island", fingerprint="e" * 32))
     with pytest.raises(ReportError, match=r"a was measured on harbour \(test, d1d1d1d1\), b on island.*same dataset"):
-        leaderboard([result("a"), other], PRIMARY)
+        build_leaderboard([result("a"), other], PRIMARY)
 
 
 def of_type(name: str, gold: str, **options: Any) -> Result:
@@ -135,25 +141,27 @@ def of_type(name: str, gold: str, **options: Any) -> Result:
 def test_other_gold_of_a_search_type_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """A dataset may expect other items of one search type: then the leaderboard ranks what is not quite alike."""
     best, alike, apart = of_type("a", "d0", quality=0.9), of_type("b", "d0"), of_type("c", "d7")
-    board = leaderboard([apart, alike, best], "nDCG@10", statistics=Statistics(permutations=50))
+    board = build_leaderboard([apart, alike, best], "nDCG@10", statistics=Statistics(permutations=50))
     (told,) = board.notes
-    assert told.startswith("1 of 34 queries have other gold in c than in the best (q000): the dataset expects other")
+    assert told.startswith(
+        "1 of 34 queries have different gold in c and in the best (q000): the dataset expects different"
+    )
     for shown in (sweep_markdown(board, [apart, alike, best]), sweep_page(board, [apart, alike, best])):
         assert told in shown
     show_leaderboard(board)
     assert told in " ".join(capsys.readouterr().out.split())
-    assert leaderboard([alike, best], "nDCG@10", statistics=Statistics(permutations=50)).notes == []
+    assert build_leaderboard([alike, best], "nDCG@10", statistics=Statistics(permutations=50)).notes == []
 
 
 def test_a_measure_that_is_missing_is_named() -> None:
     with pytest.raises(ResultError, match="bm25 has no nDCG@7"):
-        leaderboard([result()], "nDCG@7")
+        build_leaderboard([result()], "nDCG@7")
 
 
 def test_a_result_without_any_counted_query_comes_last() -> None:
     nothing = result("a", queries=3, no_result=0, errors={0: "x", 1: "x", 2: "x"})
     some = result("b", queries=3, no_result=0)
-    board = leaderboard([nothing, some], PRIMARY)
+    board = build_leaderboard([nothing, some], PRIMARY)
     assert [row.name for row in board.rows] == ["b", "a"]
     assert math.isnan(board.rows[1].mean)
 
@@ -161,14 +169,14 @@ def test_a_result_without_any_counted_query_comes_last() -> None:
 def test_means_that_a_record_holds_as_null_are_not_a_number() -> None:
     nothing = result("a", queries=1, no_result=0, errors={0: "x"})
     null = replace(nothing, means=dict.fromkeys(nothing.means), intervals=dict.fromkeys(nothing.means, (None, None)))  # type: ignore[arg-type]  # null
-    row = leaderboard([null], PRIMARY).rows[0]
+    row = build_leaderboard([null], PRIMARY).rows[0]
     assert math.isnan(row.mean)
     assert math.isnan(row.low)
 
 
 def test_columns_about_no_result_queries_are_there_only_with_such_queries() -> None:
-    assert {"tn_rate@0.5", "auroc"} <= set(leaderboard([result()], PRIMARY).others)
-    assert not {"tn_rate@0.5", "auroc"} & set(leaderboard([result(no_result=0)], PRIMARY).others)
+    assert {"tn_rate@0.5", "auroc"} <= set(names(build_leaderboard([result()], PRIMARY)))
+    assert not {"tn_rate@0.5", "auroc"} & set(names(build_leaderboard([result(no_result=0)], PRIMARY)))
 
 
 def test_the_rate_of_true_negatives_is_there_at_each_threshold_that_was_set() -> None:
@@ -177,15 +185,15 @@ def test_the_rate_of_true_negatives_is_there_at_each_threshold_that_was_set() ->
     at = [replace(without, threshold=t, tn_rate=rate) for t, rate in ((0.5, 0.25), (2.0, 0.75))]
     tuned = replace(found, abstention=replace(found.abstention, thresholds=(without, *at)))
     plain = replace(found, abstention=replace(found.abstention, thresholds=(without,)))
-    means = leaderboard([tuned], PRIMARY).rows[0].means
+    means = build_leaderboard([tuned], PRIMARY).rows[0].means
     assert (means["tn_rate@0.5"], means["tn_rate@2"]) == (0.25, 0.75)
-    others = leaderboard([plain], PRIMARY).others
+    others = names(build_leaderboard([plain], PRIMARY))
     assert "auroc" in others
     assert not any(name.startswith("tn_rate") for name in others)
 
 
 def test_the_primary_measure_has_no_second_column() -> None:
-    assert "RR" not in leaderboard([result()], "RR").others
+    assert "RR" not in names(build_leaderboard([result()], "RR"))
 
 
 def test_failures_that_say_the_same_are_one_group() -> None:
@@ -194,7 +202,7 @@ def test_failures_that_say_the_same_are_one_group() -> None:
         FailedCombination("b", "out of memory"),
         FailedCombination("c", "out of memory"),
     ]
-    groups = leaderboard([], PRIMARY, failures).failures_by_error()
+    groups = build_leaderboard([], PRIMARY, failures).group_failures()
     assert [(error, [f.name for f in group]) for error, group in groups.items()] == [
         ("out of memory", ["b", "c"]),
         ("no such file", ["a"]),
@@ -202,58 +210,58 @@ def test_failures_that_say_the_same_are_one_group() -> None:
 
 
 def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
-    board = leaderboard(mixed(), PRIMARY)
+    board = build_leaderboard(mixed(), PRIMARY)
     frame = pd.read_csv(io.StringIO(board.to_csv()))
     assert list(frame["name"]) == [row.name for row in board.rows]
     assert {"retriever", "retriever.k1", "retriever.b", "encoder"} <= set(frame.columns)
     np.testing.assert_allclose(frame[PRIMARY], [row.mean for row in board.rows])
     dense = frame[frame["retriever"] == "dense"]
     assert dense["retriever.k1"].isna().all()
-    assert list(leaderboard([], PRIMARY).to_frame().columns)[:3] == ["rank", "name", "retriever"]
+    assert list(build_leaderboard([], PRIMARY).to_frame().columns)[:3] == ["rank", "name", "retriever"]
 
 
 def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:
     results = sweep(2)
     runs = ["a" * 32, "b" * 32]
-    board = leaderboard(results, PRIMARY).logged_as(runs)
+    board = build_leaderboard(results, PRIMARY).with_runs(runs)
     frame = pd.read_csv(io.StringIO(board.to_csv()))
     assert list(frame["run"]) == [runs[row.position] for row in board.rows]
     first, second = (runs[row.position][:8] for row in board.rows)
-    assert to_compare(board) == f"python -m runner compare baseline={second} candidate={first}"
+    assert compare_command(board) == f"python -m runner compare baseline={second} candidate={first}"
     command = f"python -m runner compare baseline={second} candidate={first}"
-    assert to_compare(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
-    unknown = board.logged_as(["", "b" * 32])
-    assert to_compare(unknown) == ""
-    three = leaderboard(sweep(3), PRIMARY)
+    assert compare_command(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
+    unknown = board.with_runs(["", "b" * 32])
+    assert compare_command(unknown) == ""
+    three = build_leaderboard(sweep(3), PRIMARY)
     best = three.rows[0].position
-    others = three.logged_as(["" if position == best else "c" * 32 for position in range(3)])
-    assert to_compare(others) == ""  # the best is not logged yet: no other two are the best two
+    others = three.with_runs(["" if position == best else "c" * 32 for position in range(3)])
+    assert compare_command(others) == ""  # the best is not logged yet: no other two are the best two
     assert "run" in unknown.to_frame().columns
-    assert "run" not in leaderboard(results, PRIMARY).to_frame().columns
+    assert "run" not in build_leaderboard(results, PRIMARY).to_frame().columns
 
 
 def test_labels_leave_out_what_all_share_and_shorten_keys() -> None:
     results = sweep(3)
-    assert labels(results) == ["b=0.0", "b=0.3", "b=0.5"]
-    assert leaderboard(results, PRIMARY).shared == {"retriever": "bm25", "retriever.k1": "0.4"}
-    assert labels(mixed())[0] == "bm25 k1=0.4 b=0.0"
-    assert labels(mixed())[-2:] == ["dense encoder=potion", "hybrid"]
+    assert label_results(results) == ["b=0.0", "b=0.3", "b=0.5"]
+    assert build_leaderboard(results, PRIMARY).shared == {"retriever": "bm25", "retriever.k1": "0.4"}
+    assert label_results(mixed())[0] == "bm25 k1=0.4 b=0.0"
+    assert label_results(mixed())[-2:] == ["dense encoder=potion", "hybrid"]
 
 
 def test_labels_keep_as_much_of_a_key_as_tells_it_from_another() -> None:
     keys = ("retriever.k1", "retriever.parts.lexical.k1")
     results = [result(swept={keys[0]: i, keys[1]: 0.1 * i}) for i in (1, 3)]
-    assert labels(results) == ["retriever.k1=1 lexical.k1=0.1", "retriever.k1=3 lexical.k1=0.3"]
+    assert label_results(results) == ["retriever.k1=1 lexical.k1=0.1", "retriever.k1=3 lexical.k1=0.3"]
 
 
 def test_labels_show_the_last_part_of_a_path_if_that_is_enough() -> None:
-    assert labels([result(swept={"model": m}) for m in ("org/a", "org/b")]) == ["model=a", "model=b"]
-    assert labels([result(swept={"model": m}) for m in ("x/a", "y/a")]) == ["model=x/a", "model=y/a"]
+    assert label_results([result(swept={"model": m}) for m in ("org/a", "org/b")]) == ["model=a", "model=b"]
+    assert label_results([result(swept={"model": m}) for m in ("x/a", "y/a")]) == ["model=x/a", "model=y/a"]
 
 
 def test_results_that_settings_do_not_tell_apart_go_by_name() -> None:
-    assert labels([result("monday"), result("tuesday")]) == ["monday", "tuesday"]
-    assert labels([result("bm25"), result("bm25"), result("dense")]) == ["bm25", "bm25 (2)", "dense"]
+    assert label_results([result("monday"), result("tuesday")]) == ["monday", "tuesday"]
+    assert label_results([result("bm25"), result("bm25"), result("dense")]) == ["bm25", "bm25 (2)", "dense"]
 
 
 @given(
@@ -265,14 +273,14 @@ def test_results_that_settings_do_not_tell_apart_go_by_name() -> None:
 )
 def test_labels_always_tell_results_apart(swept: list[dict[str, object]]) -> None:
     base = result(queries=1, no_result=0, hits=False)
-    found = labels([replace(base, swept=s) for s in swept])
+    found = label_results([replace(base, swept=s) for s in swept])
     assert len(set(found)) == len(found)
 
 
 def test_among_many_what_clearly_differs_does_so() -> None:
     """However few permutations are asked for: Holm's correction multiplies by the number of tests."""
     best, *others = (result(str(i), quality=0.9 if i == 0 else 0.1, queries=60) for i in range(60))
-    rows = leaderboard([best, *others], PRIMARY, statistics=Statistics(permutations=100)).rows
+    rows = build_leaderboard([best, *others], PRIMARY, statistics=Statistics(permutations=100)).rows
     assert all(row.differs for row in rows[1:])
 
 
@@ -283,5 +291,5 @@ def test_results_of_one_name_are_told_apart_by_their_settings() -> None:
         return replace(result("bm25"), config={"retriever": retriever | settings, "choices": choices})
 
     few = [configured(), configured(k1=0.0, analyzer="plain")]
-    assert labels(few) == ["bm25 analyzer=english k1=0.9", "bm25 analyzer=plain k1=0"]
-    assert labels([configured(), configured()]) == ["bm25", "bm25 (2)"]
+    assert label_results(few) == ["bm25 analyzer=english k1=0.9", "bm25 analyzer=plain k1=0"]
+    assert label_results([configured(), configured()]) == ["bm25", "bm25 (2)"]

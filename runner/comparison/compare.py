@@ -1,0 +1,287 @@
+"""Results side by side: the means of each measure, and how each system differs from the first, the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic.dataclasses import dataclass as settings
+
+from runner.analysis.agreement import Headroom, headroom
+from runner.analysis.clusters import Clusters, count_clusters, number_clusters
+from runner.analysis.comparison import compare
+from runner.analysis.effects import queries_needed
+from runner.analysis.significance import compute_differences
+from runner.comparison.agreement import PairAgreement, measure_pair
+from runner.comparison.comparability import (
+    NotComparable,
+    check_comparable,
+    find_gold_differences,
+    find_shared_measures,
+    find_uncounted_queries,
+    reorder_queries,
+    score_queries,
+)
+from runner.comparison.headline import select_headline
+from runner.comparison.labels import label_results
+from runner.comparison.notes import list_some
+from runner.comparison.queries import QueryOutcome, build_query_outcome
+from runner.metrics.statistics import Statistics
+from runner.result import QueryTable, Result
+
+Floats = NDArray[np.float64]
+
+NO_DIFFERENCE = 1e-12
+"""Differences up to this size are rounding errors."""
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class TableStatistics(Statistics):
+    """The test of the differences in a table; corrections for all pairs of systems by one measure do not apply.
+
+    Intervals are uncorrected: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
+    """
+
+    correction: Literal["holm", "bh", "none"] = "holm"
+
+
+@dataclass(frozen=True)
+class Versus:
+    """The mean of a measure for one system, and its difference to the first system.
+
+    Only queries that count for every system enter. `relative` is the share of the first mean, `p` uncorrected,
+    `corrected` for all tests of the table, `effect` Hedges' g, and `needed` the number of queries (or clusters) with
+    which a t-test has a power of 0.8. For the first system, all but `mean` are NaN.
+    """
+
+    mean: float
+    difference: float = math.nan
+    relative: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    corrected: float = math.nan
+    effect: float = math.nan
+    needed: float = math.nan
+    significant: bool = False
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A query whose primary measure differs between the first system (`before`) and another (`after`)."""
+
+    before: QueryOutcome
+    after: QueryOutcome
+    difference: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds per single query, None if unknown."""
+
+    mean: float | None
+    median: float | None
+    p95: float | None
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Results on the same queries in the same order; the first one is the baseline.
+
+    `sources` are the names that the results were loaded by, `same` is a sentence on the shared data, and `notes` are
+    further remarks. `table` holds one value per system for each measure.
+    """
+
+    results: Sequence[Result]
+    labels: Sequence[str]
+    sources: Sequence[str]
+    primary: str
+    same: str
+    notes: Sequence[str]
+    statistics: TableStatistics
+    table: Mapping[str, Sequence[Versus]]
+
+    @property
+    def queries(self) -> QueryTable:
+        """Return the shared queries."""
+        return self.results[0].queries
+
+    @property
+    def clusters(self) -> int | None:
+        """Return the number of clusters of query variants; None without clusters."""
+        return count_clusters(_cluster_labels(self.results))
+
+    @property
+    def cluster_numbers(self) -> Clusters | None:
+        """Return the cluster of each query; None without clusters."""
+        return number_clusters(_cluster_labels(self.results))
+
+    @property
+    def headline(self) -> list[str]:
+        """Return the few measures that summarise the comparison."""
+        return select_headline(self.primary, self.table)
+
+    @property
+    def tests(self) -> int:
+        """Return the number of tests that p-values are corrected for."""
+        return sum(len(row) - 1 for row in self.table.values())
+
+    def is_first(self, system: int) -> bool:
+        """Return whether a system is the same evaluation as the first; times identify an evaluation."""
+        first, other = self.results[0], self.results[system]
+        same = (first.config_hash, first.timings) == (other.config_hash, other.timings)
+        return same and np.array_equal(first.scores, other.scores, equal_nan=True)
+
+    def winner(self, measure: str) -> str:
+        """Return the system with the highest mean, or all that share it."""
+        return self.name_highest([versus.mean for versus in self.table[measure]])
+
+    def name_highest(self, means: Sequence[float]) -> str:
+        """Return the systems with the highest of some means; "tie" if all have it."""
+        known = [value for value in means if not math.isnan(value)]
+        best = max(known, default=math.nan) - NO_DIFFERENCE
+        names = [name for name, value in zip(self.labels, means, strict=True) if value >= best]
+        return "tie" if len(names) == len(self.labels) else ", ".join(names)
+
+    @cached_property
+    def scores(self) -> dict[str, Floats]:
+        """Return the values of each measure (systems x queries), NaN for queries that do not count for all."""
+        return {measure: _score_shared_queries(self.results, measure) for measure in self.table}
+
+    def measure_agreement(self, system: int) -> PairAgreement | None:
+        """Measure the agreement of a system with the first; None if rankings were not kept."""
+        first, other = self.results[0], self.results[system]
+        return None if first.hits is None or other.hits is None else measure_pair(first, other)
+
+    @property
+    def headroom(self) -> Headroom:
+        """Return what an oracle reaches that picks the best system for each query."""
+        return headroom(self.scores[self.primary])
+
+    def split_by_type(self) -> dict[str, NDArray[np.bool_]]:
+        """Return the queries of each type; empty for fewer than two types."""
+        column = np.array(self.queries.types)
+        queries_of = {kind: column == kind for kind in sorted({*self.queries.types} - {""})}
+        return queries_of if len(queries_of) > 1 else {}
+
+    def list_changes(self, system: int) -> list[Change]:
+        """List the queries whose primary measure differs from that of the first system, the largest gain first."""
+        scores = self.scores[self.primary]
+        differences = np.nan_to_num(scores[system] - scores[0])
+        changed = np.flatnonzero(np.abs(differences) > NO_DIFFERENCE)
+        order = sorted(changed.tolist(), key=lambda i: (-differences[i], self.queries.ids[i]))
+        first, other = self.results[0], self.results[system]
+        return [
+            Change(build_query_outcome(first, i), build_query_outcome(other, i), float(differences[i])) for i in order
+        ]
+
+
+def compare_results(
+    results: Sequence[Result], statistics: TableStatistics, primary: str | None = None, sources: Sequence[str] = ()
+) -> Comparison:
+    """Compare results with the first; raises `NotComparable`, or `ResultError` for a measure that is missing."""
+    first, *others = results
+    wanted = primary or first.primary
+    notes: list[str] = []
+    same = " ".join(dict.fromkeys(check_comparable(first, other) for other in others))
+    if primary is None and (other := next((r for r in others if r.primary != wanted), None)) is not None:
+        raise NotComparable(
+            f"the primary measures differ: {wanted} of {first.name}, {other.primary} of {other.name}; "
+            f"choose one with compare.primary=MEASURE"
+        )
+    aligned = [first, *(reorder_queries(other, first.queries.ids) for other in others)]
+    measures = find_shared_measures(aligned, wanted, notes)
+    for other in others:
+        if unlike := find_gold_differences(first, other):
+            notes.append(
+                f"{len(unlike):,} of {len(first.queries.ids):,} queries have different gold in {other.name} and "
+                f"{first.name} ({list_some(unlike)}): each result is measured against its own gold"
+            )
+    failed = set().union(*(result.failures for result in aligned))
+    uncounted = find_uncounted_queries(aligned, wanted)
+    for queries, why in (
+        ([query for query in uncounted if query in failed], "a search failed"),
+        ([query for query in uncounted if query not in failed], "they have no gold in some results"),
+    ):
+        if queries:
+            notes.append(f"{list_some(queries)} left out: {why}")
+    return Comparison(
+        results=aligned,
+        labels=label_results(aligned),
+        sources=sources or [result.name for result in results],
+        primary=wanted,
+        same=same,
+        notes=notes,
+        statistics=statistics,
+        table=_build_table(aligned, measures, statistics),
+    )
+
+
+def compute_mean(values: Floats) -> float:
+    """Return the mean of the values that are not NaN; NaN without any."""
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else math.nan
+
+
+def summarise_times(result: Result) -> Times:
+    """Return statistics of the time per query."""
+    known = np.array([ms for ms in result.timings.each_ms if ms is not None])
+    if not len(known):
+        return Times(None, None, None, None, None)
+    median, p95 = (float(value) for value in np.percentile(known, [50, 95]))
+    return Times(float(known.mean()), median, p95, float(known.min()), float(known.max()))
+
+
+def _cluster_labels(results: Sequence[Result]) -> Sequence[str]:
+    """Return the query clusters from the first result that has any; imported reports have none."""
+    return next((result.queries.clusters for result in results if any(result.queries.clusters)), ())
+
+
+def _score_shared_queries(results: Sequence[Result], measure: str) -> Floats:
+    scores = np.array([score_queries(result, measure) for result in results], dtype=np.float64)
+    scores[:, np.isnan(scores).any(axis=0)] = np.nan
+    return scores
+
+
+def _build_table(
+    results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics
+) -> dict[str, list[Versus]]:
+    scores = np.array([_score_shared_queries(results, measure) for measure in measures])
+    differences = compute_differences(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
+    rows = compare(differences, statistics, number_clusters(_cluster_labels(results)))
+    needed = queries_needed(rows.differences, rows.deviations, statistics.alpha)
+    table = {}
+    for m, measure in enumerate(measures):
+        first = compute_mean(scores[m, 0])
+        table[measure] = [Versus(first)]
+        for i in range(1, len(results)):
+            row = m * (len(results) - 1) + i - 1
+            difference = float(rows.differences[row])
+            table[measure].append(
+                Versus(
+                    mean=compute_mean(scores[m, i]),
+                    difference=difference,
+                    relative=difference / first if first else math.nan,
+                    low=float(rows.intervals[row, 0]),
+                    high=float(rows.intervals[row, 1]),
+                    p=float(rows.uncorrected[row]),
+                    corrected=float(rows.p_values[row]),
+                    effect=float(rows.effects[row]),
+                    needed=float(needed[row]),
+                    significant=bool(rows.significant[row]),
+                    wins=int(rows.wins[row]),
+                    ties=int(rows.ties[row]),
+                    losses=int(rows.losses[row]),
+                )
+            )
+    return table

@@ -1,0 +1,93 @@
+"""Criteria that results are compared by: the columns of a leaderboard and the objectives of a search.
+
+A new column, or a new cost that a search can minimise, is one more value here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from runner.comparison.headline import find_deepest_recall
+from runner.metrics.abstention import AtThreshold
+from runner.result import Result
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A figure of a result: its `name` in files and settings, its `title` in tables, and its `value`, NaN if unknown.
+
+    `larger` says whether more is better, `unit` how the value is formatted. Where a table is too wide, columns with the
+    highest `priority` number are dropped first; with None, the criterion is only in files. `measure` is the measure
+    that the criterion is the mean of, "" for other figures.
+    """
+
+    name: str
+    title: str
+    value: Callable[[Result], float]
+    larger: bool = True
+    unit: Literal["score", "milliseconds", "seconds"] = "score"
+    priority: int | None = 5
+    measure: str = ""
+
+
+def mean_of(measure: str, priority: int = 5) -> Criterion:
+    """Return the mean of a measure as a criterion."""
+    return Criterion(
+        measure, measure, lambda result: _number(result.means.get(measure)), priority=priority, measure=measure
+    )
+
+
+COSTS: Mapping[str, Criterion] = {
+    cost.name: cost
+    for cost in (
+        Criterion("median_ms", "query ms", lambda r: _number(r.timings.median_ms), False, "milliseconds"),
+        # Not in tables: the slowest few queries dominate a mean.
+        Criterion("mean_ms", "mean ms", lambda r: _number(r.timings.mean_ms), False, "milliseconds", None),
+        Criterion("p95_ms", "p95 ms", lambda r: _number(r.timings.p95_ms), False, "milliseconds", 9),
+        Criterion("index_s", "index s", lambda r: r.timings.index_s, False, "seconds", 10),
+    )
+}
+"""The time per query and for indexing."""
+
+_GRADE = Criterion("grade", "grade", lambda r: _number(r.grades.figures()["grade/mean"]) if r.grades else math.nan)
+_AUROC = Criterion("auroc", "AUROC", lambda r: r.abstention.auroc, priority=8)
+
+
+def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
+    """Return the columns of a leaderboard besides the primary measure: those with a value for any result."""
+    recall = find_deepest_recall(measure for result in results for measure in result.measures)
+    criteria = [mean_of(recall)] if recall and recall != primary else []
+    criteria += [mean_of("RR", 6)] if primary != "RR" else []
+    for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
+        criteria += _at_threshold(threshold)
+    criteria += [_GRADE, _AUROC, *COSTS.values()]
+    return [c for c in criteria if not all(math.isnan(c.value(result)) for result in results)]
+
+
+def _at_threshold(threshold: float) -> list[Criterion]:
+    """Return the true negative rate at a score threshold, and what it costs the answerable queries."""
+
+    def at(name: str, title: str, figure: str, larger: bool, priority: int) -> Criterion:
+        def value(result: Result) -> float:
+            return float(getattr(_by_threshold(result).get(threshold), figure, math.nan))
+
+        return Criterion(f"{name}@{threshold:g}", f"{title}@{threshold:g}", value, larger, priority=priority)
+
+    return [
+        at("tn_rate", "TN rate", "tn_rate", True, 7),
+        at("recall_lost", "recall lost", "recall_lost", False, 5),
+        at("rejected", "answerable rejected", "left_with_nothing", False, 5),
+    ]
+
+
+def _by_threshold(result: Result) -> dict[float, AtThreshold]:
+    """Return the figures of the queries without gold at each threshold that was set."""
+    return {at.threshold: at for at in result.abstention.thresholds if at.threshold is not None}
+
+
+def _number(value: float | None) -> float:
+    """Return a number, NaN for None, which records contain instead."""
+    return math.nan if value is None else float(value)

@@ -1,0 +1,62 @@
+"""The same systems on several datasets: scores on different datasets are never compared, ranks within each are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.comparison.labels import format_setting
+from runner.comparison.leaderboard import Leaderboard
+from runner.comparison.systems import SystemsByDataset, SystemScores
+
+SweptSettings = tuple[tuple[str, Any], ...]
+"""The swept settings of a system without those of the dataset."""
+
+
+def rank_systems(boards: Sequence[Leaderboard]) -> SystemsByDataset:
+    """Rank the systems of several leaderboards, one per dataset; a system is a combination without its dataset."""
+    ranked = [board for board in boards if board.dataset is not None and board.queries]
+    if len(ranked) < 2:
+        return SystemsByDataset()
+    scores = [{_system(row.swept): row.mean for row in reversed(board.rows)} for board in ranked]
+    ranks = [_rank(of_dataset) for of_dataset in scores]
+    systems = list(dict.fromkeys(system for of_dataset in scores for system in of_dataset))
+    varied = {key for key, _ in (item for system in systems for item in system)}
+    shared = {key for key in varied if len({repr(dict(system).get(key)) for system in systems}) == 1}
+    rows = []
+    for system in systems:
+        places = [of_dataset[system] for of_dataset in ranks if system in of_dataset]
+        mean_rank = sum(places) / len(ranked) if len(places) == len(ranked) else None
+        own = [of_dataset.get(system) for of_dataset in scores]
+        rows.append(SystemScores(_label(system, shared), mean_rank, own))
+    rows.sort(key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.label))
+    return SystemsByDataset(_titles(ranked), rows)
+
+
+def _titles(boards: Sequence[Leaderboard]) -> list[str]:
+    """Return the name of each dataset, with its split and fingerprint if names are not unique."""
+    names = [(d.name, d.split, d.fingerprint[:6]) for board in boards if (d := board.dataset) is not None]
+    for title in ("{0}", "{0} ({1})"):
+        titles = [title.format(*name) for name in names]
+        if len(set(titles)) == len(titles):
+            return titles
+    return [f"{name} ({split}, {fingerprint})" for name, split, fingerprint in names]
+
+
+def _system(swept: Mapping[str, Any]) -> SweptSettings:
+    return tuple((key, value) for key, value in swept.items() if key.partition(".")[0] != "dataset")
+
+
+def _label(system: SweptSettings, shared: set[str]) -> str:
+    parts = [f"{key.rpartition('.')[2]}={format_setting(value)}" for key, value in system if key not in shared]
+    return ", ".join(parts) or "the only system"
+
+
+def _rank(scores: Mapping[SweptSettings, float]) -> dict[SweptSettings, float]:
+    """Return the rank of each score, the largest first; equal scores share the mean of their ranks."""
+    values = [value for value in scores.values() if value == value]
+    return {
+        system: sum(value > own for value in values) + (sum(value == own for value in values) + 1) / 2
+        for system, own in scores.items()
+        if own == own
+    }

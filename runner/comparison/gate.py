@@ -1,0 +1,231 @@
+"""Rules for a comparison: least values, largest drops against the baseline, and most errors.
+
+A drop violates its rule if it is larger than allowed and, unless `alpha` is null, significant by a paired test over the
+queries. A rule whose measure has no value is violated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+from pydantic.dataclasses import dataclass as settings
+
+from runner.analysis.comparison import Differences, compare
+from runner.analysis.corrections import correct
+from runner.analysis.grading import SCALE
+from runner.analysis.paired_tests import PAIRED_TESTS
+from runner.analysis.significance import compute_differences
+from runner.comparison.comparability import score_queries
+from runner.comparison.compare import Comparison, Floats, TableStatistics, compute_mean
+from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
+from runner.config.objects import ConfigError, suggestion
+from runner.metrics.measures import parse
+from runner.result import Result
+
+PRIMARY = "primary"
+"""The name of the primary measure of the results in a rule."""
+
+EVERY_TYPE = "*"
+"""The name of all query types in a rule."""
+
+PERCENT = 2
+"""A limit of at least this size, for a measure from 0 to 1, may be meant in percent."""
+
+Floors = dict[str, float]
+Drops = dict[str, Annotated[float, Field(ge=0)]]
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class Gate:
+    """Least values and largest drops of measures, overall and by query type, and the most errors.
+
+    A measure is written as in ir_measures or in words (`P@5`, `precision@5`, `mrr`); `primary` is that of the results,
+    `tn_rate` that of the queries without gold, `grade` that of a language model. The type `*` stands for every type. A
+    drop must be significant at `alpha`, corrected for all drops that are checked over all queries, or for all by type;
+    with null, every drop beyond its limit counts.
+    """
+
+    floors: Floors = Field(default_factory=dict)
+    floors_by_type: dict[str, Floors] = Field(default_factory=dict)
+    drops: Drops = Field(default_factory=dict)
+    drops_by_type: dict[str, Drops] = Field(default_factory=dict)
+    alpha: float | None = Field(default=0.05, gt=0, lt=1)
+    max_errors: int | None = Field(default=None, ge=0)
+
+    @field_validator("floors", "drops")
+    @classmethod
+    def _parse_rules(cls, rules: dict[str, float]) -> dict[str, float]:
+        return {parse_measure(name): limit for name, limit in rules.items()}
+
+    @field_validator("floors_by_type", "drops_by_type")
+    @classmethod
+    def _parse_rules_by_type(cls, rules: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        return {kind: cls._parse_rules(of_type) for kind, of_type in rules.items()}
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule and whether a system follows it.
+
+    `before` is the value of the baseline (NaN for a floor), `after` that of the system, `limit` the least value, the
+    largest drop or the most errors. `p` is the corrected p-value of a drop beyond its limit. With `too_few` queries, no
+    drop could have been significant. `cost` is the recall that a TN rate costs the answerable queries, and the share of
+    these that it leaves without results.
+    """
+
+    system: str
+    rule: Literal["floor", "drop", "errors"]
+    measure: str
+    type: str
+    before: float
+    after: float
+    limit: float
+    p: float = math.nan
+    violated: bool = False
+    too_few: bool = False
+    cost: tuple[float, float] | None = None
+
+    @property
+    def drop(self) -> float:
+        """Return the loss against the baseline."""
+        return self.before - self.after
+
+
+def parse_measure(name: str) -> str:
+    """Return the measure that a rule names; raises `MeasureError`."""
+    return name if name in (PRIMARY, *UNRANKED_MEASURES) else str(parse(name))
+
+
+def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:
+    """Check each system but the first; raises `ConfigError` for a rule that applies to nothing."""
+    checks: list[Check] = []
+    for system in range(1, len(comparison.results)):
+        checks += _check_floors(gate, comparison, system)
+        checks += _check_drops(gate, comparison, system)
+        if gate.max_errors is not None:
+            errors = len(comparison.results[system].failures)
+            label = comparison.labels[system]
+            before = len(comparison.results[0].failures)
+            checks.append(
+                Check(label, "errors", "errors", "", before, errors, gate.max_errors, violated=errors > gate.max_errors)
+            )
+    return checks
+
+
+def _check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
+    """Yield the checks of least values, each over all queries that count for the system."""
+    result, label = comparison.results[system], comparison.labels[system]
+    for kind, measure, limit in _iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
+        value = compute_mean(_select_type(score_queries(result, measure), kind, comparison))
+        cost = _cost_of_tn_rate(result) if measure == TN_RATE else None
+        yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit, cost=cost)
+
+
+def _check_drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
+    """Return the checks of drops, each over the queries that count for both systems.
+
+    Drops over all queries are one family of tests and drops by type another, so that many types do not weaken the
+    test over all queries.
+    """
+    results, label = (comparison.results[0], comparison.results[system]), comparison.labels[system]
+    families: dict[bool, list[tuple[Check, Floats]]] = {}
+    for kind, measure, limit in _iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
+        scores = np.array([_select_type(score_queries(result, measure), kind, comparison) for result in results])
+        scores[:, np.isnan(scores).any(axis=0)] = np.nan
+        cost = _cost_of_tn_rate(results[1]) if measure == TN_RATE else None
+        check = Check(label, "drop", measure, kind, compute_mean(scores[0]), compute_mean(scores[1]), limit, cost=cost)
+        families.setdefault(bool(kind), []).append((check, compute_differences(scores[1], scores[0])))
+    return [check for family in families.values() for check in _test_drops(family, gate.alpha, comparison)]
+
+
+def _test_drops(family: Sequence[tuple[Check, Floats]], alpha: float | None, comparison: Comparison) -> Iterator[Check]:
+    """Yield the checks of a family of drops, whose p-values are corrected together."""
+    rows, statistics = None, comparison.statistics
+    if alpha is not None:  # enough permutations for a single test to reach a p-value below alpha
+        enough = max(statistics.permutations, math.ceil(2 / alpha))
+        of_gate = replace(statistics, alpha=alpha, permutations=enough)
+        rows = compare(np.array([differences for _, differences in family]), of_gate, comparison.cluster_numbers)
+    for i, (check, _) in enumerate(family):
+        if math.isnan(check.drop):
+            yield replace(check, violated=True)
+        elif check.drop <= check.limit + 1e-12:
+            yield check
+        elif rows is None or alpha is None:
+            yield replace(check, violated=True)
+        else:
+            p = float(rows.p_values[i])
+            yield replace(check, p=p, violated=p < alpha, too_few=_compute_least_p(rows, i, statistics) >= alpha)
+
+
+def _compute_least_p(rows: Differences, i: int, statistics: TableStatistics) -> float:
+    """Return the corrected p-value of a drop if all of its queries had lost and the other tests stayed the same."""
+    smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
+    p_values = rows.uncorrected.copy()
+    p_values[i] = min(p_values[i], smallest)
+    return float(correct(p_values, statistics.correction)[i])
+
+
+def _cost_of_tn_rate(result: Result) -> tuple[float, float]:
+    everything = result.abstention.everything
+    return everything.recall_lost, everything.left_with_nothing
+
+
+def _select_type(values: Floats, kind: str, comparison: Comparison) -> Floats:
+    """Return the values of the queries of a type ("" for all), NaN for the others."""
+    selected = np.array([kind in ("", of_query) for of_query in comparison.queries.types])
+    return np.where(selected, values, np.nan)
+
+
+def _iter_rules(
+    overall: Mapping[str, float], by_type: Mapping[str, Mapping[str, float]], place: str, comparison: Comparison
+) -> Iterator[tuple[str, str, float]]:
+    """Yield the type ("" for all queries), the measure and the limit of each rule."""
+    types = sorted({*comparison.queries.types} - {""})
+    for name, limit in overall.items():
+        yield "", _resolve_measure(name, limit, place, comparison), limit
+    for kind, rules in by_type.items():
+        if kind != EVERY_TYPE and kind not in types:
+            raise ConfigError(f"gate.{place}_by_type.{kind}: no query is of this type; {suggestion(kind, types)}")
+        for name, limit in rules.items():
+            measure = _resolve_measure(name, limit, f"{place}_by_type.{kind}", comparison)
+            yield from ((one_type, measure, limit) for one_type in _select_types(kind, types, measure, comparison))
+
+
+def _select_types(kind: str, types: Sequence[str], measure: str, comparison: Comparison) -> Sequence[str]:
+    """Return the types of a rule: for `EVERY_TYPE`, all with queries that the measure applies to."""
+    if kind != EVERY_TYPE:
+        return [kind]
+    values = score_queries(comparison.results[0], measure)
+    return [one for one in types if not np.isnan(_select_type(values, one, comparison)).all()]
+
+
+def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison) -> str:
+    """Return the measure of a rule; raises `ConfigError` if it is missing or cannot reach the limit.
+
+    A drop needs a measure that means the same in all results.
+    """
+    measure = comparison.primary if name == PRIMARY else name
+    known = set.intersection(*({*result.measures, *UNRANKED_MEASURES} for result in comparison.results))
+    if place.startswith("drops"):
+        known &= {*comparison.table}
+    if measure not in known:
+        raise ConfigError(f"gate.{place}.{name}: not measured, or not alike, in all; {suggestion(measure, known)}")
+    least, greatest = _range(measure)
+    low, high = (0.0, greatest - least) if place.startswith("drops") else (least, greatest)
+    if not low <= limit <= high:
+        meant = f"; did you mean {limit / 100:g}?" if limit >= PERCENT and limit / 100 <= high else ""
+        what = "a drop of it" if place.startswith("drops") else "it"
+        raise ConfigError(f"gate.{place}.{name}={limit:g}: {what} is from {low:g} to {high:g}{meant}")
+    return measure
+
+
+def _range(measure: str) -> tuple[float, float]:
+    """Return the least and the greatest value of a measure, infinite if unknown."""
+    if measure == GRADE:
+        return SCALE.least, SCALE.greatest
+    return (0.0, 1.0) if measure == TN_RATE or parse(measure).built_in else (-math.inf, math.inf)

@@ -1,0 +1,330 @@
+"""The leaderboard of a sweep: its results by the primary measure, each tested against the best."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.analysis.comparison import compare_pairs, compare_to
+from runner.analysis.effects import detectable_difference, queries_needed
+from runner.analysis.selection import find_front
+from runner.analysis.significance import mean_interval
+from runner.comparison.comparability import ReportError, find_gold_differences
+from runner.comparison.criteria import Criterion, select_criteria
+from runner.comparison.labels import label_results, split_swept
+from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some
+from runner.comparison.search import Search
+from runner.comparison.selection import WinnerSelection
+from runner.comparison.systems import SystemsByDataset
+from runner.metrics.statistics import Correction, Statistics, Test
+from runner.result import DatasetSummary, Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FINALISTS = 8
+"""Most combinations that reports describe in detail."""
+
+
+@dataclass(frozen=True)
+class FailedCombination:
+    """A combination that failed: its name, the error in one line, and the traceback."""
+
+    name: str
+    error: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaderboardRow:
+    """One combination; `position` is that of its result among those that the leaderboard was built from.
+
+    `label` holds only settings that are not the same everywhere. `low` and `high` are the interval of the mean. All
+    that follows compares the combination with the best, for which it is NaN: the `difference` with its corrected
+    interval, its `effect` (Hedges' g), the corrected `p`, whether it `differs` significantly, the number of queries (or
+    clusters) `needed` for a power of 0.8, and `wins`, `ties` and `losses` by query. `means` are the values of the other
+    criteria, by name. `run` is the id of the tracked run, "" without one; `search_type` is that of an API with several.
+    """
+
+    rank: int
+    position: int
+    name: str
+    label: str
+    retriever: str
+    swept: Mapping[str, Any]
+    mean: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    effect: float
+    p: float
+    differs: bool
+    needed: float
+    wins: int
+    ties: int
+    losses: int
+    means: Mapping[str, float]
+    run: str = ""
+    search_type: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """Combinations, best first (ties by name), and those that failed.
+
+    `dataset` is None if all failed. `queries` is the number of queries behind the primary mean, and `clusters` that of
+    their clusters of variants (None without clusters). All pairs are tested as one family by `test` and `correction`,
+    so the best may be compared with any row. `detectable` is the difference to the best that one test detects with a
+    power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other columns.
+    `letters` by rank are those of the finalists: two that differ significantly share none. `notes` are further
+    remarks. `selection`, `search` and `systems` (on several datasets) describe the sweep behind the leaderboard.
+    """
+
+    primary: str
+    dataset: DatasetSummary | None
+    queries: int
+    confidence: float
+    alpha: float
+    test: Test
+    correction: Correction
+    detectable: float
+    shared: Mapping[str, Any]
+    criteria: Sequence[Criterion]
+    rows: Sequence[LeaderboardRow]
+    failures: Sequence[FailedCombination]
+    selection: WinnerSelection | None = None
+    search: Search | None = None
+    letters: Mapping[int, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    systems: SystemsByDataset | None = None
+    clusters: int | None = None
+
+    def with_runs(self, runs: Sequence[str]) -> Leaderboard:
+        """Return the leaderboard with the run ids of its results, in the order that it was built from."""
+        return replace(self, rows=[replace(row, run=runs[row.position]) for row in self.rows])
+
+    @property
+    def units(self) -> int:
+        """Return the number of clusters (or queries, without clusters) behind the primary mean."""
+        return self.queries if self.clusters is None else self.clusters
+
+    @property
+    def logged(self) -> bool:
+        """Return whether any row has a run."""
+        return any(row.run for row in self.rows)
+
+    @property
+    def is_best_of_several(self) -> bool:
+        """Return whether the leader was selected by the scores that are reported."""
+        return self.selection is None and self.queries > 0 and len(self.rows) > 1
+
+    @property
+    def finalists(self) -> list[LeaderboardRow]:
+        """Return the best few rows and the best of each retriever and search type, at most `FINALISTS`."""
+        return [self.rows[i] for i in select_finalists([(row.retriever, row.search_type) for row in self.rows])]
+
+    @property
+    def rival(self) -> LeaderboardRow | None:
+        """Return the best row of another retriever than the leader's, otherwise the second; None without a mean."""
+        with_mean = [row for row in self.rows[1:] if not math.isnan(row.mean)]
+        others = [row for row in with_mean if row.retriever != self.rows[0].retriever]
+        return next(iter([*others, *with_mean]), None)
+
+    def find_front(self) -> list[LeaderboardRow]:
+        """Return the Pareto front of the primary mean and the median time per query, the quickest first."""
+        times = [row.means.get("median_ms", math.nan) for row in self.rows]
+        values = np.array([[row.mean, ms] for row, ms in zip(self.rows, times, strict=True)]).reshape(-1, 2)
+        front = np.flatnonzero(find_front(values, [True, False])).tolist()
+        return [self.rows[i] for i in sorted(front, key=lambda i: (times[i], i))]
+
+    def group_failures(self) -> dict[str, list[FailedCombination]]:
+        """Return the failures by error, the most frequent first."""
+        groups: dict[str, list[FailedCombination]] = {}
+        for failure in self.failures:
+            groups.setdefault(failure.error, []).append(failure)
+        return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
+
+    def to_frame(self) -> DataFrame:
+        """Return a data frame with a row for each combination and a column for each swept setting."""
+        import pandas as pd
+
+        run = ["run"] if self.logged else []
+        columns = ["rank", "name", "retriever", *run, *dict.fromkeys(key for row in self.rows for key in row.swept)]
+        figures = ["low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs"]
+        figures += ["needed", "wins", "ties", "losses"]
+        measured = [self.primary, *figures, *(criterion.name for criterion in self.criteria)]
+        rows = [
+            {"rank": row.rank, "name": row.name, "retriever": row.retriever, "run": row.run}
+            | dict(row.swept)
+            | {self.primary: row.mean}
+            | {name: getattr(row, name) for name in figures}
+            | dict(row.means)
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, *measured])))
+
+    def to_csv(self) -> str:
+        """Return the data frame as comma-separated values."""
+        return str(self.to_frame().to_csv(index=False))
+
+
+def build_leaderboard(
+    results: Sequence[Result],
+    primary: str,
+    failures: Sequence[FailedCombination] = (),
+    statistics: Statistics = Statistics(),
+) -> Leaderboard:
+    """Order results by the mean of a measure, with intervals, and test each against the best.
+
+    More permutations are drawn than the statistics state if several tests need them for any to be significant. Raises
+    `ReportError` for results on different datasets, `ResultError` where the measure is missing.
+    """
+    for result in results:
+        if result.dataset.fingerprint != results[0].dataset.fingerprint:
+            raise ReportError(
+                f"{results[0].name} was measured on {describe_dataset(results[0])}, {result.name} on "
+                f"{describe_dataset(result)}: only results on the same dataset can be ranked together"
+            )
+    statistics = replace(statistics, correction=resolve_correction(statistics.test, statistics.correction))
+    order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
+    ranked = [results[i] for i in order]
+    criteria = select_criteria(ranked, primary)
+    rows, queries, detectable = [], 0, math.nan
+    clusters: int | None = None
+    letters: dict[int, str] = {}
+    if ranked:
+        scores = np.stack([result.of(primary) for result in ranked])
+        queries = int(np.count_nonzero(~np.isnan(scores[0])))
+        counted, cluster_of = ~np.isnan(scores).all(axis=0), ranked[0].queries.cluster_numbers
+        units = None if cluster_of is None else cluster_of[counted]
+        clusters = None if cluster_of is None else len(np.unique(cluster_of[~np.isnan(scores[0])]))
+        intervals = mean_interval(scores[:, counted], statistics.confidence, units).tolist()
+        few = select_finalists([(result.retriever, result.search_type) for result in ranked])
+        wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
+        wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
+        pairs = compare_pairs(scores, statistics, cluster_of, wanted)
+        to_best = compare_to(0, scores, pairs, cluster_of)
+        if queries and len(few) > 1:
+            letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
+        needed = queries_needed(to_best.differences, to_best.deviations, statistics.alpha)
+        detectable = _median(detectable_difference(to_best.units, to_best.deviations, statistics.alpha)[1:])
+        for i, label in enumerate(label_results(ranked)):
+            result = ranked[i]
+            low, high = intervals[i]
+            rows.append(
+                LeaderboardRow(
+                    rank=i + 1,
+                    position=order[i],
+                    name=result.name,
+                    label=label,
+                    retriever=result.retriever,
+                    search_type=result.search_type,
+                    swept=result.swept,
+                    mean=_mean(result, primary),
+                    low=low,
+                    high=high,
+                    difference=float(to_best.differences[i]) if i else math.nan,
+                    difference_low=float(to_best.intervals[i, 0]) if i else math.nan,
+                    difference_high=float(to_best.intervals[i, 1]) if i else math.nan,
+                    effect=float(to_best.effects[i]) if i else math.nan,
+                    p=float(to_best.p_values[i]) if i else math.nan,
+                    differs=bool(to_best.significant[i]),
+                    needed=float(needed[i]) if i else math.nan,
+                    wins=int(to_best.wins[i]),
+                    ties=int(to_best.ties[i]),
+                    losses=int(to_best.losses[i]),
+                    means={criterion.name: criterion.value(result) for criterion in criteria},
+                )
+            )
+    return Leaderboard(
+        primary=primary,
+        dataset=ranked[0].dataset if ranked else None,
+        queries=queries,
+        clusters=clusters,
+        confidence=statistics.confidence,
+        alpha=statistics.alpha,
+        test=statistics.test,
+        correction=statistics.correction,
+        detectable=detectable,
+        shared=split_swept(ranked)[1],
+        criteria=criteria,
+        rows=rows,
+        failures=list(failures),
+        letters=letters,
+        notes=[*_describe_addresses(ranked), *_describe_gold(ranked), *_list_warnings(ranked)],
+    )
+
+
+def _describe_gold(ranked: Sequence[Result]) -> list[str]:
+    """Return a sentence for each search type whose gold differs from that of the best."""
+    notes = []
+    for kind, result in {result.search_type or result.retriever: result for result in reversed(ranked)}.items():
+        if unlike := find_gold_differences(ranked[0], result):
+            notes.append(
+                f"{len(unlike):,} of {len(result.queries.ids):,} queries have different gold in {kind} and in the best "
+                f"({list_some(unlike)}): the dataset expects different items of it, so a difference may come from what "
+                "is expected instead of what is retrieved."
+            )
+    return sorted(notes)
+
+
+def _describe_addresses(ranked: Sequence[Result]) -> list[str]:
+    """Return a sentence on the services that answered, and the number of combinations that queried each."""
+    queried = Counter(address for result in ranked for address in set(result.addresses.values()))
+    if not queried:
+        return []
+    return [
+        "Answered by "
+        + ", ".join(f"{address} ({count:,} of {len(ranked):,})" for address, count in sorted(queried.items()))
+        + "."
+    ]
+
+
+def _list_warnings(ranked: Sequence[Result]) -> list[str]:
+    """List the distinct warnings of all results, with one on unknown hits that names the worst result."""
+    warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
+    some_unknown = [result for result in ranked if result.holes and result.holes.unknown_anywhere]
+    if not some_unknown:
+        return warnings
+    worst = max(some_unknown, key=lambda result: result.holes.unknown_anywhere if result.holes else 0)
+    return [
+        *warnings,
+        f"Warning: hits of {len(some_unknown):,} of {len(ranked):,} combinations are missing from the dataset. "
+        f"{worst.name}: {describe_unknown_hits(worst)}.",
+    ]
+
+
+def resolve_correction(test: Test, correction: Correction) -> Correction:
+    """Return the correction for a test: max-T is a permutation test of its own, so other tests have Holm's instead."""
+    return "holm" if correction == "maxt" and test != "permutation" else correction
+
+
+def select_finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:
+    """Select combinations, given best first by retriever and search type: the best few, and the best of each kind."""
+    first = {kind: i for i, kind in reversed(list(enumerate(kinds)))}
+    return sorted({*range(min(best, len(kinds))), *first.values()})[:FINALISTS]
+
+
+def _merit(result: Result, primary: str) -> tuple[bool, float]:
+    result.of(primary)
+    mean = _mean(result, primary)
+    return math.isnan(mean), 0.0 if math.isnan(mean) else -mean
+
+
+def _mean(result: Result, measure: str) -> float:
+    """Return a mean, NaN for None, which records contain instead."""
+    mean = result.means[measure]
+    return math.nan if mean is None else float(mean)
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan

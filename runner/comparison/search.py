@@ -1,0 +1,86 @@
+"""The record of a search: its trials, the importance of each setting, and the Pareto front of several objectives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runner.comparison.criteria import Criterion
+
+
+@dataclass(frozen=True)
+class SearchTrial:
+    """A finished trial: the label of its combination, and its values, empty if it failed."""
+
+    number: int
+    label: str
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A combination on the Pareto front: its rank on the leaderboard and its values.
+
+    They are those where it was `selected`, and where it is `reported` (empty if it failed there).
+    """
+
+    rank: int
+    label: str
+    selected: Sequence[float]
+    reported: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search: its trials in order, the importance of settings, and the Pareto front of several objectives.
+
+    `importances` hold, for each objective and each group of trials ("" for all), the share of the variance that each
+    setting explains.
+    """
+
+    study: str
+    sampler: str
+    objectives: Sequence[Criterion]
+    trials: Sequence[SearchTrial]
+    importances: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    front: Sequence[FrontPoint] = ()
+    selected_on: str = ""
+    reported_on: str = ""
+
+    @property
+    def done(self) -> list[SearchTrial]:
+        """Return the trials that did not fail."""
+        return [trial for trial in self.trials if trial.values]
+
+    def list_improvements(self) -> list[tuple[int, float]]:
+        """List the trials that were better in the first objective than all before: their numbers and values."""
+        better: list[tuple[int, float]] = []
+        for trial in self.done:
+            value = trial.values[0]
+            if not better or (value > better[-1][1] if self.objectives[0].larger else value < better[-1][1]):
+                better.append((trial.number, value))
+        return better
+
+    def iter_front_columns(self) -> Iterator[tuple[str, Criterion, list[float]]]:
+        """Yield the title, objective and values of each column of the front, NaN for a combination that failed.
+
+        Where the front was selected on another split than it is reported on, each objective has two columns.
+        """
+        apart = self.selected_on != self.reported_on
+        for i, objective in enumerate(self.objectives):
+            on = f" on {self.selected_on}" if apart else ""
+            yield f"{objective.name}{on}", objective, [point.selected[i] for point in self.front]
+            if apart:
+                reported = [point.reported[i] if point.reported else math.nan for point in self.front]
+                yield f"{objective.name} on {self.reported_on}", objective, reported
+
+    def front_csv(self) -> str:
+        """Return the front as comma-separated values."""
+        import pandas as pd
+
+        columns = {title: values for title, _, values in self.iter_front_columns()}
+        frame = pd.DataFrame(
+            {"#": [p.rank for p in self.front], "combination": [p.label for p in self.front], **columns}
+        )
+        return str(frame.to_csv(index=False))

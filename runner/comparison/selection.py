@@ -1,0 +1,87 @@
+"""The winner of a sweep: where it was selected, where it is reported, and how it compares with the default settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from runner.metrics.statistics import Test
+
+KFOLD = "kfold"
+"""Stands for a split where the winner is selected by cross-validation."""
+
+ON_REPORTED_DATA = "selected_on_reported_data"
+"""The tag of a sweep's run that says whether its best was selected on the data that it is reported on."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A mean of the winner where it was `selected` and where it is `reported`, with the interval of the latter."""
+
+    selected: float
+    reported: float
+    interval: tuple[float, float]
+
+    @property
+    def difference(self) -> float:
+        """Return the selected mean minus the reported one."""
+        return self.selected - self.reported
+
+
+@dataclass(frozen=True)
+class DefaultComparison:
+    """The winner against the default settings, where it is reported, by the primary measure.
+
+    `difference` is the mean of the winner minus that of the `default` settings; `p` is that of the paired `test` over
+    the queries that count for both.
+    """
+
+    default: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    queries: int
+    test: Test
+
+
+@dataclass(frozen=True)
+class FoldWinner:
+    """The winner selected without a fold: its mean on the other folds, and on the queries of the fold."""
+
+    name: str
+    queries: int
+    selected: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class WinnerSelection:
+    """The winner of a sweep: selected by `primary` on a split (or by cross-validation), reported on another.
+
+    `queries` is the number of queries behind the reported mean. `figures` are by measure, the primary one first; empty
+    if the winner failed where it was to be reported. `folds` are those of a cross-validation. `default` is None without
+    default settings, or where the winner was selected on the reported data.
+    """
+
+    dataset: str
+    on: str
+    reported_on: str
+    winner: str
+    swept: Mapping[str, Any]
+    primary: str
+    queries: int
+    figures: Mapping[str, Figures]
+    folds: Sequence[FoldWinner] = ()
+    default: DefaultComparison | None = None
+
+    @property
+    def is_on_reported_data(self) -> bool:
+        """Return whether the winner was selected on the data that it is reported on."""
+        return self.on == self.reported_on
+
+    def to_json(self) -> str:
+        """Return the selection as JSON."""
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode() + "\n"

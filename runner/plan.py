@@ -1,0 +1,106 @@
+"""The plan of a sweep: what it would compute, and the time, disk space and model calls that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import orjson
+
+LEAST_S = 0.1
+"""Shorter times are not shown exactly."""
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """The work of one kind: how many distinct pieces there are, are cached (`there`), and are to do.
+
+    `seconds` and `bytes` are of the pieces to do; `unknown` of these have no estimate. A `rough` estimate was measured
+    on another machine.
+    """
+
+    name: str
+    distinct: int
+    there: int
+    to_do: int
+    seconds: float
+    bytes: float
+    rough: bool = False
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class PlannedCalls:
+    """The most calls of a language model for a purpose, without retries, and their tokens and cost, None if unknown.
+
+    Figures that are not from earlier calls are either `rough`, with the most tokens out, or an upper bound (`most`): no
+    token is shorter than a byte.
+    """
+
+    purpose: str
+    model: str
+    calls: int
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = None
+    rough: bool = False
+    most: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep would do: its combinations, the names of those to do, and the stages of the work.
+
+    `wall_seconds` is the time from the command to the report with so many `workers`, without the `calls` of language
+    models.
+    """
+
+    name: str
+    datasets: Sequence[str]
+    combinations: int
+    finished: int
+    to_do: Sequence[str]
+    stages: Sequence[PlannedStage]
+    wall_seconds: float
+    workers: int
+    store: str
+    calls: Sequence[PlannedCalls] = field(default_factory=tuple)
+
+    @property
+    def bytes(self) -> float:
+        """Return the growth of the store."""
+        return sum(stage.bytes for stage in self.stages)
+
+    @property
+    def rough(self) -> bool:
+        """Return whether a time of at least `LEAST_S` was measured on another machine."""
+        return any(stage.rough and stage.seconds >= LEAST_S for stage in self.stages)
+
+    @property
+    def unknown(self) -> Sequence[str]:
+        """Return the stages with work that has no estimate."""
+        return [stage.name for stage in self.stages if stage.unknown]
+
+    def to_json(self) -> str:
+        """Return the plan with its totals as JSON."""
+        content = {**asdict(self), "bytes": self.bytes, "rough": self.rough, "unknown": self.unknown}
+        return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What is known of a search before it runs: its trials on all queries, and as many more for each fold."""
+
+    name: str
+    trials: int
+    folds: int
+
+    @property
+    def combinations(self) -> int:
+        """Return the number of trials over all queries and folds."""
+        return self.trials * (self.folds + 1)
+
+    def to_json(self) -> str:
+        """Return the plan as JSON."""
+        content = {"name": self.name, "combinations": self.combinations}
+        return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
