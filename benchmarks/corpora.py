@@ -77,8 +77,8 @@ class Synthetic:
             text[last] += "."
         return (" ".join(text[end - length : end]) for end, length in zip(ends.tolist(), lengths.tolist(), strict=True))
 
-    def asked(self, queries: int) -> list[int]:
-        """Return the positions of the documents that are asked for, spread over the corpus."""
+    def select_targets(self, queries: int) -> list[int]:
+        """Return the positions of the documents that queries are about, spread over the corpus."""
         return [number * self.documents // queries for number in range(queries)]
 
     def question(self, position: int, text: str) -> str:
@@ -128,7 +128,7 @@ def _of(choices: list[str], throw: float) -> str:
 
 def write(corpus: Synthetic, folder: Path, queries: int = 1000) -> None:
     """Write a corpus in BEIR's layout, a document at a time, with questions whose one answer is known."""
-    asked = set(corpus.asked(queries))
+    targets = set(corpus.select_targets(queries))
     (folder / "qrels").mkdir(parents=True)
     with (
         (folder / "corpus.jsonl").open("wb") as documents,
@@ -138,7 +138,7 @@ def write(corpus: Synthetic, folder: Path, queries: int = 1000) -> None:
         print("query-id", "corpus-id", "score", sep="\t", file=qrels)
         for position, text in enumerate(corpus.texts()):
             documents.write(orjson.dumps({"_id": f"d{position}", "title": "", "text": text}) + b"\n")
-            if position in asked:
+            if position in targets:
                 question = {"_id": f"q{position}", "text": corpus.question(position, text)}
                 questions.write(orjson.dumps(question) + b"\n")
                 print(f"q{position}", f"d{position}", 1, sep="\t", file=qrels)

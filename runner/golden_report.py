@@ -1,10 +1,8 @@
-"""Reports of a golden evaluation in JSON (`eval_..._report.json`), of one search type or of several, as results.
+"""Imported reports of golden evaluations (`eval_..._report.json`) as results, one for each search type.
 
-Result files of other systems that looked for needles are read as such reports.
-
-Every measure is computed anew from what was retrieved, so that it means what it means in any other result; the figures
-that a report has itself are not read (its nDCG may have another discount). What lies deeper than its lists is not
-measured. Knows nothing of who writes such reports.
+Result files of needle searches are read as such reports. Every measure is computed again from the retrieved items, so
+that it means the same as in other results; the figures in the report are not read (its nDCG may have another discount).
+Ranks below the listed items are not measured.
 """
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ from runner.result import DatasetSummary, Result, ResultError, Timings
 
 MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")
 WHOLE = ("RR", "AP")
-"""The measures of the whole ranking, which a report may list only the beginning of."""
+"""Measures of the whole ranking, of which a report may list only the beginning."""
 
 RELEVANCE = {"high": 3, "medium": 2, "low": 1}
-"""What labels mean where a report does not say."""
+"""Grades of labels in a report without its own."""
 
 LISTED = 10
-"""How many items a query lists, at least, in a report that does not say."""
+"""Least number of items listed for a query in a report that does not state it."""
 
 
 @dataclass(frozen=True, config={"coerce_numbers_to_str": True})
@@ -57,7 +55,7 @@ class _Query:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a report says of one search type."""
+    """The results of one search type."""
 
     query_results: Annotated[list[_Query], Field(min_length=1)]
     timing: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +75,7 @@ class _Config:
 
     @property
     def fingerprint(self) -> str:
-        """Return the dataset's fingerprint, which is its version in those reports that say how much they list."""
+        """Return the fingerprint of the dataset: its version, in reports that state how many items they list."""
         return self.dataset_version or "" if self.listed_items else ""
 
 
@@ -93,7 +91,7 @@ class _Report:
 
 
 def is_report(content: object) -> bool:
-    """Tell whether the content of a JSON file is such a report."""
+    """Return whether the content of a JSON file is such a report."""
     if is_needle_results(content):
         return True
     return isinstance(content, Mapping) and not {"query_results", "results_by_search_type"}.isdisjoint(content)
@@ -128,7 +126,7 @@ def read_report(path: Path) -> list[Result]:
 
 def _result(report: _Report, search_type: str, part: _Part) -> Result:
     queries = part.query_results
-    settings, depth = _measured(report.config, max(len(q.retrieved_items) for q in queries))
+    settings, depth = _select_measures(report.config, max(len(q.retrieved_items) for q in queries))
     documents = sorted({item for q in queries for item in chain(q.expected_items, q.retrieved_items)})
     grader = Grader(_judgments(queries, documents, report.config.relevance), len(queries), len(documents))
     rankings = _rankings(queries, documents, depth)
@@ -138,7 +136,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
         "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
     }
     graded = ([(i, _grade(q, i, report.config.relevance)) for i in dict.fromkeys(q.expected_items)] for q in queries)
-    gold = [sorted((each for each in found if each[1] > 0), key=lambda each: (-each[1], each[0])) for found in graded]
+    gold = [sorted((pair for pair in of if pair[1] > 0), key=lambda pair: (-pair[1], pair[0])) for of in graded]
     measurements = measure(
         rankings,
         grader,
@@ -147,8 +145,8 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             ids=[q.query_id for q in queries],
             texts=[q.query_text for q in queries],
             types=[q.query_type for q in queries],
-            gold=[[item for item, _ in each] for each in gold],
-            grades=[[grade for _, grade in each] for each in gold],
+            gold=[[item for item, _ in pairs] for pairs in gold],
+            grades=[[grade for _, grade in pairs] for pairs in gold],
             own_gold=part.own_gold,
         ),
         RankedDocuments(documents),
@@ -163,7 +161,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             name=Path(report.config.dataset_path).stem,
             split="test",
             fingerprint=report.config.fingerprint,
-            corpus_fingerprint="",  # it does not say what the documents are
+            corpus_fingerprint="",  # a report does not identify its documents
             documents=report.config.actual_item_count or 0,
             queries=len(queries),
             judgments=len(grader.judgments),
@@ -173,15 +171,15 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
     )
 
 
-def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:
-    """Return the measures that a report's lists are long enough for, and how deep the lists can be.
+def _select_measures(config: _Config, longest: int) -> tuple[MetricSettings, int]:
+    """Return the measures that the lists of a report are long enough for, and the depth of its rankings.
 
-    Where more was found than is listed, what lies deeper than the lists can't be measured; `longest` is the longest.
+    If more was retrieved than is listed, ranks below the lists cannot be measured; `longest` is the longest list.
     """
     cutoffs = sorted(set(config.top_k_values))
-    asked = cutoffs[-1] if config.depth is None else config.depth
-    listed, found = config.listed_items or max(longest, LISTED), min(asked, config.actual_item_count or asked)
-    whole = found <= listed
+    requested = cutoffs[-1] if config.depth is None else config.depth
+    listed = config.listed_items or max(longest, LISTED)
+    whole = min(requested, config.actual_item_count or requested) <= listed
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
         raise ResultError(f"top_k_values begin at {cutoffs[0]}, but a query lists {listed} items at most")
@@ -191,7 +189,7 @@ def _measured(config: _Config, longest: int) -> tuple[MetricSettings, int]:
         measures=measures,
         k_values=tuple(kept),
         primary=f"nDCG@{10 if 10 in kept else kept[-1]}",
-        depth=max(depth, kept[-1], asked if whole else 0),
+        depth=max(depth, kept[-1], requested if whole else 0),
     )
     return settings, depth
 
@@ -215,10 +213,10 @@ def _judgments(queries: Sequence[_Query], documents: Sequence[str], relevance: M
 
 
 def _rankings(queries: Sequence[_Query], documents: Sequence[str], depth: int) -> Rankings:
-    """Return what was retrieved, in its order. Where the best scores lowest, as in SQLite, scores change their sign."""
+    """Return the retrieved items in order; where the best score is the lowest, as in SQLite, signs change."""
     position = {item: place for place, item in enumerate(documents)}
     shape = (len(queries), depth)
-    found, scores = np.full(shape, NOTHING, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
+    retrieved, scores = np.full(shape, NOTHING, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
     sign = -1 if sum(q.retrieved_scores[0] - q.retrieved_scores[-1] for q in queries if q.retrieved_scores) < 0 else 1
     for i, q in enumerate(queries):
         n = len(q.retrieved_items)
@@ -226,15 +224,15 @@ def _rankings(queries: Sequence[_Query], documents: Sequence[str], depth: int) -
             raise ResultError(f"{q.query_id} retrieved an item twice")
         if len(q.retrieved_scores) not in (0, n):
             raise ResultError(f"{q.query_id} retrieved {n} items with {len(q.retrieved_scores)} scores")
-        found[i, :n] = [position[item] for item in q.retrieved_items]
+        retrieved[i, :n] = [position[item] for item in q.retrieved_items]
         scores[i, :n] = sign * np.array(q.retrieved_scores) if q.retrieved_scores else -np.arange(n)
     failed = {i: q.error or "failed" for i, q in enumerate(queries) if q.error or q.status == "error"}
-    return Rankings(found, scores, errors=failed)
+    return Rankings(retrieved, scores, errors=failed)
 
 
 def _timings(part: _Part, failed: Collection[int]) -> Timings:
-    each = [None if i in failed else q.retrieval_time_ms for i, q in enumerate(part.query_results)]
-    timed = [ms for ms in each if ms is not None]
+    times = [None if i in failed else q.retrieval_time_ms for i, q in enumerate(part.query_results)]
+    timed = [ms for ms in times if ms is not None]
     return Timings(
         index_s=0.0,
         search_s=sum(timed) / 1000,
@@ -242,5 +240,5 @@ def _timings(part: _Part, failed: Collection[int]) -> Timings:
         wall_s=float(part.timing.get("total_evaluation_time_s") or 0),
         mean_ms=float(np.mean(timed)) if timed else None,
         p95_ms=float(np.percentile(timed, 95)) if timed else None,
-        each_ms=each if timed else (),
+        each_ms=times if timed else (),
     )

@@ -26,10 +26,7 @@ NOT_PARTICIPLES = {"embed", "exceed", "feed", "need", "proceed", "seed", "speed"
 VAGUE = {"asked", "each", "found", "how", "said", "told"}
 """Identifiers that say nothing about what they hold."""
 
-PENDING: set[str] = {
-    "runner",
-    "runner/reports",
-}
+PENDING: set[str] = set()
 """Rooms whose names still wait for their revision; a room leaves this set for good."""
 
 SHARED_NAMES: set[str] = set()
