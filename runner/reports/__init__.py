@@ -1,4 +1,4 @@
-"""What becomes of results, a room for what is reported each, of one verb's few tables a module, and the console.
+"""Reports: one room for each kind, a module for the few tables of other verbs, and the console.
 
-How numbers, tables, Markdown, pages and plots are made, whatever they tell, is in `rendering`.
+Numbers, tables, Markdown, pages and plots are rendered by `rendering`.
 """

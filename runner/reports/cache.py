@@ -1,7 +1,4 @@
-"""What is said of a store's entries, as tables of values, for the console, and as JSON.
-
-Knows nothing of how a table is drawn, nor of what the entries hold: it reads the parts of their keys.
-"""
+"""The entries of a store as tables and JSON, described by the parts of their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of results whose unjudged documents a language model graded, as tables of values."""
+"""Judged pools as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of queries that were made of chunks, as tables of values."""
+"""Synthesised queries as tables."""
 
 from __future__ import annotations
 

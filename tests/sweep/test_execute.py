@@ -22,8 +22,8 @@ from runner.tracking.settings import Tracking
 
 STAGES = {
     "SweepRun.load_logged_runs": "logging the rest, comparing all",
-    "leaderboard": "logging the rest, comparing all",
-    "sweep_page": "report",
+    "build_leaderboard": "logging the rest, comparing all",
+    "_reports": "report",
     "SweepRun.finish": "logging the report",
 }
 WAIT_S = 60

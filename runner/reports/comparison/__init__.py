@@ -1,1 +1,1 @@
-"""Results side by side: whether they may be, how they differ and how surely, and the rules of a gate."""
+"""The report of a comparison, and of its gate."""

@@ -1,1 +1,1 @@
-"""The report of one evaluation: its measures, why queries fail, a language model's grades, and what may help."""
+"""The report of one evaluation: measures, missed queries and why, grades, and thresholds."""

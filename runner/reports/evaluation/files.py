@@ -1,7 +1,4 @@
-"""The report of one evaluation, as files: what it found, how well, why queries fail and what may help.
-
-Written from the result, and from the words of its documents where these are at hand.
-"""
+"""The report of one evaluation as files; with the texts of the documents, failures are explained in more detail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is said of a language model's grades: tables of values, and one line on what is missing.
-
-It makes no figure itself and does not know how a table is drawn.
-"""
+"""The grades of a language model as tables, and what is missing as a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from runner.result import Result, ResultError
 
 
 def grade_table(result: Result) -> Table:
-    """Return what the grades of a result come to, a row for each figure."""
+    """Return the figures of the grades of a result."""
     figures = grades_of(result).figures()
     means = {
         "grade (1 to 10)": "grade/mean",
@@ -32,7 +29,7 @@ def grade_table(result: Result) -> Table:
 
 
 def verdict_table(result: Result) -> Table:
-    """Return how many verdicts ended how, and what they took."""
+    """Return the number of verdicts by outcome, and their tokens and cost."""
     figures = grades_of(result).figures()
     names = ["parse_failures", "errors", "unasked", "rescued", "clamped", "cut", "echoes", "cached", "calls"]
     names += ["tokens_in", "tokens_out"]
@@ -43,7 +40,7 @@ def verdict_table(result: Result) -> Table:
 
 
 def lowest_table(result: Result, limit: int) -> Table:
-    """Return the questions with the lowest total scores, and why; those without a grade are last."""
+    """Return the queries with the lowest total scores and the reasons; those without a grade are last."""
     grades, queries = grades_of(result), result.queries
     order = sorted(range(len(queries.ids)), key=lambda q: (grades.totals[q] != grades.totals[q], grades.totals[q]))
     columns = [
@@ -58,7 +55,7 @@ def lowest_table(result: Result, limit: int) -> Table:
 
 
 def missing_line(result: Result) -> str:
-    """Say what of a result may go well another time and what to do about it; "" where nothing may."""
+    """Return what a result lacks that another run may add, and how; "" if nothing."""
     grades = result.grades
     if grades is None or not grades.unasked:
         return f"{result.name}: {result.unfinished}; run the same command to try again" if result.unfinished else ""
@@ -70,7 +67,7 @@ def missing_line(result: Result) -> str:
 def grades_of(result: Result) -> Grades:
     """Return the grades of a result; raises `ResultError` where it has none."""
     if result.grades is None:
-        raise ResultError(f"{result.name} was not graded: choose a language model, llm=openai")
+        raise ResultError(f"{result.name} has no grades; choose a language model: llm=openai")
     return result.grades
 
 

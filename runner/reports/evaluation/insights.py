@@ -1,7 +1,4 @@
-"""Why queries fail, which ones could have been foretold, and which score is too low to be an answer.
-
-Tables of values and plain sentences, for Markdown and HTML alike. Knows nothing of how a table is drawn.
-"""
+"""The insights of an evaluation as tables and notes: missed queries, performance prediction, and score thresholds."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ from runner.result import Result
 
 @dataclass(frozen=True)
 class Insights:
-    """What the rankings of a result tell beyond its measures; all is empty for a result without them.
+    """The insights of a result; all are empty if its rankings were not kept.
 
-    `failures` are the queries without gold in the first `cutoff` places, classed with the help of the texts if
-    `by_text`. `predictors` are how well each one foretells the primary measure. `tunings` are the thresholds chosen by
-    each target, and `untunable` says why there are none, where there are no-result queries.
+    `failures` are the queries without gold in the first `cutoff` ranks, classified with the texts if `by_text`.
+    `predictors` are the correlations of query performance predictors with the primary measure. `tunings` are the
+    thresholds selected for each target; `untunable` is the reason why there are none, with no-result queries.
     """
 
     cutoff: int = 0
@@ -38,7 +35,7 @@ class Insights:
 
 
 def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
-    """Read the insights off a result; `lexicon` is that of its corpus, where the texts are at hand."""
+    """Compute the insights of a result; `lexicon` is that of its corpus, if the texts are available."""
     if result.hits is None:
         return Insights()
     hits, queries, truth = result.hits, result.queries, result.of(result.primary)
@@ -59,33 +56,33 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
 
 
 def classes_table(insight: Insights) -> Table:
-    """Return how many of the missed queries are of which class, and what may help; empty if none is missed."""
+    """Return the number of missed queries in each class, with remedies; empty if none is missed."""
     columns = [Column("why"), Column("queries", number, numeric=True), Column("of them", percent, numeric=True)]
     columns.append(Column("what may help", least=24))
     n = len(insight.failures)
     counts = {name: sum(name in failure.classes for failure in insight.failures) for name in REMEDIES}
     rows: list[list[Any]] = [[name, c, c / n, REMEDIES[name]] for name, c in counts.items() if c]
-    untold = sum(not failure.classes for failure in insight.failures)
-    return Table(columns, rows + ([["none of these", untold, untold / n, ""]] if untold else []))
+    unclassified = sum(not failure.classes for failure in insight.failures)
+    return Table(columns, rows + ([["none of these", unclassified, unclassified / n, ""]] if unclassified else []))
 
 
 def failures_note(insight: Insights) -> str:
-    """Return in words which queries are missed, and what the classes could not go by."""
+    """Return how many queries are missed, and what their classes are based on."""
     n = len(insight.failures)
     queries = f"{n:,} queries have" if n != 1 else "One query has"
-    text = f"{queries} no gold in the first {insight.cutoff}; one may be of several classes."
+    text = f"{queries} no gold in the first {insight.cutoff}; a query may have several classes."
     if insight.by_text:
-        return f"{text} What is meant is told by latent semantic analysis, in a corpus that is not too large for it."
+        return f"{text} Meaning is compared by latent semantic analysis, unless the corpus is too large."
     return (
-        f"{text} The texts were not at hand: a vocabulary mismatch can't be told, a specificity gap rests on the "
-        "scores alone, and a distractor is a document judged irrelevant."
+        f"{text} The texts were not available: a vocabulary mismatch cannot be detected, a specificity gap is "
+        "detected from scores alone, and a distractor is a document judged irrelevant."
     )
 
 
 def failures_table(result: Result, insight: Insights, limit: int) -> Table:
-    """Return the missed queries with the evidence of their classes, those without any gold found first.
+    """Return the missed queries with the evidence of their classes, those without retrieved gold first.
 
-    What is told of none of them has no column.
+    Empty columns are left out.
     """
     q = result.queries
     columns = [
@@ -130,26 +127,26 @@ def failures_table(result: Result, insight: Insights, limit: int) -> Table:
 
 
 EVIDENCE = {
-    "by LSA at": "where latent semantic analysis has the first gold",
-    "its lead": "how much more the document that beat the gold scores",
-    "overlap": "the share of the query's words, each by its IDF, that the gold has",
-    "its overlap": "that of the document that beat it",
-    "IDF": "the mean of the query's words, 1 where each is in one document",
-    "spread": "how far the scores fall to the cutoff, 1 as in the median query",
-    "unjudged": "how many documents above the gold nobody judged",
-    "like gold": "the one of these that is most like it, with the cosine of their LSA",
+    "by LSA at": "the rank of the first gold by latent semantic analysis",
+    "its lead": "the score difference to the document above the gold",
+    "overlap": "the share of the query's words, weighted by IDF, in the gold",
+    "its overlap": "the same for the document above the gold",
+    "IDF": "the mean over the query's words, 1 if each occurs in one document",
+    "spread": "the fall of the scores to the cutoff, relative to the median query",
+    "unjudged": "the number of unjudged documents above the gold",
+    "like gold": "the unjudged document most similar to the gold, with the LSA cosine",
 }
-"""The columns of evidence, and what each is in a few words."""
+"""The columns of evidence and their meaning."""
 
 
 def evidence_note(table: Table) -> str:
-    """Return what the evidence is that a table of missed queries has."""
+    """Return the meaning of the evidence columns in a table of missed queries."""
     notes = [f"{name}: {what}" for name, what in EVIDENCE.items() if name in {column.title for column in table.columns}]
     return f"{'; '.join(notes)}." if notes else ""
 
 
 def predictors_table(insight: Insights) -> Table:
-    """Return how well each predictor foretells the primary measure, the best first; empty if none can be told."""
+    """Return the correlation of each predictor with the primary measure, the largest first; empty without any."""
     columns = [
         Column("predictor"),
         Column("Kendall", score, numeric=True),
@@ -170,15 +167,15 @@ def predictors_table(insight: Insights) -> Table:
 
 
 def predictors_note(result: Result) -> str:
-    """Return what the table of predictors is about."""
+    """Return what the table of predictors shows."""
     return (
-        f"How the scores of a query's ranking go with its {result.primary}; p is that of Kendall's tau, corrected for "
-        "the number of predictors (Holm)."
+        f"Correlation of predictors, computed from the scores of a ranking, with its {result.primary}; p is that of "
+        "Kendall's tau, corrected for the number of predictors (Holm)."
     )
 
 
 def thresholds_table(insight: Insights) -> Table:
-    """Return what the threshold chosen by each target does, in fold and out of fold, and without one."""
+    """Return the effect of the threshold selected for each target, in fold and out of fold, and of none."""
     if not insight.tunings:
         return Table([], [])
     columns = [
@@ -202,7 +199,7 @@ def thresholds_table(insight: Insights) -> Table:
 
 
 def target(settings: ThresholdSettings) -> str:
-    """Return in words what a threshold is chosen for."""
+    """Return the target of a threshold in words."""
     return (
         "largest F1"
         if settings.target == "f1"
@@ -211,14 +208,14 @@ def target(settings: ThresholdSettings) -> str:
 
 
 def thresholds_note(insight: Insights) -> str:
-    """Return what the table of thresholds is about, or why there is none; "" without no-result queries."""
+    """Return what the table of thresholds shows, or why there is none; "" without no-result queries."""
     if not insight.tunings:
         return insight.untunable
     folds = len(insight.tunings[0].fold_thresholds)
     return (
-        "F1 is that of answering the queries that have an answer. In fold, the threshold is measured on the queries "
-        f"that it was chosen by; out of fold, on each of {folds} parts by one chosen without it. New queries should "
-        "fare as out of fold."
+        "F1 measures whether exactly the queries with an answer are answered. In fold: measured on the queries that "
+        f"the threshold was selected on; out of fold: on each of {folds} folds with a threshold selected without it. "
+        "Expect the out-of-fold figures for new queries."
     )
 
 
@@ -248,18 +245,18 @@ def _figures(outcome: ThresholdOutcome) -> list[float]:
 
 
 def _thresholds(values: Sequence[float | None]) -> str:
-    """Return thresholds as text: one, or the lowest and the highest."""
+    """Return a threshold, or the lowest and the highest of several, as text."""
     known = sorted(-np.inf if value is None else value for value in values)
     shown = ["none" if value == -np.inf else f"{value:.4g}" for value in known]
     return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
 
 
 def _beaten_by(failure: QueryFailure) -> str:
-    """Return the document that should not be above gold, and whether it was judged."""
+    """Return the document ranked above the gold, and whether it was judged."""
     return f"{failure.rival or ''}{'' if failure.rival_grade is None else ' (judged irrelevant)'}"
 
 
 def _format_gold(gold: tuple[str, int | None, Sequence[str]]) -> str:
-    """Return a gold document with where it stands."""
+    """Return a gold document with its rank."""
     name, rank, absent = gold
     return f"{name} at {rank}" if rank else f"{name} (not in the corpus)" if name in absent else f"{name} (not found)"

@@ -1,7 +1,4 @@
-"""An evaluation as Markdown, for a pull request or a wiki.
-
-Whatever comes from data is escaped. Knows nothing of plots.
-"""
+"""An evaluation as Markdown; everything from data is escaped."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from runner.reports.rendering.markdown import escape, section
 from runner.result import Result
 
 RETRIEVED = 10
-"""How many retrieved documents are shown of a query."""
-
+"""Retrieved documents listed for a query."""
 
 MARKS = {"pass": "\N{CHECK MARK}", "partial": "~", "fail": "\N{MULTIPLICATION X}"}
 

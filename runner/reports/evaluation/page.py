@@ -1,7 +1,4 @@
-"""An evaluation as one HTML file: plots and style inside, nothing from elsewhere, readable on a phone and in the dark.
-
-Knows nothing of how the numbers were made. The same input gives the same bytes.
-"""
+"""An evaluation as one self-contained HTML file; the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from runner.reports.rendering.page import Figure, figure, render
 from runner.result import Result
 
 QUERIES = 300
-"""How many queries the page of a result lists, the hardest first."""
+"""Most queries on the page of a result, the hardest first."""
 
 
 def result_page(result: Result, insight: Insights) -> str:
@@ -41,7 +38,7 @@ def _result_figures(result: Result) -> Iterator[Figure]:
         yield figure("By cutoff", "The mean of each measure at each cutoff.", charts.curves(series))
     values = result.of(result.primary)
     if not np.isnan(values).all():
-        text = f"How many queries have which {result.primary}."
+        text = f"The distribution of {result.primary} over queries."
         yield figure("By query", text, charts.histogram(values, result.primary))
     by_type = tables.types_table(result)
     if by_type.rows:

@@ -1,7 +1,4 @@
-"""What is said of a result, as tables of values, for the console, Markdown and HTML alike.
-
-Knows nothing of how a table is drawn.
-"""
+"""A result as tables and sentences, for the console, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from runner.result import Result
 
 
 def heading(result: Result) -> str:
-    """Return what was evaluated on what."""
+    """Return the dataset of a result and its size."""
     d = result.dataset
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
     n, queries = len(result.own_gold), observations(d.queries, d.clusters)
@@ -42,7 +39,7 @@ def heading(result: Result) -> str:
 
 
 def intervals_of(result: Result) -> str:
-    """Return the title of a result's intervals: the confidence of its config, and whether the sample is small."""
+    """Return the title of the intervals: their confidence, and whether the sample is small."""
     counted, clusters = ~np.isnan(result.of(result.primary)), result.queries.cluster_numbers
     units = np.count_nonzero(counted) if clusters is None else len(np.unique(clusters[counted]))
     return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)), int(units))
@@ -91,7 +88,7 @@ def whole_table(result: Result) -> Table:
 
 
 def no_result_queries(result: Result, limit: int) -> Table:
-    """Return the queries whose right answer is nothing but that found something, the surest mistakes first."""
+    """Return the queries without gold that retrieved something, the highest score first."""
     columns = [
         Column("query", least=12),
         Column("text", gist, least=36),
@@ -121,14 +118,14 @@ def types_table(result: Result) -> Table:
 
 
 def outcomes(result: Result) -> dict[str, int]:
-    """Return how many queries went how."""
+    """Return the number of queries with each status."""
     order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
     statuses = list(result.queries.statuses)
     return {status: statuses.count(status) for status in order if status in statuses}
 
 
 def outcomes_line(result: Result) -> str:
-    """Return in a line how many queries went how."""
+    """Return the number of queries with each status in a line."""
     return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in outcomes(result).items())
 
 
@@ -147,18 +144,18 @@ def describe_addresses(result: Result) -> str:
 
 
 def warnings(result: Result) -> list[str]:
-    """Return what a reader of the figures has to know, a sentence each."""
+    """Return remarks on the data behind the figures."""
     return [*result.warnings, *([unknown] if (unknown := describe_unknown_hits(result)) else [])]
 
 
 def no_result_title(result: Result) -> str:
-    """Return the title of what is said about the queries without gold."""
+    """Return the title of the table of queries without gold."""
     auroc = result.abstention.auroc
     return "Queries without gold" + ("" if missing(auroc) else f" (AUROC {score(auroc)})")
 
 
 def abstention_table(result: Result) -> Table:
-    """Return how the queries whose right answer is nothing went, by score threshold; empty if there are none."""
+    """Return the results of the queries without gold by score threshold; empty without such queries."""
     figures = result.abstention
     columns = [
         Column("threshold", lambda value: "none" if value is None else f"{value:g}", numeric=True),
@@ -177,7 +174,7 @@ def abstention_table(result: Result) -> Table:
 
 
 def hardest_table(result: Result, limit: int) -> Table:
-    """Return the queries that went worst."""
+    """Return the hardest queries."""
     columns = [
         Column("query", least=12),
         Column("text", gist, least=36),
@@ -194,7 +191,7 @@ def hardest_table(result: Result, limit: int) -> Table:
 
 
 def cost(result: Result) -> str:
-    """Return in a line what the work took."""
+    """Return in a line how long the work took."""
     t = result.timings
     median = t.median_ms
     alone = "" if median is None else f", {milliseconds(median)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
@@ -204,7 +201,7 @@ def cost(result: Result) -> str:
 
 
 def timings_table(result: Result) -> Table:
-    """Return what the work cost: each kind of stage, all of its pieces together, then the whole."""
+    """Return the time of each kind of work, and the totals."""
     t = result.timings
     there = {True: "cached", False: ""}
     stages: dict[tuple[str, str], float] = {}
@@ -228,7 +225,7 @@ def timings_table(result: Result) -> Table:
 
 
 def settings_table(values: Mapping[str, Any]) -> Table:
-    """Return nested values in one level, by dotted key."""
+    """Return nested values by dotted key."""
 
     def walk(node: Any, path: str) -> Iterable[list[Any]]:  # noqa: ANN401 (any value)
         if isinstance(node, Mapping) and node:
@@ -241,14 +238,14 @@ def settings_table(values: Mapping[str, Any]) -> Table:
 
 
 def fingerprints_table(result: Result) -> Table:
-    """Return what identifies the input."""
+    """Return the fingerprints of the input."""
     d = result.dataset
     rows = [["dataset", d.fingerprint], ["corpus", d.corpus_fingerprint], ["config", result.config_hash]]
     return Table([Column("of"), Column("fingerprint")], rows)
 
 
 def errors_table(result: Result) -> Table:
-    """Return the queries whose search raised an error, those that say the same together."""
+    """Return the queries whose search raised an error, by error."""
     groups: dict[str, list[str]] = {}
     for query, error in result.failures.items():
         groups.setdefault(error, []).append(query)

@@ -97,7 +97,7 @@ def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
 
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:
-    """Return how far the rankings agree: of more than two search types it is the mean of their pairs."""
+    """Return the agreement of the rankings; for more than two search types, the mean over their pairs."""
     overall, names = measure_agreement(list(types.values())), list(types)
     pairs: list[dict[str, Any]] = [
         {

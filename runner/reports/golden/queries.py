@@ -35,7 +35,7 @@ _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 
 def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
-    """Return how one query went, timed beside the mean of all; `cutoff` is that of the measures shown."""
+    """Return the result of one query, with its time and the mean time; `cutoff` is that of the measures shown."""
     relevance, retrieved = query["expected_relevance"], query["retrieved_items"]
     lines = [
         f'### Query: {escape(query["query_id"])} - "{escape(query["query_text"])}"',
@@ -68,7 +68,7 @@ def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
 
 
 def query_by_query(parts: Json) -> Iterator[str]:
-    """Yield the table of all queries with how each went by each search type."""
+    """Yield the table of all queries with their results by search type."""
     yield "---\n\n## Query by Query"
     yield "How each query went, and the rank of the first relevant item."
     rows = [

@@ -24,7 +24,7 @@ from runner.reports.golden.markdown import golden_markdown
 from runner.result import Hits, Result
 
 SHOWN = 10
-"""How many of the items that a query found are described: their metadata, the gaps between their scores."""
+"""Retrieved items per query that are described: their metadata, and the gaps between their scores."""
 
 _ORDER = ("P", "R", "nDCG", "RR", "AP", "Success", "F1")
 _FAMILIES = {"P": "precision", "R": "recall"}
@@ -71,13 +71,13 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
 
 
 def search_types(results: Sequence[Result]) -> list[str]:
-    """Return what each result is called: its search type, or what else tells it from the others."""
+    """Return the name of each result: its search type, or a label if search types are not unique."""
     names = [str(_settings(result, "retriever").get("search_type") or result.retriever) for result in results]
     return names if len(set(names)) == len(names) else label_results(results)
 
 
 def measure_names(measures: Sequence[str]) -> dict[str, str]:
-    """Return what a report calls each measure: nDCG@10 is ndcg@10, RR is mrr."""
+    """Return the name of each measure in a report: nDCG@10 is ndcg@10, RR is mrr."""
     split = {measure: _split(measure) for measure in _order_measures(measures)}
     return {m: f"{_family(name)}@{k}" if k else _MEANS.get(m, m.lower()) for m, (name, k) in split.items()}
 
@@ -111,7 +111,7 @@ def _cutoffs(measures: Sequence[str]) -> list[int]:
 
 
 def _count_listed(results: Sequence[Result]) -> int:
-    """Return how many of the items that a query found are listed: as many as the largest cutoff looks at."""
+    """Return the number of listed items per query: as many as the largest cutoff needs."""
     deepest = max([SHOWN, *_cutoffs(results[0].measures)])
     return min(deepest, max(map(compute_depth, results)) or deepest)
 
@@ -200,10 +200,9 @@ def _score_stats(scores: Sequence[float]) -> dict[str, float]:
 
 
 def _confidence(hits: Hits) -> list[str | None]:
-    """Return how far each query's best score stands above its second, beside those of the other queries.
+    """Return whether the gap between the first two scores of each query is in the low, medium or high third.
 
-    It is a matter of thirds: scores of different search types have different scales, and no fixed gap fits them all.
-    None where a query found fewer than two items.
+    Thirds are used because search types have scores on different scales. None for fewer than two retrieved items.
     """
     scores = hits.rankings.scores[:, :2]
     if scores.shape[1] < 2:
@@ -219,7 +218,7 @@ def _confidence(hits: Hits) -> list[str | None]:
 
 
 def _edge_cases(result: Result) -> dict[str, Any]:
-    """Return how the queries without gold went: as everything that was returned counts, then by threshold."""
+    """Return the results of queries without gold: with everything that was returned, then by threshold."""
     abstention = result.abstention.to_dict()
     everything, *thresholds = abstention["thresholds"]
     return {

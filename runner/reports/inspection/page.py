@@ -1,7 +1,4 @@
-"""The quality of a dataset as one HTML file: plots and style inside, nothing from elsewhere.
-
-Knows nothing of how the findings were made. The same input gives the same bytes.
-"""
+"""The inspection of a dataset as one self-contained HTML file; the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from runner.analysis.inspection import Inspection
-from runner.reports.inspection import tables as told
+from runner.reports.inspection import tables
 from runner.reports.rendering.page import Figure, figure, render
 
 MOST_TYPES = 20
@@ -22,7 +19,7 @@ def inspection_page(inspection: Inspection) -> str:
     return render(
         "inspection.html.jinja",
         inspection=inspection,
-        told=told,
+        inspection_tables=tables,
         figures=list(_figures(inspection)),
         types_plotted=is_plotted(inspection),
     )
@@ -36,7 +33,9 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     if rankings.names and rankings.answerable.any():
         bars = {f"Success@{rankings.cutoff}": rankings.success, f"Judged@{rankings.cutoff}": rankings.judged}
         text = f"How many queries have gold in the first {rankings.cutoff}, and how many of these documents are judged."
-        yield figure("What retrievers find", text, charts.bars(rankings.names, bars), told.retrievers_table(inspection))
+        yield figure(
+            "What retrievers find", text, charts.bars(rankings.names, bars), tables.retrievers_table(inspection)
+        )
     if not np.isnan(inspection.gold_overlap).all():
         series = {"with gold": inspection.gold_overlap, "with documents by chance": inspection.chance_overlap}
         text = "The further the gold is right of chance, the more a search by words is favoured."
@@ -45,12 +44,12 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     yield figure("Gold of a query", text, plots.counts(inspection.golds, "gold documents"))
     for color, (what, words) in enumerate(inspection.words.items()):
         yield figure(f"Length of {what}", "In words.", plots.lengths(words, what, color))
-    types = told.types_table(inspection)
+    types = tables.types_table(inspection)
     if is_plotted(inspection):
         names, queries = zip(*types.rows, strict=True)
-        yield figure("Query types", "How many queries are of which type.", plots.tally(names, queries), types)
+        yield figure("Query types", "The number of queries of each type.", plots.tally(names, queries), types)
 
 
 def is_plotted(inspection: Inspection) -> bool:
-    """Tell whether there is a plot of query types, rather than a table alone."""
+    """Return whether query types are plotted; otherwise they are only a table."""
     return 1 < len(inspection.types) <= MOST_TYPES

@@ -79,7 +79,7 @@ def overlaps(series: Mapping[str, NDArray[np.float64]]) -> str:
 
 
 def tally(names: Sequence[str], queries: Sequence[int]) -> str:
-    """Draw how many queries are of which type."""
+    """Draw the number of queries of each type."""
 
     def draw(axes: Axes) -> None:
         axes.barh(np.arange(len(names)), queries, 0.7, color=SERIES[0])

@@ -1,7 +1,4 @@
-"""What is said of a dataset's quality: the tables of the console and the page, and the JSON.
-
-Knows nothing of how the findings were made, nor of how a table is drawn.
-"""
+"""The inspection of a dataset as tables, sentences and JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def heading(inspection: Inspection) -> str:
 
 
 def verdict(inspection: Inspection) -> str:
-    """Return in a sentence what came of it, by how grave the findings are."""
+    """Return the number of findings by severity in a sentence."""
     if not inspection.findings:
         return "No problems found."
     gravities = dict.fromkeys(finding.gravity for finding in inspection.findings)
@@ -68,7 +65,7 @@ def grades_table(inspection: Inspection) -> Table:
 
 
 def types_table(inspection: Inspection) -> Table:
-    """Return how many queries are of which type, the most frequent first; empty without types."""
+    """Return the number of queries of each type, the most frequent first; empty without types."""
     rows = sorted(inspection.types.items(), key=lambda item: (-item[1], item[0]))
     return Table([Column("type", least=12), _count("queries")], [list(item) for item in rows])
 

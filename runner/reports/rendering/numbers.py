@@ -1,4 +1,4 @@
-"""Numbers and texts as people read them. A value that is missing or not a number is shown as a dash."""
+"""Numbers and texts as people read them. Missing values are shown as a dash."""
 
 from __future__ import annotations
 

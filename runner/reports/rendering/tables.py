@@ -1,7 +1,4 @@
-"""Tables of values, for the console, Markdown and HTML alike: columns that know how a value becomes text, and rows.
-
-Knows nothing of what is told, nor of how a table is drawn.
-"""
+"""Tables of values, for the console, Markdown and HTML: columns with a format, and rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Renders a report about agents' runs as one HTML file: tables, and timelines of the files of a task.
-
-The page loads nothing from elsewhere, and the same input gives the same bytes. Knows nothing of how the numbers are
-computed.
-"""
+"""The report of traces as one self-contained HTML file; the same input gives the same bytes."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(
         assert {name for name in insight_tables.EVIDENCE if f"{name}: " in said} == titles(
             table
         ) & insight_tables.EVIDENCE.keys()
-    assert "texts were not at hand" in insight_tables.failures_note(without)
-    assert "texts were not at hand" not in insight_tables.failures_note(with_texts)
+    assert "texts were not available" in insight_tables.failures_note(without)
+    assert "texts were not available" not in insight_tables.failures_note(with_texts)
 
 
 def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None:
