@@ -45,12 +45,13 @@ def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+def blank_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave plots blank, since drawing takes a third of the time of a small sweep.
 
-    Rooms whose tests look at plots, and `test_docs`, override this fixture.
+    Rooms whose tests look at plots override this fixture; the mark `plots` draws those of a test.
     """
-    monkeypatch.setattr(Figure, "savefig", _save_blank)
+    if request.node.get_closest_marker("plots") is None:
+        monkeypatch.setattr(Figure, "savefig", _save_blank)
 
 
 def _save_blank(_figure: Figure, file: TextIO, **_options: object) -> None:

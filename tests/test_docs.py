@@ -106,7 +106,9 @@ def chapters_with_commands() -> Iterator[ParameterSet]:
         for heading, chapter in chapters(page(name)).items():
             if not all(map(why_not, commands(chapter))):
                 title = f"{name}: {heading.removeprefix('# ')}"
-                yield pytest.param(name, heading, SLOW, id=title)
+                yield pytest.param(
+                    name, heading, SLOW, id=title, marks=[pytest.mark.plots] if name == "README.md" else []
+                )
                 if re.search(SLOW, chapter):
                     slow = pytest.mark.slow(reason="embeds a thousand queries")
                     yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)
@@ -130,11 +132,6 @@ def run(command: str, *more: str) -> int:
     """Run a command as it is written, up to what a shell does after it."""
     words = shlex.split(command.removeprefix("python -m runner").partition("||")[0], comments=True)
     return main([*words, *more])
-
-
-@pytest.fixture(autouse=True)
-def blank_plots() -> None:
-    """Draw all plots."""
 
 
 @pytest.fixture
