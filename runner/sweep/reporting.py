@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from runner.analysis.failures import Lexicon
+from runner.comparison.comparability import NotComparable
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.selection import WinnerSelection
+from runner.reports import console
 from runner.result import Result
+from runner.sweep.boards import Board
 
 EvaluationReport = Callable[[Result, Lexicon | None], dict[str, str]]
 """Returns the files of the report of one evaluation, by name."""
@@ -27,3 +30,45 @@ class ReportWriter:
     sweep: Callable[[Leaderboard, Sequence[Result]], dict[str, str]]
     golden: Callable[[Sequence[Result], datetime, bool], dict[str, str]]
     tags: Callable[[WinnerSelection], dict[str, str]]
+
+
+def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter) -> dict[str, str]:
+    """Return the report files of a sweep by name; with several datasets, one set for each."""
+    files = {}
+    for board in boards:
+        d = board.leaderboard.dataset
+        which = f"-{d.name}-{d.split}-{d.fingerprint[:6]}" if d and len(boards) > 1 else ""
+        results = list(board.results.values())
+        of_board = writer.sweep(board.leaderboard, results)
+        shown = [results[i] for i in sorted(row.position for row in board.leaderboard.finalists)]
+        if shown and all(result.hits for result in shown):
+            try:
+                of_board |= writer.golden(shown, datetime.now(UTC), parallel)
+            except NotComparable as error:  # the other reports do not depend on it
+                console.note(f"no golden report: {error}")
+        for name, text in of_board.items():
+            stem, _, ending = name.rpartition(".")
+            files[f"{stem}{which}.{ending}"] = text
+    return files
+
+
+Selections = Sequence[tuple[str, WinnerSelection]]
+"""Selections, each after the fingerprint of the dataset that it was made on."""
+
+
+def build_selection_files(selections: Selections) -> dict[str, str]:
+    """Return the records of selections as files."""
+    return {f"selection{_suffix(*made, selections)}.json": made[1].to_json() for made in selections}
+
+
+def build_tags(selections: Selections, writer: ReportWriter) -> dict[str, str]:
+    """Return the tags of selections."""
+    return {
+        f"{key}{_suffix(*made, selections)}": value
+        for made in selections
+        for key, value in writer.tags(made[1]).items()
+    }
+
+
+def _suffix(fingerprint: str, selection: WinnerSelection, selections: Selections) -> str:
+    return f"-{selection.dataset}-{fingerprint[:6]}" if len(selections) > 1 else ""

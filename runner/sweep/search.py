@@ -30,8 +30,8 @@ from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.result import Result
+from runner.sweep.closing import report
 from runner.sweep.declared import Declared
-from runner.sweep.execute import report
 from runner.sweep.plan import plan_search
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun

@@ -17,13 +17,13 @@ import pytest
 
 from runner.__main__ import main
 from runner.reports import console
-from runner.sweep import execute
+from runner.sweep import closing as sweep_closing
 from runner.tracking.settings import Tracking
 
 STAGES = {
     "SweepRun.load_logged_runs": "logging the rest, comparing all",
-    "build_leaderboard": "logging the rest, comparing all",
-    "_reports": "report",
+    "build_boards": "logging the rest, comparing all",
+    "build_reports": "report",
     "SweepRun.finish": "logging the report",
 }
 WAIT_S = 60
@@ -50,7 +50,7 @@ def test_after_its_last_combination_a_sweep_is_said_to_go_on(
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(console, "EVERY_S", 0.01)
     for stage in STAGES:
-        monkeypatch.setattr(f"runner.sweep.execute.{stage}", waiting(stage, attrgetter(stage)(execute)))
+        monkeypatch.setattr(f"runner.sweep.closing.{stage}", waiting(stage, attrgetter(stage)(sweep_closing)))
     assert main(["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "tracking.background=false"]) == 0
     assert heard == dict.fromkeys(STAGES, True)
 

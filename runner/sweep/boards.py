@@ -1,0 +1,81 @@
+"""The leaderboards of a sweep, one for each dataset, and the best of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from runner.comparison.datasets import rank_systems
+from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
+from runner.comparison.search import Search
+from runner.comparison.selection import WinnerSelection
+from runner.metrics.settings import MetricSettings
+from runner.result import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A leaderboard and its results, by combination."""
+
+    leaderboard: Leaderboard
+    results: Mapping[str, Result]
+
+
+def build_boards(
+    results: Mapping[str, Result], failures: Sequence[FailedCombination], metrics: MetricSettings
+) -> list[Board]:
+    """Return a leaderboard for each dataset; the first one lists all failures."""
+    groups: dict[str, dict[str, Result]] = {}
+    for combination, result in results.items():
+        groups.setdefault(result.dataset.fingerprint, {})[combination] = result
+    primary = str(metrics.primary_measure)
+    boards = [
+        Board(build_leaderboard(list(group.values()), primary, () if position else failures, metrics), group)
+        for position, group in enumerate(groups.values() or [{}])
+    ]
+    systems = rank_systems([board.leaderboard for board in boards])
+    return [replace(board, leaderboard=replace(board.leaderboard, systems=systems)) for board in boards]
+
+
+def complete_boards(
+    boards: Sequence[Board],
+    runs: Mapping[str, str],
+    selections: Mapping[str, WinnerSelection],
+    search: Search | None,
+) -> list[Board]:
+    """Return leaderboards with run ids by combination, selections by fingerprint of the dataset, and the search."""
+    return [
+        replace(
+            board,
+            leaderboard=replace(
+                board.leaderboard,
+                selection=selections.get(dataset.fingerprint) if (dataset := board.leaderboard.dataset) else None,
+                search=search,
+            ).with_runs([runs.get(combination, "") for combination in board.results]),
+        )
+        for board in boards
+    ]
+
+
+def find_best(results: Sequence[Result]) -> Result | None:
+    """Return the best result by its primary measure, None without results or on several datasets."""
+    if len({(result.dataset.fingerprint, result.dataset.split) for result in results}) > 1:
+        return None
+    return max(results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+
+
+def find_run(best: Result, results: Mapping[str, Result], runs: Mapping[str, str]) -> str:
+    """Return the run id of the best result, "" if unknown.
+
+    A cross-validated result has the name of its combination and no run of its own.
+    """
+    return next(
+        (
+            runs.get(combination, "")
+            for combination, result in results.items()
+            if (result.name, result.dataset) == (best.name, best.dataset)
+        ),
+        "",
+    )

@@ -1,0 +1,105 @@
+"""The end of a sweep: its leaderboards are shown, its reports written, its parent run closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runner.comparison.search import Search
+from runner.comparison.selection import ON_REPORTED_DATA
+from runner.metrics.settings import MetricSettings
+from runner.reports import console
+from runner.sweep.boards import Board, build_boards, complete_boards, find_best, find_run
+from runner.sweep.reporting import build_reports, build_selection_files, build_tags
+from runner.sweep.run import SweepRun
+from runner.sweep.selection import Chosen
+from runner.tracking.logged import LoggedRun
+
+
+def report(
+    run: SweepRun,
+    wanted: Sequence[str],
+    metrics: MetricSettings,
+    output: Path | None,
+    chosen: Sequence[Chosen] = (),
+    search: Search | None = None,
+    files: Mapping[str, str] | None = None,
+    total: int | None = None,
+) -> None:
+    """Report the wanted combinations and the chosen ones among them, and close the sweep.
+
+    A search adds its description, files of its own, and the total number of its combinations.
+    """
+    outcome = run.outcome
+    results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
+    best = find_best([c.result for c in chosen if c.result] if chosen else list(results.values()))
+    selections = [(c.measured, c.selection) for c in chosen]
+    own_files = {**build_selection_files(selections), **(files or {})}
+    log_reports = run.changed or not run.reported or not all(run.has(name, text) for name, text in own_files.items())
+    if outcome.interrupted and len(results) < run.count_finished(wanted):  # the earlier report covers more
+        log_reports, best = False, None
+    empty = outcome.interrupted and not (results or outcome.failures)
+    boards: list[Board] = []
+    reports: dict[str, str] = {}
+    best_run = ""
+    try:
+        with console.Working("logging the rest, comparing all"):
+            runs = {combination: logged.id for combination, logged in run.load_logged_runs().items()}
+            best_run = "" if best is None else find_run(best, outcome.results, runs)
+            built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
+        boards = complete_boards(built, runs, dict(selections), search)
+        _show(boards, str(metrics.primary_measure))
+        log_reports = log_reports and not (empty or run.left)
+        if log_reports or (output and not empty):
+            with console.Working("report"):
+                reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
+        if output:
+            for name, text in reports.items():
+                (output / name).write_text(text)
+    finally:  # even if a report fails, the parent run is closed
+        with console.Working("logging the report"):
+            tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}
+            tags |= {"best_run": best_run} if best_run else {}
+            parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})
+    if run.tracking.is_off:
+        parent, boards = None, []
+    for board in boards:
+        console.show_compare_command(board.leaderboard, run.overrides)
+    if not empty:
+        _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
+    _show_work(run, len(results), total or len(wanted), empty)
+
+
+def _show(boards: Sequence[Board], primary: str) -> None:
+    for board in boards:
+        console.show_leaderboard(board.leaderboard)
+    if boards and (systems := boards[0].leaderboard.systems) is not None:
+        console.show_systems(systems, primary)
+
+
+def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | None) -> None:
+    """Print the run id of a sweep, which other verbs take, and the places of its reports."""
+    if parent:
+        console.line(f"run: {parent.id}")
+    for name in names:
+        if output:
+            console.line(f"report: {output / name}")
+        elif parent:
+            console.line(f"report: {parent.where(name)}")
+
+
+def _show_work(run: SweepRun, done: int, total: int, empty: bool) -> None:
+    """Print the work done and what remains."""
+    outcome = run.outcome
+    if outcome.work:
+        console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
+    if outcome.interrupted:
+        console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
+    if run.tracking.is_off:
+        console.line("not logged (tracking=none)")
+    elif not (empty or run.left):
+        console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
+    if not empty and (place := run.tracking.from_environment):
+        console.line(place)
+    if run.waiting:
+        console.line(run.waiting)
