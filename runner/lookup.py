@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.config.objects import ConfigError, suggestion
-from runner.golden_report import is_report, read_report, report_content
+from runner.golden.reading import is_report, read_report, report_content
 from runner.records import load_record
 from runner.result import Result
 from runner.tracking.fetching import Run, Runs, format_runs

@@ -239,3 +239,10 @@ class Result(Measurements):
     def failures(self) -> dict[str, str]:
         """Return what went wrong, by query id."""
         return {i: error for i, error in zip(self.queries.ids, self.queries.errors, strict=True) if error}
+
+
+def count_statuses(result: Result) -> dict[str, int]:
+    """Return the number of queries with each status."""
+    order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
+    statuses = list(result.queries.statuses)
+    return {status: statuses.count(status) for status in order if status in statuses}

@@ -23,10 +23,10 @@ from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whol
 from runner.datasets.needle import Needle
 from runner.evaluation import Bench
 from runner.experiment import Experiment
+from runner.golden.document import golden_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.evaluation.insights import insights
-from runner.reports.golden.report import golden_report
 from runner.result import Hits, Result
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking

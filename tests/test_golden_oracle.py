@@ -24,10 +24,11 @@ from retrievers.store import NoStore, Store
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
+from runner.golden.document import golden_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
+from runner.reports.golden.files import golden_files
 from runner.reports.golden.markdown import golden_markdown
-from runner.reports.golden.report import golden_files, golden_report
 from runner.result import Result
 from runner.store.disk import DiskStore
 

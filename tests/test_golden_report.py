@@ -19,10 +19,10 @@ from runner.comparison.compare import TableStatistics, compare_results
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
-from runner.golden_report import is_report, read_report
+from runner.golden.document import golden_report
+from runner.golden.reading import is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.golden.report import golden_report
 from runner.result import Result, ResultError
 from runner.store.disk import DiskStore
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retrievers.base import NOTHING
-from runner.golden_report import read_report
+from runner.golden.reading import read_report
 from runner.lookup import results_called
 from runner.result import ResultError
 from runner.tracking.settings import Tracking

@@ -53,7 +53,7 @@ class OptunaSweeper(Sweeper):
 def report_writer() -> ReportWriter:
     """Return the functions that write the reports of a sweep."""
     from runner.reports.evaluation.files import evaluation_files
-    from runner.reports.golden.report import golden_files
+    from runner.reports.golden.files import golden_files
     from runner.reports.sweep.files import sweep_files
     from runner.reports.sweep.selection import selection_tags
     from runner.sweep.reporting import ReportWriter

@@ -27,7 +27,7 @@ from runner.datasets.base import DatasetError
 from runner.datasets.settings import build_dataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment
-from runner.golden_report import is_report, report_content
+from runner.golden.reading import is_report, report_content
 from runner.lookup import Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse

@@ -20,7 +20,7 @@ from runner.llm.spending import compute_figures, describe_spending, measure_spen
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
-from runner.reports.golden.report import golden_files
+from runner.reports.golden.files import golden_files
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.sweep.identity import combination_id

@@ -24,7 +24,7 @@ from runner.comparison.compare import (
     summarise_times,
 )
 from runner.comparison.leaderboard import build_leaderboard
-from runner.golden_report import read_report
+from runner.golden.reading import read_report
 from runner.result import QueryTable, Result, ResultError
 from tests.reports.factory import result
 

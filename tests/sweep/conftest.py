@@ -11,4 +11,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def no_golden_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the golden report out of what a sweep writes."""
-    monkeypatch.setattr("runner.reports.golden.report.golden_files", lambda *_: {})
+    monkeypatch.setattr("runner.reports.golden.files.golden_files", lambda *_: {})

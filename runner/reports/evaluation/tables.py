@@ -25,7 +25,7 @@ from runner.reports.rendering.numbers import (
     score,
 )
 from runner.reports.rendering.tables import Column, Table, build_error_table
-from runner.result import Result
+from runner.result import Result, count_statuses
 
 
 def heading(result: Result) -> str:
@@ -117,16 +117,9 @@ def types_table(result: Result) -> Table:
     return Table(columns, rows if len(rows) > 1 else [])
 
 
-def outcomes(result: Result) -> dict[str, int]:
-    """Return the number of queries with each status."""
-    order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
-    statuses = list(result.queries.statuses)
-    return {status: statuses.count(status) for status in order if status in statuses}
-
-
 def outcomes_line(result: Result) -> str:
     """Return the number of queries with each status in a line."""
-    return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in outcomes(result).items())
+    return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in count_statuses(result).items())
 
 
 def hole_rate(result: Result) -> str:

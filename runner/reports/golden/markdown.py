@@ -1,4 +1,4 @@
-"""Golden reports as Markdown, from the JSON document that `runner.reports.golden.report` makes.
+"""Golden reports as Markdown, from the JSON document that `runner.golden.document` builds.
 
 Every figure is read from there; none is computed here. Whatever comes from data is escaped.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from runner.reports.golden.comparison import TIE, winner
+from runner.golden.comparison import TIE, winner
 from runner.reports.golden.measures import SHORT, families, flat, label, measures_table, title, whole
 from runner.reports.golden.queries import query_by_query, query_markdown
 from runner.reports.rendering.markdown import escape, render_rows

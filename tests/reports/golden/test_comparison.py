@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.comparison.compare import TableStatistics, compare_results
-from runner.reports.golden.comparison import comparison
-from runner.reports.golden.report import measure_names
+from runner.golden.comparison import comparison
+from runner.golden.document import measure_names
 from tests.reports.factory import result
 
 

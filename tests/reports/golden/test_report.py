@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from retrievers.base import Rankings
 from runner.comparison.comparability import NotComparable, ReportError
-from runner.golden_report import read_report
+from runner.golden.document import golden_report, search_types
+from runner.golden.reading import read_report
+from runner.reports.golden.files import golden_files
 from runner.reports.golden.markdown import golden_markdown
-from runner.reports.golden.report import golden_files, golden_report, search_types
 from runner.result import Hits, Result
 from tests.reports.factory import TYPES, result
 

@@ -21,11 +21,11 @@ from pydantic.dataclasses import dataclass
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
+from runner.golden.needle_results import is_needle_results, report_of, rows_of_csv
 from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.needle_results import is_needle_results, report_of, rows_of_csv
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
 MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")

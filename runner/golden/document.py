@@ -1,12 +1,10 @@
-"""Golden reports: one evaluation, or several search types on the same queries, as one JSON document and as Markdown.
+"""Golden reports for JSON: one evaluation, or several search types on the same queries, built from results alone.
 
-The structures are those of the golden evaluations that this program succeeds, in their corrected form. A report is
-made from results alone, and the Markdown from the JSON, so that the two say the same.
+The structures are those of the golden evaluations that this program succeeds, in their corrected form.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,11 +15,9 @@ import numpy as np
 
 from runner.comparison.comparability import ReportError, compute_depth
 from runner.comparison.labels import label_results
+from runner.golden.comparison import comparison, retrieval_times, select_sensible
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.reports.evaluation.tables import outcomes
-from runner.reports.golden.comparison import comparison, retrieval_times, select_sensible
-from runner.reports.golden.markdown import golden_markdown
-from runner.result import Hits, Result
+from runner.result import Hits, Result, count_statuses
 
 SHOWN = 10
 """Retrieved items per query that are described: their metadata, and the gaps between their scores."""
@@ -30,17 +26,6 @@ _ORDER = ("P", "R", "nDCG", "RR", "AP", "Success", "F1")
 _FAMILIES = {"P": "precision", "R": "recall"}
 _MEANS = {"RR": "mrr", "AP": "map"}
 _VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
-
-
-def golden_files(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, str]:
-    """Return the two files of a report, `eval_YYYYMMDD_HHMMSS_report.json` and `.md`, by their names.
-
-    `at` is when the report is made, with its time zone. Raises as `golden_report` does.
-    """
-    report = golden_report(results, at, parallel)
-    name = f"{report['run_id']}_report"
-    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
-    return {f"{name}.json": f"{text}\n", f"{name}.md": golden_markdown(report)}
 
 
 def golden_report(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, Any]:
@@ -125,7 +110,7 @@ def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     measures = select_sensible(result, result.measures)
     return {
         "summary": _means(measures, result.means.get)
-        | {"edge_cases": _edge_cases(result), "statuses": outcomes(result), "errors": _errors(result)},
+        | {"edge_cases": _edge_cases(result), "statuses": count_statuses(result), "errors": _errors(result)},
         "by_query_type": {
             kind: {"count": int(means["queries"]), **_means(measures, means.get)}
             for kind, means in result.by_type.items()

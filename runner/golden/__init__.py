@@ -1,0 +1,1 @@
+"""The golden report format: reports are read as results, and results become reports for JSON."""

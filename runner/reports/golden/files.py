@@ -1,0 +1,22 @@
+"""The files of a golden report: the JSON document, and Markdown that is rendered from it, so that both agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from runner.golden.document import golden_report
+from runner.reports.golden.markdown import golden_markdown
+from runner.result import Result
+
+
+def golden_files(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, str]:
+    """Return the two files of a report, `eval_YYYYMMDD_HHMMSS_report.json` and `.md`, by their names.
+
+    `at` is when the report is made, with its time zone. Raises as `golden_report` does.
+    """
+    report = golden_report(results, at, parallel)
+    name = f"{report['run_id']}_report"
+    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
+    return {f"{name}.json": f"{text}\n", f"{name}.md": golden_markdown(report)}
