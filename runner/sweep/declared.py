@@ -1,6 +1,6 @@
-"""What the command and the YAML of a sweep declare, as objects: settings, combinations, experiments, where things go.
+"""The declaration of a sweep, from its command and YAML: settings, combinations, experiments, stores and output.
 
-It is what a sweep, its plan and a search begin with. It starts nothing and computes nothing.
+Sweeps, plans and searches begin with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from runner.tracking.tracing import traces
 
 
 class Declared:
-    """A sweep as it was declared; `arguments` are the overrides of its command line, `params` the axes of its YAML."""
+    """A declared sweep; `arguments` are the overrides of its command line, `params` the axes of its YAML."""
 
     def __init__(
         self, loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Declared:
 
     @cached_property
     def products(self) -> list[Product]:
-        """Return the products that the points of the sweep are taken from; raises `ConfigError`."""
+        """Return the products of the sweep; raises `ConfigError`."""
         return products(self.arguments, self.params, self.settings, self.loader, self._composer.value)
 
     @cached_property
@@ -61,7 +61,7 @@ class Declared:
         return combinations(self.arguments, self.params, self.settings, self.loader, self._composer.value)
 
     def experiments(self, points: Sequence[Combination]) -> list[Experiment]:
-        """Return combinations as objects, their datasets loaded, so that a mistake in any is said before any runs."""
+        """Return experiments with their datasets loaded, so that errors of any are raised before one runs."""
         experiments = [self._experiment(point) for point in points]
         self.metrics(experiments)
         for experiment in experiments:
@@ -69,32 +69,34 @@ class Declared:
         return experiments
 
     def default_of(self, point: Combination) -> Combination | None:
-        """Return a point with every swept value at its default; None where no value was swept, but choices of groups.
+        """Return a point with the default of every swept value; None if only choices of groups were swept.
 
-        The dataset and the measures stay as they are at the point: the two are to be compared.
+        The dataset and the measures do not change, as the two points are to be compared.
         """
         return _without(point, [key for key in point.swept if not (_is_given(key) or self._composer.is_group(key))])
 
     def default_choice_of(self, point: Combination) -> Combination | None:
-        """Return a point with every swept choice and value at its default; None where nothing was swept."""
+        """Return a point with the default of every swept choice and value; None if nothing was swept."""
         return _without(point, [key for key in point.swept if not _is_given(key)])
 
     def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:
-        """Return how the sweep is ranked, which must be the same for all of it."""
+        """Return the measures of the sweep, whose primary measure all experiments must share."""
         primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
         if len(primaries) > 1:
-            raise ConfigError(f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}")
+            raise ConfigError(
+                f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}; choose one"
+            )
         return experiments[0].metrics
 
     def sweep(
         self, axes: Mapping[str, str], combinations: int, experiments: Sequence[Experiment], *choice: str
     ) -> Sweep:
-        """Return the sweep as it is logged, given its axes with their values.
+        """Return the sweep to log, given its axes with their values.
 
-        `experiments` and `choice` are what its parent run reports, as `report_id` takes them.
+        `experiments` and `choice` identify the report of the parent run, as in `report_id`.
         """
         report = report_id(experiments, *choice)
-        if self.settings.name:  # the user's word for what is one sweep
+        if self.settings.name:  # the user decides what is one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
         preset = self._composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
@@ -115,7 +117,7 @@ class Declared:
 
 
 def _is_given(key: str) -> bool:
-    """Tell a setting of what is searched and how it is scored, which has no default to compare with."""
+    """Return whether a key belongs to the dataset or the measures, which have no default to compare with."""
     return key.partition(".")[0] in ("dataset", "metrics")
 
 
@@ -140,11 +142,11 @@ def _name(axes: Mapping[str, str]) -> str:
 
 
 def _make_folder(output: str | None) -> Path | None:
-    """Make the folder that the reports are to go to, before there is anything to lose."""
+    """Create the folder of the reports before any work."""
     if not output:
         return None
     try:
         Path(output).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"sweep.output={output}: cannot be made ({error.strerror})") from error
+        raise ConfigError(f"sweep.output={output}: cannot be created ({error.strerror})") from error
     return Path(output)

@@ -1,6 +1,6 @@
-"""What a sweep would do: its distinct works, what of them is there already, what the rest takes. It computes nothing.
+"""The plan of a sweep: its distinct units of work, how many are in the store, and the cost of the rest.
 
-It loads the datasets, whose contents the keys of works depend on, and reads the store and the store of runs.
+It loads the datasets, as the keys of work depend on their content, and reads the store and the store of runs.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 
 ORDER = ("count terms", "open model", "embed", "index", "search", "fuse")
-"""The works in the order in which a combination needs them. Others come after."""
+"""The kinds of work in the order in which a combination needs them; others come last."""
 
 START_S, WORKERS_S, SCORE_S, LOG_S = 6.0, 4.0, 0.035, 0.012
-"""Seconds before the first combination and after the last, together; for workers to start; to score a combination; to
-log it, which goes on beside the next. Measured on two cores."""
+"""Seconds before the first and after the last combination, to start workers, to score a combination, and to log it,
+which happens during the next one; measured on two cores."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class PlanSettings:
-    """The `plan` node of `conf/plan.yaml`: whether the plan is to be read by a machine."""
+    """The `plan` node of `conf/plan.yaml`: whether to print JSON."""
 
     json: bool = False
 
 
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
-    """Say what a sweep would do, given its combinations by identity; return the exit code."""
+    """Show the plan of a sweep, given its combinations by identity; return the exit code."""
     own = build_settings(PlanSettings, declared.config.get("plan"), "plan")
     with console.Working("planning"):
         state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
@@ -79,7 +79,7 @@ def _show(made: Plan | SearchPlan, json: bool) -> None:
 def plan_combinations(
     name: str, wanted: Mapping[str, Experiment], finished: Collection[str], bench: Bench, workers: int
 ) -> Plan:
-    """Return what a sweep would do by the combinations that are wanted, and those that are finished."""
+    """Return the plan of a sweep, given its combinations and those that are finished."""
     to_do = {
         combination: experiment
         for combination, experiment in wanted.items()
@@ -111,12 +111,12 @@ def plan_combinations(
 
 
 def _may_fail(experiment: Experiment) -> bool:
-    """Tell whether a language model takes part, so that something may have been left undone that may go well now."""
+    """Return whether an experiment uses a language model, so that its result may be incomplete."""
     return any(iter_models((experiment.retriever, experiment.grading)))
 
 
 def _is_unfinished(run: LoggedRun, tracker: BackgroundTracker) -> bool:
-    """Tell whether a sweep would do a finished combination again: something of it may go well now, or it is gone."""
+    """Return whether a sweep would compute a finished combination again, as its result is incomplete or gone."""
     try:
         return bool(load_result(run, tracker).unfinished)
     except ResultError:
@@ -124,7 +124,7 @@ def _is_unfinished(run: LoggedRun, tracker: BackgroundTracker) -> bool:
 
 
 def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, Work]:
-    """Return the work that each evaluation asks its retriever for, by combination."""
+    """Return the work of the search of each combination."""
     plans, works = MemoryStore(), {}
     for combination, experiment in experiments.items():
         dataset = bench.dataset(experiment)
@@ -135,7 +135,7 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
 
 
 def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:
-    """Return what was found, by digest, with a work and all that it needs; what is there needs nothing."""
+    """Add a unit of work and all that it needs to `works`, by digest, except what is in the store; return `works`."""
     if work.key.digest not in works and work.key.digest not in there:
         works[work.key.digest] = work
         for needed in work.needs:
@@ -150,7 +150,7 @@ def _estimate(estimator: Estimator, work: Work) -> Estimate:
 
 
 def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[str, Estimate]) -> Iterator[PlannedStage]:
-    """Yield the stages, with what those of their works take that have an estimate: these are to do."""
+    """Yield the stages; the work with an estimate is to do."""
     distinct: dict[str, Work] = {}
     for work in works:
         _add_work(distinct, work)
@@ -176,7 +176,7 @@ def _scoring(combinations: int, to_do: int) -> PlannedStage:
 
 
 def _wall(needed: Mapping[str, Collection[str]], estimates: Mapping[str, Estimate], workers: int) -> float:
-    """Return the seconds that pass, given the works that each combination needs: no less than its own take."""
+    """Return the total time in seconds, given the work of each combination: at least that of the longest one."""
     seconds = {digest: estimate.seconds or 0.0 for digest, estimate in estimates.items()}
     longest = max((SCORE_S + sum(seconds[digest] for digest in works) for works in needed.values()), default=0.0)
     computing = sum(seconds.values()) + SCORE_S * len(needed)
@@ -185,7 +185,7 @@ def _wall(needed: Mapping[str, Collection[str]], estimates: Mapping[str, Estimat
 
 
 def _workers(settings: SweepSettings) -> int:
-    """Return how many workers there are to be; of a cluster elsewhere it is not known."""
+    """Return the number of workers, 1 for a running cluster, whose size is unknown."""
     if settings.workers or settings.backend == "sequential" or settings.address:
         return settings.workers or 1
     from joblib import cpu_count

@@ -1,7 +1,7 @@
-"""A search: Optuna asks for one combination after the other, and learns from what came of each.
+"""A search: Optuna suggests combinations one after the other and learns from their results.
 
-Its axes are those of a grid, and intervals besides. What was measured before is not measured again, whether by this
-search or by a grid of the same name. It evaluates and logs nothing itself.
+Its axes are those of a grid, and intervals. Combinations that this search or a grid of the same name has finished are
+not evaluated again.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from runner.tracking.settings import Tracking
 from runner.tracking.tracing import log_exchanges
 
 TRIALS = "trials.csv"
-"""The file of what each trial asked for and what came of it."""
+"""The file of all trials with their settings and values."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class SearchSettings:
     """The `hydra.sweeper` node of a search.
 
-    `n_trials` is how many there are to be in the end: the same command again runs what is missing. `sampler` says how
-    the next is found: tpe, random, gp, cmaes, nsga2, nsga3, qmc, grid. `objectives` are measures (more is better) and
-    costs (less is): median_ms, mean_ms, p95_ms, index_s; null is the primary measure alone. `storage` is where the
-    study is kept: null is optuna.db beside the runs' database; any address of Optuna's, journal:FILE, or memory.
+    `n_trials` is the total number of trials; the same command again runs those that are missing. `sampler` is tpe,
+    random, gp, cmaes, nsga2, nsga3, qmc or grid. `objectives` are measures (higher is better) and costs (lower is
+    better): median_ms, mean_ms, p95_ms, index_s; null means the primary measure alone. `storage` is an address of
+    Optuna, journal:FILE or memory; null means optuna.db next to the database of runs.
     """
 
     n_trials: int = Field(default=40, ge=1)
@@ -72,11 +72,11 @@ def search(
     node: Mapping[str, Any],
     writer: ReportWriter,
 ) -> int:
-    """Search, log and report; return the exit code. Raises for a user's mistake before any work."""
+    """Search, log and report; return the exit code. Raises errors of settings before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     declared = Declared(loader, config, arguments, params)
     if declared.settings.sample is not None:
-        raise ConfigError("sweep.sample: a search takes hydra.sweeper.n_trials")
+        raise ConfigError("sweep.sample: a search does not use it; set hydra.sweeper.n_trials")
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)
@@ -84,7 +84,7 @@ def search(
     sources = {(repr(probe.source), repr(probe.chunking)): probe.source for probe in probes}
     refuse_splits(space.axes)
     if len(sources) > 1:
-        raise ConfigError("dataset: a search is on one; a grid (hydra/sweeper=grid) compares on several")
+        raise ConfigError("dataset: a search runs on one dataset; use a grid for several: hydra/sweeper=grid")
     (source,) = sources.values()
     select_on = declared.settings.select_on
     on = place(select_on, source) if select_on else place_of_search(source)
@@ -113,21 +113,21 @@ def search(
 
 
 class Line:
-    """A study that goes by what some queries say (None: all), and the combinations of its trials, in order."""
+    """A study whose values are those of some queries (None: all), and the combinations of its trials, in order."""
 
     def __init__(self, study: Study, queries: NDArray[np.bool_] | None, trials: Sequence[str] = ()) -> None:
         self.study, self.queries, self.trials = study, queries, list(trials)
 
     def missing(self, n_trials: int) -> int:
-        """Return how many trials there are still to be."""
+        """Return the number of trials still to run."""
         return 0 if self.study.exhausted else max(n_trials - len(self.trials), 0)
 
 
 class Searching:
-    """A search under way: the study that is kept, and where the choice is cross-validated one more for each fold.
+    """A search under way: the stored study and, for a cross-validated selection, one more study per fold.
 
-    A fold's study sees the queries of the other folds alone, so that its winner was found, and not only chosen, without
-    those that it is measured on. It is made anew at every start, from the same seed and the same results.
+    The study of a fold only sees the queries of the other folds, so that its winner is both found and selected without
+    the queries that it is measured on. It is created again at every start, from the same seed and results.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Searching:
         self.lines: list[Line] = []
 
     def go(self, name: str, about: Mapping[str, Any]) -> None:
-        """Ask and evaluate until each study has its trials, or a failure is to end it."""
+        """Run trials until every study is complete, or a failure ends the search."""
         self.lines = [self._load_study(name, about)]
         if self.selecting.on == KFOLD:
             folds = self.selecting.folds()
@@ -154,7 +154,7 @@ class Searching:
                 progress.no_more()
 
     def report(self) -> None:
-        """Choose the winner, and report what the study that is kept has found."""
+        """Select the winner and report the stored study."""
         wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
         declared, chosen, result, files = self.selecting.declared, None, None, {}
         try:
@@ -168,13 +168,13 @@ class Searching:
                     files["importances.json"] = importances.decode() + "\n"
         except KeyboardInterrupt:
             self.outcome.interrupted = True
-        finally:  # whatever happens, the runs are there and their sweep is closed
+        finally:  # even if a report fails, the parent run is closed
             choices = [chosen] if chosen else []
             total = self.settings.n_trials
             report(self.run, wanted, self.selecting.metrics, declared.output, choices, result, files, total)
 
     def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
-        """Return the study that is kept, with its answers as they are now: if they are others, in a new one."""
+        """Return the stored study; if its results have changed, a new one with the current results."""
         study = self.studies.latest(name) if self.selecting.declared.settings.resume else None
         if study is None:
             return Line(self.studies.new(name, about, []), None)
@@ -188,14 +188,14 @@ class Searching:
         return Line(study, None, [combination for combination, _ in pairs])
 
     def _round(self, progress: console.Progress) -> None:
-        """Ask each study for some points, evaluate them together, and tell each what came of its own."""
+        """Ask each study for some points, evaluate them together, and tell each study the values of its points."""
         share = max(_at_once(self.selecting.declared.settings) // len(self.lines), 1)
         requests = [
             (line, request) for line in self.lines for request in line.study.ask(min(self._missing(line), share))
         ]  # fmt: skip
         pairs = self.selecting.identify([request.point for _, request in requests])
         wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
-        # A fold's study asks for others, and the kept study alone is ranked.
+        # Only points of the stored study are ranked, not those of the studies of folds.
         main = {
             combination for (line, _), (combination, _) in zip(requests, pairs, strict=True) if line is self.lines[0]
         }
@@ -215,7 +215,7 @@ class Searching:
         return self.selecting.declared.settings.fail_fast and bool(self.outcome.failures)
 
     def _values(self, combination: str, queries: NDArray[np.bool_] | None) -> list[float] | None:
-        """Return a combination's objectives by some queries, None where it failed or lacks one."""
+        """Return the objectives of a combination on some queries, None if it failed or lacks a value."""
         result = self.outcome.results.get(combination)
         if result is None:
             return None
@@ -242,7 +242,7 @@ class Searching:
         return {objective.name: study.importances(i, seed) for i, objective in enumerate(self.objectives)}
 
     def _front(self, wanted: Sequence[str]) -> list[FrontPoint]:
-        """Return the combinations that none beats, with their values where they are reported."""
+        """Return the Pareto front, with the values on the reported data."""
         ordered = self.selecting.rank(wanted)
         nothing = [math.nan] * len(self.objectives)
         values = np.array([self._values(combination, None) or nothing for combination in ordered])
@@ -272,7 +272,7 @@ class Searching:
 
 
 def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Criterion]:
-    """Return what a search is after, the primary measure first; raises `ConfigError`."""
+    """Return the objectives of a search, the primary measure first; raises `ConfigError`."""
     primary, known = str(metrics.primary_measure), [*map(str, metrics.expanded), *COSTS]
     for name in names or ():
         if name not in known:
@@ -292,19 +292,19 @@ def _value(result: Result, objective: Criterion, queries: NDArray[np.bool_] | No
 
 
 def _differ(before: Sequence[float] | None, now: Sequence[float] | None) -> bool:
-    """Tell whether what a trial was told is no longer so."""
+    """Return whether the values of a trial have changed."""
     if before is None or now is None:
         return before is not now
     return not np.allclose(before, now, rtol=1e-12, atol=0)
 
 
 def _at_once(settings: SweepSettings) -> int:
-    """Return how many combinations are evaluated together."""
+    """Return the number of combinations that are evaluated in parallel."""
     return 1 if settings.backend == "sequential" else settings.workers or os.cpu_count() or 1
 
 
 def _beside(tracking: Tracking) -> str:
-    """Return the address of the study's database: beside that of the runs, where it is a file."""
+    """Return the address of the database of studies, next to that of runs if that is a file."""
     uri = tracking.absolute_uri()
     folder = Path(uri.removeprefix("sqlite:///")).parent if uri.startswith("sqlite:///") else Path("mlruns").resolve()
     return f"sqlite:///{folder / 'optuna.db'}"

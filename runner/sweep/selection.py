@@ -1,7 +1,7 @@
-"""Where the winner of a sweep is chosen, and what it is worth where it is reported.
+"""The selection of the winner of a sweep, and its score on the reported data.
 
-Tuned on another split, or by cross-validation over queries, the winner is chosen without looking at what it is reported
-on. A grid and a search choose alike. It does not know how candidates are found.
+On another split, or by cross-validation over queries, the winner is selected without the queries that it is reported
+on. Grids and searches select in the same way.
 """
 
 from __future__ import annotations
@@ -34,37 +34,39 @@ from runner.sweep.run import SweepRun
 SPLIT = "dataset.split"
 
 TUNING_SPLITS = ("dev", "validation", "train")
-"""What a search chooses on unless told otherwise, if the dataset has one of them."""
+"""The splits that a search selects on by default, if the dataset has one of them."""
 
 
 def place(wanted: str, source: DatasetSource) -> str:
-    """Return the split that the winner is to be chosen on, or `KFOLD`; raises `ConfigError` if it is not there."""
+    """Return the split to select on, or `KFOLD`; raises `ConfigError` for an unknown split."""
     splits = source.splits()
     if wanted in (KFOLD, source.split, *splits):
         return wanted
     others = ", ".join(split for split in splits if split != source.split)
     there = f"the dataset's other splits are {others}" if others else "the dataset has no other split"
     raise ConfigError(
-        f"sweep.select_on={wanted}: {there}; {KFOLD} chooses by cross-validation, {source.split} on the very data that "
-        "is reported"
+        f"sweep.select_on={wanted}: {there}; {KFOLD} selects by cross-validation, {source.split} on the reported data "
+        "itself"
     )
 
 
 def place_of_search(source: DatasetSource) -> str:
-    """Return where a search chooses if nobody says so: on a split made for it, else by cross-validation."""
+    """Return what a search selects on by default: a tuning split, else `KFOLD`."""
     others = [split for split in TUNING_SPLITS if split in source.splits() and split != source.split]
     return others[0] if others else KFOLD
 
 
 def refuse_splits(axes: Collection[str]) -> None:
-    """Refuse an axis of splits, where one is chosen on and another is reported."""
+    """Refuse an axis of splits, as selection and report use one split each."""
     if SPLIT in axes:
-        raise ConfigError(f"{SPLIT}: no axis of a sweep that chooses on sweep.select_on and reports on one split")
+        raise ConfigError(
+            f"{SPLIT}: cannot be an axis with sweep.select_on, which reports on one split; give it one value"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What was chosen on which data (its fingerprint), and the result to report, None where it failed."""
+    """A selection, the fingerprint of the data it was made on, and the result to report, None if that failed."""
 
     measured: str
     selection: WinnerSelection
@@ -73,9 +75,9 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class Selecting:
-    """A choice on one dataset: made on the split `on` (or `KFOLD`), for what is reported on `source`.
+    """A selection on the split `on` (or `KFOLD`) of one dataset, reported on the split of `source`.
 
-    `points` are the combinations that it was asked to identify, by the identity that they have where they are measured.
+    `points` are the identified combinations, by their identity on the split that they are measured on.
     """
 
     declared: Declared
@@ -87,16 +89,16 @@ class Selecting:
 
     def __post_init__(self) -> None:
         if self.on == KFOLD:
-            self.folds()  # so that what is too little to fold is said before any work
+            self.folds()  # raises for too few queries before any work
 
     @property
     def measured(self) -> Dataset:
-        """Return the dataset that candidates are measured on."""
+        """Return the dataset that candidates are evaluated on."""
         elsewhere = self.on not in (KFOLD, self.source.split)
         return self.declared.bench.datasets.load(replace(self.source, split=self.on) if elsewhere else self.source)
 
     def identify(self, points: Sequence[Combination]) -> list[tuple[str, Experiment]]:
-        """Return for each point its identity, and the experiment that measures it."""
+        """Return the identity of each point and the experiment that evaluates it."""
         experiments = self.declared.experiments([self._move_to_split(point) for point in points]) if points else []
         pairs = [(next(iter(self.run.identify([experiment]))), experiment) for experiment in experiments]
         for point, (combination, _) in zip(points, pairs, strict=True):
@@ -104,9 +106,9 @@ class Selecting:
         return pairs
 
     def folds(self) -> NDArray[np.int64]:
-        """Return the fold of each query, seeded and even by query type; raises `ConfigError` for a single query.
+        """Return the fold of each query, stratified by query type; raises `ConfigError` for a single query.
 
-        Variants of a query are in one fold.
+        Variants of a query are in the same fold.
         """
         dataset = self.measured
         n = len(dataset.queries)
@@ -124,7 +126,7 @@ class Selecting:
         return folds(dataset.queries.types, counted, seed=self.declared.settings.seed, clusters=clusters)
 
     def rank(self, combinations: Collection[str]) -> list[str]:
-        """Return those of some combinations that have a result, best first, as a leaderboard has them."""
+        """Return the combinations with a result, best first, in the order of a leaderboard."""
         results = self.run.outcome.results
 
         def merit(combination: str) -> tuple[float, str]:
@@ -134,7 +136,7 @@ class Selecting:
         return sorted((c for c in combinations if c in results), key=merit)
 
     def evaluate_reported(self, combinations: Sequence[str]) -> dict[str, Result]:
-        """Return the results of candidates where they are reported, which they may have to be evaluated for."""
+        """Return the results of candidates on the reported data; they may have to be evaluated there."""
         if self.on in (KFOLD, self.source.split):
             return {combination: self.run.outcome.results[combination] for combination in combinations}
         experiments = [
@@ -149,15 +151,15 @@ class Selecting:
         return {candidate_of[id(experiment)]: results[c] for c, experiment in wanted.items() if c in results}
 
     def choose(self, candidates: Collection[str], by_fold: Sequence[Collection[str]] = ()) -> Chosen | None:
-        """Choose the best by the primary measure and measure it where it is reported; None where none has a value.
+        """Select the best candidate by the primary measure and evaluate it on the reported data; None without values.
 
-        In cross-validation, `by_fold` are what each fold has to choose from, if not all candidates.
+        In cross-validation, `by_fold` are the candidates of each fold, by default all.
         """
         ordered = self.rank(candidates)
         if not ordered:
             return None
         best = self.run.outcome.results[ordered[0]]
-        if math.isnan(_mean(best, best.primary)):  # no query has gold: there is nothing to choose by
+        if math.isnan(_mean(best, best.primary)):  # no query has gold
             return None
         if self.on == KFOLD:
             return self._cross_validated(best, candidates, by_fold)
@@ -166,7 +168,7 @@ class Selecting:
         return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _move_to_split(self, point: Combination) -> Combination:
-        """Return a point on the split that the choice is made on."""
+        """Return a point on the split to select on."""
         if self.on in (KFOLD, self.source.split):
             return point
         others = [line for line in point.overrides if line.partition("=")[0].lstrip("+") != SPLIT]
@@ -204,7 +206,7 @@ class Selecting:
         return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _against_default(self, winner: str, reported: Result | None) -> DefaultComparison | None:
-        """Compare the winner with the default settings where it is reported, on queries that it was not chosen by."""
+        """Compare the winner with the default settings on reported queries that did not select it."""
         if reported is None or self.on == self.source.split:
             return None
         point = self.declared.default_of(self.points[winner]) or self._default_choice(winner)
@@ -214,9 +216,9 @@ class Selecting:
         return compare_with_default(reported, default, self.metrics)
 
     def _default_choice(self, winner: str) -> Combination | None:
-        """Return the default choices of the groups that were swept over, where they are among those tried.
+        """Return the default choices of the swept groups if they are among the candidates.
 
-        Others are not evaluated: they may need a model that nobody asked for.
+        Otherwise they are not evaluated, as they may need a model that the user did not ask for.
         """
         point = self.declared.default_choice_of(self.points[winner])
         if point is None:
@@ -225,7 +227,7 @@ class Selecting:
         return point if combination in self.points else None
 
     def _default_result(self, point: Combination) -> Result | None:
-        """Return the result of the default settings where the winner is reported; None where they fail."""
+        """Return the result of the default settings on the reported data, None if they fail."""
         results = self.run.outcome.results
         try:
             (experiment,) = self.declared.experiments([point])
@@ -257,7 +259,7 @@ class Selecting:
 
 
 def compare_with_default(winner: Result, default: Result, settings: MetricSettings) -> DefaultComparison | None:
-    """Compare two results on the same queries by the primary measure; None where no query counts for both."""
+    """Compare two results by the primary measure; None if no query counts for both."""
     differences = compute_differences(winner.of(winner.primary)[None], default.of(winner.primary)[None])
     if np.isnan(differences).all():
         return None
@@ -274,7 +276,7 @@ def compare_with_default(winner: Result, default: Result, settings: MetricSettin
 
 
 def _mean(result: Result, measure: str) -> float:
-    """Return a mean, NaN for the null that a record has in its place."""
+    """Return a mean, NaN for null."""
     mean = result.means[measure]
     return math.nan if mean is None else float(mean)
 
@@ -282,7 +284,7 @@ def _mean(result: Result, measure: str) -> float:
 def _join_folds(
     best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], intervals: NDArray[np.float64]
 ) -> Result:
-    """Return the result whose value of each query is that of the winner which was chosen without the query's fold."""
+    """Return a result with the values of each query from the winner selected without the fold of the query."""
     scores = np.stack([best.scores, *(winner.scores for winner in winners)])[fold_of + 1, :, np.arange(len(fold_of))].T
     types = np.array(best.queries.types)
 
