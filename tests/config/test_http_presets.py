@@ -1,4 +1,7 @@
-"""Each preset of a search API sends the request, and reads the reply, that the vendor documents."""
+"""Each preset of a search API sends the request, and reads the reply, that the vendor documents.
+
+The first lines of each file in `conf/retriever/http` name the documentation and the clients that it was checked with.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ class Preset:
 
 
 def hits(*scores: float) -> dict[str, object]:
-    """Return a reply of OpenSearch 2.19 and Elasticsearch 8.17 (their pages "Search API")."""
+    """Return a reply of OpenSearch and Elasticsearch ("Search")."""
     rows = [{"_index": "x", "_id": name, "_score": score} for name, score in zip("bac", scores, strict=False)]
     total = {"value": len(rows), "relation": "eq"}
     return {"took": 4, "timed_out": False, "hits": {"total": total, "max_score": scores[0], "hits": rows}}
@@ -63,7 +66,7 @@ FULL_TEXT = Preset({"index": "x", "field": "body"}, "/x/_search", MATCH, hits(1.
 PRESETS = {
     "opensearch": FULL_TEXT,
     "elasticsearch": FULL_TEXT,
-    "opensearch_hybrid": Preset(  # OpenSearch 2.19, "Hybrid search"
+    "opensearch_hybrid": Preset(  # "Hybrid search"
         {"index": "x", "pipeline": "nlp search", "candidates": 50},
         "/x/_search?search_pipeline=nlp%20search",
         {
@@ -77,7 +80,7 @@ PRESETS = {
         [0.88318, 0.5],
         {"count": 2},
     ),
-    "elasticsearch_knn": Preset(  # Elasticsearch 8.17, "kNN search"
+    "elasticsearch_knn": Preset(  # "kNN search"
         {"index": "x", "candidates": 200},
         "/x/_search",
         {
@@ -89,7 +92,7 @@ PRESETS = {
         [0.9, 0.8],
         {"count": 2},
     ),
-    "qdrant": Preset(  # Qdrant 1.15, "Query points"
+    "qdrant": Preset(  # "Query points"
         {"collection": "x", "ef": 64},
         "/collections/x/points/query",
         {"query": VECTOR, "limit": 3, "params": {"hnsw_ef": 64}, "with_payload": False},
@@ -101,7 +104,7 @@ PRESETS = {
         [0.81, 0.75],
         {"result": {"status": "green", "points_count": 2}, "status": "ok", "time": 0.0001},
     ),
-    "weaviate": Preset(  # Weaviate 1.31, "Hybrid search" in GraphQL, which writes scores as text
+    "weaviate": Preset(  # "Search operators" in GraphQL, which writes scores as text
         {"collection": "Article", "id_field": "doc_id", "alpha": 0.25},
         "/v1/graphql",
         {
@@ -120,7 +123,7 @@ PRESETS = {
         },
         [0.875, 0.5],
     ),
-    "milvus": Preset(  # Milvus 2.5, REST API v2, "Search"
+    "milvus": Preset(  # RESTful API v2, "Search"
         {"collection": "x", "ef": 64},
         "/v2/vectordb/entities/search",
         {
@@ -134,7 +137,7 @@ PRESETS = {
         {"code": 0, "cost": 0, "data": [{"distance": 0.99, "id": "b"}, {"distance": 0.5, "id": "a"}]},
         [0.99, 0.5],
     ),
-    "typesense": Preset(  # Typesense 28, "Search"
+    "typesense": Preset(  # "Search"
         {"collection": "x", "fields": "title,body"},
         "/collections/x/documents/search",
         {"q": [QUERY], "query_by": ["title,body"], "per_page": ["3"], "include_fields": ["id"]},
@@ -152,7 +155,7 @@ PRESETS = {
         [1157451471441625000, 578730123365711993],
         {"name": "x", "num_documents": 2},
     ),
-    "meilisearch": Preset(  # Meilisearch 1.15, "Search with POST", "Stats"
+    "meilisearch": Preset(  # "Search with POST", "Stats"
         {"index": "x"},
         "/indexes/x/search",
         {"q": QUERY, "limit": 3, "attributesToRetrieve": ["id"], "showRankingScore": True},
@@ -167,14 +170,15 @@ PRESETS = {
         [0.95, 0.5],
         {"numberOfDocuments": 2, "isIndexing": False, "fieldDistribution": {}},
     ),
-    "vespa": Preset(  # Vespa 8, "Query API" and "Default JSON result format"
+    "vespa": Preset(  # "Query API" and "Default JSON result format"
         {"source": "articles", "profile": "bm25"},
         "/search/",
         {
             "yql": "select id from sources articles where userQuery()",
             "query": QUERY,
             "type": "weakAnd",
-            "ranking": "bm25",
+            "ranking": {"profile": "bm25", "softtimeout": {"enable": False}},
+            "timeout": "20s",
             "hits": 3,
         },
         {
@@ -191,7 +195,7 @@ PRESETS = {
         },
         [2.5, 1.5],
     ),
-    "solr": Preset(  # Solr 9, "JSON Request API"
+    "solr": Preset(  # "JSON Request API", "JSON Query DSL"
         {"collection": "x", "fields": "title^2 body"},
         "/solr/x/query",
         {"query": {"edismax": {"query": QUERY, "qf": "title^2 body"}}, "limit": 3, "fields": ["id", "score"]},
@@ -208,7 +212,7 @@ PRESETS = {
         [1.25, 0.5],
         {"responseHeader": {"status": 0}, "response": {"numFound": 2, "start": 0, "docs": []}},
     ),
-    "chroma": Preset(  # Chroma 1.0, "Query collection", API v2
+    "chroma": Preset(  # API v2, as in the client
         {"collection": "8e1d"},
         "/api/v2/tenants/default_tenant/databases/default_database/collections/8e1d/query",
         {"query_embeddings": [VECTOR], "n_results": 3, "include": ["distances"]},
