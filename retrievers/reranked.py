@@ -39,8 +39,6 @@ class Reranked:
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the first search indexes the base and opens the model."""
-        if not len(corpus):
-            raise RetrieverError("a reranker reads the texts of documents, and the dataset has none")
         base = CachedBase.of(self.base, corpus, store)
         return RerankedSearcher(self, base, self.reranker.open(base.store))
 
@@ -68,6 +66,8 @@ class RerankedSearcher:
         """Return the k best candidates of each query by the scores of the reranker."""
         first = self.base.search(queries, self.settings.depth, store)
         corpus = self.base.corpus
+        if first.unknown_ids and not len(corpus):
+            raise RetrieverError("a reranker reads the texts of documents, and the dataset has none")
         readable = first.documents if not first.unknown_ids else _move_known_to_front(first.documents, len(corpus))
         candidates = [self.base.contents(documents) for documents in list_hits(readable)]
         judged = self.rerank(queries, candidates, store)

@@ -226,7 +226,7 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["plugins=[]", "retriever._target_=os.system"], "only this program's own classes"),
         (["-m", "metrics.primary=AP,RR"], "a sweep is ranked by one measure, not by AP@100 and RR"),
         (["sweep.union=[{retriever:bm25}]"], "sweep.union: add -m to run a sweep"),
-        (["-m", "sweep.output=/proc/nowhere", "retriever.k1=1,2"], "sweep.output=/proc/nowhere: cannot be made"),
+        (["-m", "sweep.output=/proc/nowhere", "retriever.k1=1,2"], "sweep.output=/proc/nowhere: cannot be created"),
         (["sweep.fail_fst=true"], "sweep.fail_fst: no such setting; did you mean sweep.fail_fast?"),
         (["tracking.experiment="], "tracking.experiment=: should not be empty"),
         (["-m", "retriever.k1=-1"], "retriever.k1=-1: should be greater than or equal to 0\n"),

@@ -203,7 +203,7 @@ def test_the_documented_retriever_is_run_from_outside(
     options, command = (re.search(pattern, ADD) for pattern in (r"`(--config-dir=.+?)`", r"`python -m runner (.+?)`"))
     assert options is not None
     assert command is not None
-    assert run(command[1], options[1].replace("FOLDER", str(added / "FOLDER"))) == 0
+    assert run(f"{command[1]} {options[1]}".replace("FOLDER", str(added / "FOLDER"))) == 0
     assert "2 combinations" in capsys.readouterr().out
 
 

@@ -205,7 +205,7 @@ def test_a_golden_sweep_over_judges_has_all_reports_but_the_golden_one(
     judge = ["llm=openai", "llm.model=one,other", f"llm.base_url={server.url}", "grading.backoff_s=0"]
     data = ["dataset=golden", "dataset.max_queries=3", "tracking.background=false"]
     assert main(["-m", "retriever=bm25", *data, *judge]) == 0
-    assert "there is no golden report: " in capsys.readouterr().err
+    assert "no golden report: " in capsys.readouterr().err
     (sweep,) = [run for run in runs() if run.data.tags["kind"] == "sweep"]
     names = {file.name for file in artifacts(sweep).iterdir()}
     assert {"report.html", "report.md", "leaderboard.csv"} <= names

@@ -13,6 +13,7 @@ from retrievers.base import RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.reranked import Reranked
+from retrievers.run_file import RunFile
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from runner.datasets.base import DatasetError
@@ -105,5 +106,7 @@ def test_retrievers_that_search_documents_refuse_a_dataset_without_any(folder: P
     for retriever in (BM25(), Hybrid({"one": BM25(), "two": BM25(k1=2)})):
         with pytest.raises(RetrieverError, match="searches documents, and the dataset has none: name them in"):
             search_cached(retriever, dataset.corpus, dataset.queries.inputs, 10, MemoryStore())
+    run = folder / "x.trec"
+    run.write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 1.0 x\n")
     with pytest.raises(RetrieverError, match="a reranker reads the texts of documents, and the dataset has none"):
-        Reranked(BM25(), Overlap()).index(dataset.corpus, NoStore())
+        Reranked(RunFile(str(run)), Overlap()).index(dataset.corpus, NoStore()).search(dataset.queries.inputs, 10)

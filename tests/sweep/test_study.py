@@ -126,7 +126,7 @@ def test_points_that_are_excluded_are_not_asked_for_and_all_being_excluded_is_sa
     monkeypatch.setattr("runner.sweep.study.MOST_EXCLUDED", 50)
     study = studies(space("a=1,2,3,4", exclude=["a < 4"])).new("s", {}, [])
     assert go(study, 3, of=lambda _: [0.0]) == [("a=4",)] * 3
-    with pytest.raises(ConfigError, match="no combination that is left"):
+    with pytest.raises(ConfigError, match="no combination is left"):
         go(studies(space("a=1,2", exclude=["a > 0"])).new("s", {}, []), 1)
 
 
