@@ -5,6 +5,7 @@ A new interpreter takes seconds to import MLflow and numba. Tests of what depend
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -63,17 +64,25 @@ def start_command(arguments: Sequence[str], folder: Path, code: str = "") -> War
 
 
 def run_command(arguments: Sequence[str], folder: Path, code: str = "") -> CommandResult:
-    """Run a command in a folder, after some code."""
+    """Run a command in a folder, after some code. Its processes have ended when this returns."""
     process = start_command(arguments, folder, code)
     process.join()
     assert process.exitcode is not None
-    return CommandResult(process.exitcode, *((folder / f"{name}.txt").read_text() for name in ("stdout", "stderr")))
+    return CommandResult(process.exitcode, _read_all(folder / "stdout.txt"), _read_all(folder / "stderr.txt"))
+
+
+def _read_all(path: Path) -> str:
+    """Return what the processes of a command wrote to a file, once none of them has it open."""
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file.read()
 
 
 def _command(arguments: list[str], folder: Path, code: str) -> None:
     os.chdir(folder)
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
         file = os.open(f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        fcntl.flock(file, fcntl.LOCK_SH)  # until the last process that inherits the descriptor has ended
         os.dup2(file, descriptor)
         os.close(file)
     exec(code, {})
