@@ -6,9 +6,8 @@ is a plug-in if it has an entry point in the group `retrieval_runner.plugins` wh
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 
 GROUP = "retrieval_runner.plugins"
@@ -19,6 +18,8 @@ def find_project_config(folder: Path) -> Path | None:
     file = folder / "pyproject.toml"
     if not file.is_file():
         return None
+    import tomllib  # --help needs it in projects only
+
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -36,4 +37,16 @@ def find_project_config(folder: Path) -> Path | None:
 @cache
 def list_plugins() -> dict[str, str]:
     """Return the module of each installed plug-in by its name."""
+    if not any(map(_may_have_plugins, sys.path)):
+        return {}
+    from importlib.metadata import entry_points  # takes a quarter of the time of --help
+
     return {point.name: point.module for point in sorted(entry_points(group=GROUP))}
+
+
+def _may_have_plugins(place: str) -> bool:
+    """Return whether a package in a folder of `sys.path` names the group of plug-ins; an archive is not searched."""
+    folder = Path(place or ".")
+    if folder.is_file():
+        return True
+    return any(GROUP.encode() in file.read_bytes() for file in folder.glob("*-info/entry_points.txt"))
