@@ -50,7 +50,7 @@ def max_t(scores: Floats, best: int) -> Floats:
     return run_max_t(scores, PERMUTATIONS).p_values[best]
 
 
-PROCEDURES = {"Holm, the best alone": against_the_best, "Holm, all pairs": holm_of_pairs, "max-T": max_t}
+PROCEDURES = {"Holm, pairs with the best only": against_the_best, "Holm, all pairs": holm_of_pairs, "max-T": max_t}
 
 
 def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generator) -> Floats:
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--systems", nargs="*", type=int, default=SYSTEMS)
     options = parser.parse_args()
-    print("| scores | systems are | systems | queries | trials | " + " | ".join(PROCEDURES) + " |")
+    print("| scores | treatment | number of systems | queries | trials | " + " | ".join(PROCEDURES) + " |")
     print("|---|---|" + "--:|" * (3 + len(PROCEDURES)))
     for name, population in populations().items():
         for kind, m, n in product(options.kinds, options.systems, QUERIES):

@@ -20,7 +20,7 @@ CASES = ((10, 50), (30, 50), (100, 50), (10, 150), (30, 150), (100, 150), (10, 3
 
 def main(trials: int = 500) -> None:
     """Print a row for each population, kind, number of systems and of queries."""
-    print("| scores | systems are | systems | queries | held-out values resampled | choice resampled |")
+    print("| scores | treatment | number of systems | queries | held-out values resampled | selection resampled |")
     print("|---|---|--:|--:|--:|--:|")
     for name, population in populations().items():
         for kind in ("shifted", "as they are"):

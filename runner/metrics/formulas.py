@@ -1,4 +1,4 @@
-"""The measures computed here: each one's formula, reference, cutoff, direction and name in MLflow."""
+"""The built-in measures: formula, reference, cutoff, direction and name in MLflow."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FORMULAS = _index(
         Formula(
             name="nDCG",
             title="Normalised discounted cumulative gain",
-            formula="DCG / the largest possible DCG, where DCG is the sum of grade / log2(rank + 1) over the first k",
+            formula="DCG / largest possible DCG, where DCG is the sum of grade / log2(rank + 1) over the first k",
             reference="Järvelin and Kekäläinen 2002, doi:10.1145/582415.582418",
             mlflow="ndcg",
             cutoff="required",
@@ -72,7 +72,7 @@ FORMULAS = _index(
         Formula(
             name="P",
             title="Precision",
-            formula="gold documents among the first k / k",
+            formula="(number of gold documents among the first k) / k",
             reference="van Rijsbergen 1979, *Information Retrieval*",
             mlflow="precision",
             cutoff="required",
@@ -82,7 +82,7 @@ FORMULAS = _index(
         Formula(
             name="R",
             title="Recall",
-            formula="gold documents among the first k / gold documents",
+            formula="(number of gold documents among the first k) / (number of gold documents)",
             reference="van Rijsbergen 1979, *Information Retrieval*",
             mlflow="recall",
             cutoff="required",
@@ -92,7 +92,7 @@ FORMULAS = _index(
         Formula(
             name="RR",
             title="Reciprocal rank",
-            formula="1 / rank of the first gold document, 0 if there is none (among the first k)",
+            formula="1 / (rank of the first gold document), or 0 if there is none (among the first k)",
             reference="Voorhees 1999, *The TREC-8 Question Answering Track Report*",
             mlflow="mrr",
             cutoff="optional",
@@ -102,7 +102,8 @@ FORMULAS = _index(
         Formula(
             name="AP",
             title="Average precision",
-            formula="sum of the precision at the rank of each gold document found (among the first k) / gold documents",
+            formula="(sum of the precision at the rank of each gold document found, among the first k) / "
+            "(number of gold documents)",
             reference="Buckley and Voorhees 2000, doi:10.1145/345508.345543",
             mlflow="map",
             cutoff="optional",
@@ -113,7 +114,7 @@ FORMULAS = _index(
         Formula(
             name="Success",
             title="Success, or hit rate",
-            formula="1 if there is a gold document among the first k, else 0",
+            formula="1 if there is a gold document among the first k, otherwise 0",
             reference="Craswell and Hawking 2004, *Overview of the TREC-2004 Web Track*",
             mlflow="success",
             cutoff="required",
@@ -122,7 +123,7 @@ FORMULAS = _index(
         Formula(
             name="F1",
             title="Harmonic mean of precision and recall",
-            formula="2 x gold documents among the first k / (k + gold documents)",
+            formula="2 x (number of gold documents among the first k) / (k + number of gold documents)",
             reference="van Rijsbergen 1979, *Information Retrieval*",
             mlflow="f1",
             cutoff="required",
@@ -132,7 +133,7 @@ FORMULAS = _index(
         Formula(
             name="Judged",
             title="Share of judged documents",
-            formula="judged documents among the first k / documents found among the first k",
+            formula="(number of judged documents among the first k) / (number of documents found, at most k)",
             reference="Thakur et al. 2021, arXiv:2104.08663 (as the hole rate, 1 - Judged)",
             mlflow="judged",
             cutoff="required",
@@ -142,7 +143,7 @@ FORMULAS = _index(
         Formula(
             name="Rprec",
             title="R-precision",
-            formula="gold documents among the first R / R, for a query with R gold documents",
+            formula="(number of gold documents among the first R) / R, for a query with R gold documents",
             reference="Buckley and Voorhees 2000, doi:10.1145/345508.345543",
             mlflow="rprec",
             cutoff="depth",
@@ -154,8 +155,9 @@ FORMULAS = _index(
         Formula(
             name="Bpref",
             title="Binary preference",
-            formula="mean over the R gold documents of 1 - min(judged non-relevant documents above it, R) / min(R, "
-            "judged non-relevant documents), 0 for one that is not found",
+            formula="mean, over the R gold documents, of 1 - min(number of judged non-relevant documents ranked above "
+            "the gold document, R) / min(R, number of judged non-relevant documents); a gold document that is not "
+            "found contributes 0",
             reference="Buckley and Voorhees 2004, doi:10.1145/1008992.1009000",
             mlflow="bpref",
             cutoff="depth",

@@ -20,12 +20,13 @@ _INTRODUCTION = f"""\
 
 <!-- Generated from runner/metrics/formulas.py: `make docs` -->
 
-Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The names of measures computed here are not
-case-sensitive. Without a cutoff, a name stands for every cutoff of `metrics.k_values`. `metrics.primary` ranks systems.
+Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The names of built-in measures are not
+case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_values`. Systems are ranked by
+`metrics.primary`.
 
-Every measure is computed for each query first; a mean is over the queries that have gold. A query without any results
-scores 0. Queries without gold, and queries whose search failed, are excluded from means. A gold document is one with a
-grade above 0. Equal scores are ordered by document id, descending, as in trec_eval.
+Every measure is computed for each query first; its mean is taken over the queries that have gold. A query without any
+results scores 0. Queries without gold, and queries whose search failed, are excluded from means. A gold document is one
+with a grade above 0. Equal scores are ordered by document id, descending, as in trec_eval.
 
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
 such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""
@@ -35,7 +36,7 @@ _DELEGATED = """\
 
 Write any other measure of ir_measures with its parameters and, in a shell, in quotes:
 `'metrics.measures=[nDCG,"RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with underscores. `rel` is
-the lowest grade that counts as relevant, and `max_rel` is the largest grade of the dataset. A measure that does not
+the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset. A measure that does not
 support the dataset's grades is rejected before any work starts: `ERR` and `nDCG(dcg='exp-log2')` support grades up to 4
 and need Perl."""
 
@@ -52,7 +53,7 @@ def render_page() -> str:
     refused = [[f"`{example}`", title, obstacle] for example, title, obstacle in delegated if obstacle]
     parts = [
         _INTRODUCTION,
-        "## Measures computed here",
+        "## Built-in measures",
         _table(["measure", "written", "formula", "higher is better", "name in MLflow"], map(_row, FORMULAS.values())),
         "References:",
         "\n".join(f"- `{formula.name}`: {formula.reference}" for formula in FORMULAS.values()),

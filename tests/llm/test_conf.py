@@ -54,6 +54,6 @@ def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> Non
 
 def test_every_setting_is_documented_with_its_default() -> None:
     said = chapters(page("docs/llm.md"))
-    settings = documented(said["Identity of an answer"]) | documented(said["Limits, budget, cost"])
+    settings = documented(said["What determines an answer"]) | documented(said["Limits, budget, cost"])
     config = load_settings(CONF / "llm" / "openai.yaml")
     assert settings == {key: config[key] for key in config.keys() - {"_target_", "model", "base_url", "api_key_env"}}
