@@ -2,10 +2,53 @@
 
 It works without the rest of the program:
 
-    from retrievers.base import Corpus
-    from retrievers.bm25 import BM25
-    from retrievers.store import MemoryStore
+    from retrievers import BM25, Corpus, MemoryStore
 
     corpus = Corpus(ids=["a", "b"], texts=["a red boat", "a blue house"])
     rankings = BM25().index(corpus, MemoryStore()).search(["red"], k=10)
+
+The names below are loaded when they are used, and typed in `__init__.pyi`: an import statement here would make the code
+of all retrievers part of the key of what each of them caches.
 """
+
+import importlib
+
+_PLACES = {
+    "BM25": "bm25",
+    "LSAEncoder": "encoders.lsa",
+    "Analyzer": "analyzer",
+    "Corpus": "base",
+    "Dense": "dense",
+    "Hybrid": "fusion",
+    "MemoryStore": "store",
+    "Rankings": "base",
+    "Reranked": "reranked",
+    "SentenceTransformerEncoder": "encoders.sentence_transformer",
+    "SqliteFts": "sqlite_fts",
+}
+
+__all__ = [
+    "BM25",
+    "Analyzer",
+    "Corpus",
+    "Dense",
+    "Hybrid",
+    "LSAEncoder",
+    "MemoryStore",
+    "Rankings",
+    "Reranked",
+    "SentenceTransformerEncoder",
+    "SqliteFts",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

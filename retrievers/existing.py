@@ -9,21 +9,38 @@ import importlib
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError
+from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 
-Interface = Literal["auto", "function", "langchain", "llama_index", "haystack"]
+Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
 Search = Callable[[str, int], object]
 """What returns the hits of a query, given how many are wanted."""
+
+_METHODS = {
+    "llama_index": "retrieve",
+    "langchain": "invoke",
+    "haystack": "run",
+    "search": "search",
+    "function": "__call__",
+}
+"""The method by which each interface is recognised, in the order in which they are tried."""
+
+
+@dataclass(frozen=True)
+class BatchSearch:
+    """A method `search(queries, k)`, which returns the hits of each query, or `Rankings`."""
+
+    call: Callable[[Sequence[str], int], object]
+
 
 ID_NAMES = ("item_id", "document_id", "doc_id", "source", "file_path")
 """Where users of these libraries put the id of a document: names of its metadata."""
@@ -44,8 +61,9 @@ class ExistingRetriever:
     With `pass_corpus` the factory also gets `documents`, a list of (id, title, text), to chunk and index itself.
 
     `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
-    (`invoke(query)`) and haystack (`run`, of a component or a pipeline), and else takes it for a function of the query,
-    and of the number of hits if it has a second parameter. Hits are ids, pairs of an id and a score, a mapping of ids
+    (`invoke(query)`), haystack (`run`, of a component or a pipeline) and search (`search(queries, k)`, with all queries
+    at once), and else takes it for a function of the query, and of the number of hits if it has a second parameter.
+    Hits are ids, pairs of an id and a score, a mapping of ids
     to scores, or documents. Most objects return as many as they were built to, which should be `metrics.depth`.
 
     `item_id` is the path of a document's id, as in `metadata.page`; null takes the first of these that is an id of the
@@ -80,7 +98,10 @@ class ExistingRetriever:
             raise
         except Exception as error:
             raise RetrieverError(f"factory={self.factory}: {describe_error(error)}") from error
-        return ExistingSearcher(self, find_search(made, self.interface, self.factory), corpus.positions)
+        search = find_search(made, self.interface)
+        if search is None:
+            raise RetrieverError(f"factory={self.factory}: returned {describe_interfaces(made, self.interface)}")
+        return ExistingSearcher(self, search, corpus.positions)
 
     def _import_factory(self) -> Callable[..., object]:
         module, colon, name = self.factory.partition(":")
@@ -94,29 +115,65 @@ class ExistingRetriever:
         return function  # type: ignore[no-any-return]  # any function
 
 
-def find_search(made: object, interface: Interface, name: str) -> Search:
-    """Return how to search with an object; raises `RetrieverError` if it has no known interface."""
-    methods = {"llama_index": "retrieve", "langchain": "invoke", "haystack": "run", "function": "__call__"}
-    kinds = methods if interface == "auto" else [interface]
-    kind = next((kind for kind in kinds if callable(getattr(made, methods[kind], None))), None)
-    if kind is None:
-        wanted = ", ".join(methods[kind].replace("__call__", "a function") for kind in kinds)
-        raise RetrieverError(f"factory={name}: returned {type(made).__name__}, which has none of {wanted}")
-    call: Any = made if kind == "function" else getattr(made, methods[kind])
+@settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
+class GivenRetriever:
+    """A retriever object given in Python, with the settings of `ExistingRetriever`; `name` identifies it.
+
+    An object with `index(corpus, store)`, as the retrievers of this library have it, indexes the documents first.
+    """
+
+    live: ClassVar[bool] = True
+
+    name: str
+    retriever: object = Field(repr=False)
+    interface: Interface = "auto"
+    item_id: str | None = None
+    score: str | None = None
+    concurrency: int = Field(default=1, ge=1, repr=False)
+
+    def index(self, corpus: Corpus, store: Store) -> Searcher:
+        """Return the object as a searcher; raises `RetrieverError` if it has no known interface."""
+        search = find_search(self.retriever, self.interface)
+        if search is not None:
+            return ExistingSearcher(self, search, corpus.positions)
+        if not isinstance(self.retriever, (str, list, tuple, type)) and isinstance(self.retriever, Retriever):
+            return self.retriever.index(corpus, store)
+        raise RetrieverError(f"not a retriever: {describe_interfaces(self.retriever, self.interface)}")
+
+
+def find_search(retriever: object, interface: Interface = "auto") -> Search | BatchSearch | None:
+    """Return how to search with an object, None if it has no known interface."""
+    kinds = _METHODS if interface == "auto" else [interface]
+    kind = next((kind for kind in kinds if callable(getattr(retriever, _METHODS[kind], None))), None)
+    if kind is None or isinstance(retriever, type):
+        return None
+    call: Any = retriever if kind == "function" else getattr(retriever, _METHODS[kind])
     if kind == "haystack":
-        return _search_pipeline(made, call) if callable(getattr(made, "inputs", None)) else _search_component(call)
-    if kind == "function" and _takes_number(call):
+        is_pipeline = callable(getattr(retriever, "inputs", None))
+        return _search_pipeline(retriever, call) if is_pipeline else _search_component(call)
+    if kind == "search" and _list_parameters(call)[:1] != ["query"]:
+        return BatchSearch(call)
+    if kind in ("search", "function") and len(_list_parameters(call)) > 1:
         return lambda query, k: call(query, k)
     return lambda query, k: call(query)
 
 
-def _takes_number(function: Callable[..., object]) -> bool:
-    """Tell a function whose second parameter is the number of hits."""
+def describe_interfaces(retriever: object, interface: Interface) -> str:
+    """Return a text about an object without a known interface, and the methods that were looked for."""
+    kinds = _METHODS if interface == "auto" else [interface]
+    wanted = ", ".join(_METHODS[kind].replace("__call__", "a function") for kind in kinds)
+    if isinstance(retriever, type):
+        return f"the class {retriever.__name__}; create an instance"
+    return f"{type(retriever).__name__}, which has none of {wanted}"
+
+
+def _list_parameters(function: Callable[..., object]) -> list[str]:
+    """Return the names of a function's positional parameters; none if it has no signature."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return False
-    return len([p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) > 1
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _search_component(call: Callable[..., object]) -> Search:
@@ -148,27 +205,51 @@ def _values(outputs: object) -> Sequence[object]:
 class ExistingSearcher:
     """A retriever of another library, and the position of each document by its id."""
 
-    settings: ExistingRetriever
-    find: Search
+    settings: ExistingRetriever | GivenRetriever
+    find: Search | BatchSearch
     positions: Mapping[str, int]
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the hits of the object, in its order; a query that raises is an error of the rankings."""
-        replies = list(map_threads(lambda query: self._search_one(str(query), k), queries, self.settings.concurrency))
+        if isinstance(self.find, BatchSearch):
+            return self._search_batch(self.find, queries, k)
+        find = self.find
+        concurrency = self.settings.concurrency
+        replies = list(map_threads(lambda query: self._search_one(find, str(query), k), queries, concurrency))
         return join_replies(replies, self.positions, k)
 
-    def _search_one(self, query: str, k: int) -> SearchReply:
+    def _search_batch(self, find: BatchSearch, queries: Sequence[str], k: int) -> Rankings:
+        """Return the hits of all queries, found in one call; raises `RetrieverError` if it fails."""
+        try:
+            hits = find.call([str(query) for query in queries], k)
+        except Exception as error:  # anything that another library raises
+            raise RetrieverError(f"search: {describe_error(error)}") from error
+        n = len(hits) if isinstance(hits, Sized) else 0
+        if n != len(queries):
+            raise RetrieverError(f"search: returned {n} lists of hits for {len(queries)} queries")
+        if isinstance(hits, Rankings):
+            return hits.cut(k)
+        rows = hits if isinstance(hits, Iterable) else ()
+        return join_replies([self._parse_reply(row, k) for row in rows], self.positions, k)
+
+    def _search_one(self, find: Search, query: str, k: int) -> SearchReply:
         start = time.perf_counter()
         try:
-            hits = self.find(query, k)
-            seconds = time.perf_counter() - start
+            hits = find(query, k)
+        except Exception as error:  # anything that another library raises
+            return SearchReply(error=describe_error(error))
+        seconds = time.perf_counter() - start
+        reply = self._parse_reply(hits, k)
+        return reply if reply.error else replace(reply, seconds=seconds)
+
+    def _parse_reply(self, hits: object, k: int) -> SearchReply:
+        try:
             items = list(self._iter_items(hits))
             kept = [item for item in items if not math.isnan(item[1])]
             reply = build_reply(kept, k)
-        except Exception as error:  # anything that another library raises
+        except Exception as error:  # hits of any kind
             return SearchReply(error=describe_error(error))
-        figures = {**(reply.figures or {}), "nan_scores": float(len(items) - len(kept))}
-        return replace(reply, seconds=seconds, figures=figures)
+        return replace(reply, figures={**(reply.figures or {}), "nan_scores": float(len(items) - len(kept))})
 
     def _iter_items(self, hits: object) -> Iterator[tuple[str, float]]:
         if isinstance(hits, Mapping) and "documents" in hits:  # of Haystack

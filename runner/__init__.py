@@ -1,1 +1,35 @@
-"""An application over the retrievers: datasets, measures, sweeps, tracking, reports."""
+"""Experiments on text retrieval: datasets, measures, sweeps, tracking, reports.
+
+    import runner
+    from retrievers import BM25
+
+    data = runner.load_dataset("beir", path="scifact", split="test")
+    result = runner.evaluate(BM25(k1=0.9), data)
+
+The names below are loaded when they are used, and typed in `__init__.pyi`: an import statement here would make the code
+of all of them part of what identifies each cached result.
+"""
+
+import importlib
+
+_PLACES = {
+    "Dataset": "datasets.base",
+    "compare": "api.comparison",
+    "evaluate": "api.evaluation",
+    "load_dataset": "api.data",
+    "run_sweep": "api.sweep",
+}
+
+__all__ = ["Dataset", "compare", "evaluate", "load_dataset", "run_sweep"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

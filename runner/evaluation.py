@@ -54,6 +54,10 @@ class LoadedDatasets:
         self._datasets: dict[tuple[str, str], Dataset] = {}
         self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries]] = {}
 
+    def add(self, source: DatasetSource, chunking: Chunking, dataset: Dataset) -> None:
+        """Take a dataset that was loaded before, whole or in the chunks of `chunking`."""
+        self._datasets[repr(source), repr(chunking if dataset.whole else Whole())] = dataset
+
     def load(self, source: DatasetSource, chunking: Chunking = Whole()) -> Dataset:  # noqa: B008 (immutable)
         """Return the dataset of a source; raises `DatasetError`. Files are read once for all chunkings."""
         key = repr(source), repr(chunking)

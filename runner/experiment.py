@@ -51,11 +51,19 @@ class Experiment:
         return str(getattr(self.retriever, "search_type", None) or self.retriever_name)
 
 
-def build_experiment(settled: Settled, name: str | None = None, swept: Mapping[str, Any] | None = None) -> Experiment:
-    """Return a config as objects; raises `ConfigError` before any work is done."""
+def build_experiment(
+    settled: Settled,
+    name: str | None = None,
+    swept: Mapping[str, Any] | None = None,
+    retriever: Retriever | None = None,
+) -> Experiment:
+    """Return a config as objects; raises `ConfigError` before any work is done.
+
+    A given `retriever` is the one that the config describes.
+    """
     config = settled.config
     plugins = config.get("plugins") or ()
-    retriever = build(config["retriever"], "retriever", plugins)
+    retriever = build(config["retriever"], "retriever", plugins) if retriever is None else retriever
     source, chunking = build_dataset(config["dataset"], plugins)
     metrics = build(config["metrics"], "metrics", plugins)
     for key, part, kind in (("retriever", retriever, Retriever), ("metrics", metrics, MetricSettings)):

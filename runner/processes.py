@@ -37,16 +37,30 @@ def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
 def main_module_not_imported_again() -> Iterator[None]:
     """Keep spawned processes from importing the program's main module, which would run a script without a guard again.
 
-    Python does not import a main module again that was started as `python -m PACKAGE`: this one is marked as such.
+    Python does not import a main module again that was started as `python -m PACKAGE`: this one is marked as such, as
+    long as any thread is in the block.
     """
     main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is None or not spec.name.endswith(".__main__"):
-        main.__spec__ = ModuleSpec("runner.__main__", None)
+    with _marking:
+        if not _original_specs:
+            spec = getattr(main, "__spec__", None)
+            if spec is None or not spec.name.endswith(".__main__"):
+                main.__spec__ = ModuleSpec("runner.__main__", None)
+        else:
+            spec = _original_specs[-1]
+        _original_specs.append(spec)
     try:
         yield
     finally:
-        main.__spec__ = spec
+        with _marking:
+            spec = _original_specs.pop()
+            if not _original_specs:
+                main.__spec__ = spec
+
+
+_marking = threading.Lock()
+_original_specs: list[ModuleSpec | None] = []
+"""What the main module had before it was marked, once for each block that is open."""
 
 
 def _belong_to(parent: int) -> None:

@@ -27,10 +27,11 @@ class GridSweeper(Sweeper):
 
     def sweep(self, arguments: Sequence[str]) -> Never:
         """Run the sweep and end with its exit code."""
+        from runner.sweep.declared import Declared
         from runner.sweep.execute import sweep
 
-        code = sweep(self.loader, self.composed, arguments, self.params, report_writer())
-        sys.exit(code)  # Hydra would drop a returned code
+        declared = Declared(self.loader, self.composed, arguments, self.params)
+        sys.exit(sweep(declared, report_writer()).exit_code)  # Hydra would drop a returned code
 
 
 class OptunaSweeper(Sweeper):
@@ -45,9 +46,11 @@ class OptunaSweeper(Sweeper):
 
     def sweep(self, arguments: Sequence[str]) -> Never:
         """Run the search and end with its exit code."""
+        from runner.sweep.declared import Declared
         from runner.sweep.search import search
 
-        sys.exit(search(self.loader, self.composed, arguments, self.params, self.settings, report_writer()))
+        declared = Declared(self.loader, self.composed, arguments, self.params)
+        sys.exit(search(declared, self.settings, report_writer()).exit_code)
 
 
 def report_writer() -> ReportWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from retrievers.base import RetrieverError
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import settle, store_path, without_secrets
 from runner.evaluation import Bench, hide_private_values
-from runner.experiment import build_experiment
+from runner.experiment import Experiment, build_experiment
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
@@ -28,6 +29,7 @@ from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
 from runner.tracking.record import Failed, Finished
+from runner.tracking.settings import Tracking
 from runner.tracking.tracing import log_exchanges, traces
 from runner.tracking.unlogged import Unlogged, Waiting
 
@@ -52,21 +54,54 @@ def main(cfg: DictConfig) -> int:
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )
     bench = Bench(open_store(store_path(settled.config)), analyzer)
-    lexicon = bench.lexicon(experiment)
     tracking = build(settled.config["tracking"], "tracking")
+    try:
+        result, run = run_experiment(experiment, bench, tracking, traces(settled.config), _show)
+    except FailedEvaluation as error:
+        console.error(str(error))
+        return FAILED
+    if run is None:
+        return FAILED
+    if not run.id:
+        console.line("not logged (tracking=none)")
+        return FAILED if result.failures else 0
+    console.line(f"run: {run.id}")
+    console.line(f"report: {run.where('report.html')}")
+    if place := tracking.from_environment:
+        console.line(place)
+    return FAILED if result.failures else 0
+
+
+class FailedEvaluation(Exception):
+    """A retriever raised an error that is neither about its settings nor about one query; it was logged."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    bench: Bench,
+    tracking: Tracking,
+    with_exchanges: bool = False,
+    show: Callable[[Result], object] = lambda result: None,
+    resume: bool = True,
+) -> tuple[Result, LoggedRun | None]:
+    """Evaluate, show and log; return the result and its run, None if it could not be logged and waits on disk.
+
+    `resume` takes the result of the same evaluation if one waits to be logged. Raises `FailedEvaluation`.
+    """
+    lexicon = bench.lexicon(experiment)
     if tracking.sqlite_file() is not None:  # logging takes less time than starting a process for it
         tracking = replace(tracking, background=False)
     paid = [experiment.retriever, experiment.grading]
     before = measure_spending(paid)
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
     identity = combination_id(experiment, bench.dataset(experiment))
-    with log_exchanges(tracking, traces(settled.config)), BackgroundTracker(tracking) as tracker:
+    with log_exchanges(tracking, with_exchanges), BackgroundTracker(tracking) as tracker:
         tracker.start()
-        waiting = earlier.find(identity)
+        waiting = earlier.find(identity) if resume else None
         entry = waiting and waiting.read()
         if waiting and entry:
             console.note(f"already evaluated; logging the result that waits in {waiting.file}")
-            return _finish(entry.result, waiting, tracker, bench)
+            return entry.result, _finish(entry.result, waiting, tracker, bench, show)
         try:
             with console.Working(experiment.name):
                 result = hide_private_values(bench.grade(experiment, bench.evaluate(experiment)))
@@ -76,46 +111,47 @@ def main(cfg: DictConfig) -> int:
             problem = without_secrets(f"{type(error).__name__}: {error}")
             trace = without_secrets("".join(traceback.format_exception(error)))
             run = tracker.log_at_once(Failed(experiment.name, experiment.parameters, problem, trace))
-            console.error(f"{problem} (see {run.where('traceback.txt')})")
-            return FAILED
+            raise FailedEvaluation(f"{problem} (see {run.where('traceback.txt')})") from error
         finally:  # the cost is shown even after an error
             if spent := describe_spending(paid):
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
-        reports = evaluation_files(result, lexicon)
-        if experiment.source.golden:
+        reports = {} if tracking.is_off else evaluation_files(result, lexicon)
+        if experiment.source.golden and reports:
             reports |= golden_files([result], datetime.now(UTC))
         entry = Finished(result, experiment.parameters, reports)
         try:
             waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)
         except OSError as error:
             console.note(f"{earlier.folder}: cannot save the result before it is logged ({error.strerror})")
-        return _finish(result, waiting or entry, tracker, bench)
+        return result, _finish(result, waiting or entry, tracker, bench, show)
 
 
-def _finish(result: Result, entry: Finished | Waiting, tracker: BackgroundTracker, bench: Bench) -> int:
-    """Show a result and log it; return the exit code."""
+def _finish(
+    result: Result,
+    entry: Finished | Waiting,
+    tracker: BackgroundTracker,
+    bench: Bench,
+    show: Callable[[Result], object],
+) -> LoggedRun | None:
+    """Show a result and log it; return its run, None if it cannot be logged now."""
     run: LoggedRun | None = None
     try:
-        console.show_result(result)
-        if result.grades is not None:
-            console.show_table(grade_table(result))
-            console.show_table(verdict_table(result))
-        if missing := missing_line(result):
-            console.note(missing)
+        show(result)
     finally:  # even if the result cannot be shown
         run = _log(entry, tracker)
-    if run is None:
-        return FAILED
-    bench.forget_journals()
-    if not run.id:
-        console.line("not logged (tracking=none)")
-        return FAILED if result.failures else 0
-    console.line(f"run: {run.id}")
-    console.line(f"report: {run.where('report.html')}")
-    if place := tracker.tracking.from_environment:
-        console.line(place)
-    return FAILED if result.failures else 0
+    if run is not None:
+        bench.forget_journals()
+    return run
+
+
+def _show(result: Result) -> None:
+    console.show_result(result)
+    if result.grades is not None:
+        console.show_table(grade_table(result))
+        console.show_table(verdict_table(result))
+    if missing := missing_line(result):
+        console.note(missing)
 
 
 def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.environment import forget_references, note_references
-from runner.config.mistakes import SWEEPING, check_added, check_plugins, explain
+from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.projects import find_project_config
 from runner.config.source import check_files
@@ -42,9 +42,9 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
                 raise
             errors.append(error)  # raised below: Hydra would add to it
 
-    overrides = _with_plugins_last([_quote_expression(word) for word in words if _is_override(word)])
+    overrides = order_overrides([word for word in words if _is_override(word)])
     flags = [*_name_project_config(words), *(word for word in words if not _is_override(word))]
-    sys.argv = ["runner", *flags, *overrides]  # Hydra wants flags first
+    sys.argv = [COMMAND, *flags, *overrides]  # Hydra wants flags first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     forget_references()
     note_references(overrides)
@@ -66,6 +66,11 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     if errors:
         raise errors[0]
     return code
+
+
+def order_overrides(words: Sequence[str]) -> list[str]:
+    """Return overrides as Hydra takes them: expressions quoted, `plugins` last."""
+    return _with_plugins_last([_quote_expression(word) for word in words])
 
 
 def _check_once(verb: str, words: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,9 @@ from runner.config.values import VOLATILE
 
 SWEEPING = ("evaluate", "plan")
 """The verbs that can sweep over several values of a setting."""
+
+COMMAND = "runner"
+"""The first word of `sys.argv` while Hydra reads the words of this program."""
 
 _OTHERWISE = {"analyzer": "plain is for other languages"}
 """By group, what to choose if no choice fits."""
@@ -243,7 +247,8 @@ def _settings(node: DictConfig, path: str = "") -> Iterator[str]:
 
 def _loader() -> tuple[ConfigLoaderImpl, str | None]:
     """Return a loader of the folders that the command line names, and the primary config if it names one."""
-    flags, _ = get_args_parser().parse_known_args()
+    words = sys.argv[1:] if sys.argv[0] == COMMAND else []  # those of another program mean something else
+    flags, _ = get_args_parser().parse_known_args(words)
     search_path = create_config_search_path(str(CONF))
     if flags.config_dir:
         folder = f"file://{Path(flags.config_dir).resolve()}"

@@ -64,6 +64,21 @@ def build_settings(
     return made
 
 
+def describe_settings(value: Any) -> Any:  # noqa: ANN401 (any configured object)
+    """Return the node of a config from which `build` makes an object; what no config can hold becomes a name."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return {"_target_": f"{kind.__module__}.{kind.__qualname__}"} | describe_settings(given)
+    if isinstance(value, Mapping):
+        return {str(key): describe_settings(element) for key, element in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [describe_settings(element) for element in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
 def _is_plain(node: object) -> bool:
     """Return whether a node is a mapping without `_target_`."""
     return isinstance(node, Mapping) and "_target_" not in node

@@ -5,10 +5,11 @@ Nothing here knows where a dataset is read from, or how it is checked.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,17 @@ class Queries:
         return [QueryText(text, name) for text, name in zip(self.texts, self.ids, strict=True)]
 
 
+GIVEN = ".".join(("runner", "datasets", "given"))
+"""The module that reads what follows; joined, since its code decides no result that a cache could keep."""
+
+Records: TypeAlias = Iterable[Mapping[str, Any]]
+"""Rows with named columns; a data frame has them as well."""
+
+GivenDocuments: TypeAlias = Corpus | Mapping[str, str | Mapping[str, str]] | Records
+GivenQueries: TypeAlias = Queries | Mapping[str, str] | Records
+GivenQrels: TypeAlias = Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[tuple[str, str, int]] | Records
+
+
 @dataclass(frozen=True, eq=False)
 class Judgments:
     """Grades of (query, document) pairs, as positions, sorted by query, then document (three int32 columns).
@@ -81,7 +93,8 @@ class Dataset:
     `judgments_by_search_type` are other judgments for retrievers of a given name; `unknown_documents` are ids that are
     judged but not in the corpus. If the corpus consists of chunks, `whole` has the documents: judgments are of these,
     and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
-    `exclude_self` says how these are recognised.
+    `exclude_self` says how these are recognised. `overrides` are the settings by which the command line loads it, empty
+    for a dataset that exists in Python only.
     """
 
     name: str
@@ -93,6 +106,26 @@ class Dataset:
     unknown_documents: Sequence[str] = ()
     whole: Corpus | None = None
     exclude_self: ExcludeSelf = "auto"
+    overrides: Sequence[str] = ()
+
+    @staticmethod
+    def of(
+        corpus: GivenDocuments, queries: GivenQueries, qrels: GivenQrels, name: str = "given", split: str = "test"
+    ) -> Dataset:
+        """Return documents, queries and judgments as a dataset; raises `DatasetError` if they do not fit together.
+
+        `corpus` maps ids to texts, or to mappings with `title` and `text`; `queries` map ids to texts. `qrels` map
+        query ids to mappings of document ids to grades, or are rows of query id, document id and grade. Each may also
+        be a list of records or a data frame, with the columns `id`, `title` and `text`, or `query_id`, `document_id`
+        and `grade`.
+        """
+        given = importlib.import_module(GIVEN)  # it builds on this module
+        dataset: Dataset = given.build_given(corpus, queries, qrels, name, split)
+        return dataset
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.documents):,} documents, {len(self.queries):,} queries, {len(self.judgments):,} judgments"
+        return f"Dataset({self.name}, {self.split}: {sizes})"
 
     @cached_property
     def own_documents(self) -> NDArray[np.int32]:

@@ -12,7 +12,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Self
 
@@ -34,7 +36,7 @@ from runner.plan import Plan, SearchPlan
 from runner.reports import plan as plan_tables
 from runner.reports.evaluation import tables
 from runner.reports.evaluation.grades import missing_line
-from runner.reports.rendering import numbers
+from runner.reports.rendering import notebook, numbers
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep import selection
 from runner.reports.sweep import tables as sweep_tables
@@ -51,6 +53,19 @@ RECENT = 20
 
 ENOUGH = 0.2
 """Which share of them is enough for it where they are fewer: a few may be unlike the rest."""
+
+
+_silent = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Print no results in the block, for callers that get them as values; progress and notes are still shown."""
+    before = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(before)
 
 
 def line(text: str) -> None:
@@ -175,7 +190,7 @@ class Progress:
         self._done = self._failed = 0
         self._best, self._stage = best, ""
         self._finished = deque[float](maxlen=RECENT + 1)
-        self._screen = _Screen(self._draw, self._plain, clock)
+        self._screen = _Screen(self._draw, self._plain, clock, lambda: (self._done, self._total))
         self._notes = _Notes(self.note, self._screen.say)
 
     def __enter__(self) -> Self:
@@ -280,14 +295,22 @@ class Working:
 
 
 class _Screen:
-    """Draws on a terminal as long as it is started; elsewhere says a plain line now and then, whatever happens."""
+    """Draws on a terminal or in a notebook while it is started; elsewhere says a plain line now and then.
+
+    `count` returns how much of the work is done, and how much there is.
+    """
 
     def __init__(
-        self, draw: Callable[[], RenderableType], plain: Callable[[], str], clock: Callable[[], float]
+        self,
+        draw: Callable[[], RenderableType],
+        plain: Callable[[], str],
+        clock: Callable[[], float],
+        count: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self._draw, self._plain, self._clock, self._spoken = draw, plain, clock, clock()
-        self._console = _console(stderr=True)
+        self._console, self._count = _console(stderr=True), count
         self._live: Live | None = None
+        self._bar: notebook.ProgressBar | None = None
         self._ticking = threading.Thread(target=self._tick, daemon=True)
         self._turn, self._stopped = threading.Lock(), threading.Event()
         self.spinner = Spinner("dots")
@@ -303,8 +326,9 @@ class _Screen:
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._live.start()
-        else:
-            self._ticking.start()
+            return
+        self._bar = notebook.open_bar(self._plain(), *self._count())
+        self._ticking.start()
 
     def stop(self) -> None:
         """Take away what was drawn."""
@@ -313,18 +337,22 @@ class _Screen:
         else:
             self._stopped.set()
             self._ticking.join()
+        if self._bar is not None:
+            self._bar.close()
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
         self._console.print(Text(text), soft_wrap=True)
 
     def now_and_then(self) -> None:
-        """Say the plain line if there is no terminal, and none was said for a while."""
+        """Say the plain line, or draw the bar of a notebook, if there is no terminal and it is time again."""
         with self._turn:
-            now = self._clock()
-            due = self._live is None and now - self._spoken >= EVERY_S
+            now, every = self._clock(), EVERY_S if self._bar is None else notebook.EVERY_S
+            due = self._live is None and now - self._spoken >= every
             self._spoken = now if due else self._spoken
-        if due:
+        if due and self._bar is not None:
+            self._bar.draw(self._plain(), *self._count())
+        elif due:
             self.say(self._plain())
 
     def _tick(self) -> None:
@@ -382,7 +410,8 @@ def _console(stderr: bool = False) -> Console:
     """Return a console on the stream of this moment; colour and width are the terminal's, if it is one."""
     stream = sys.stderr if stderr else sys.stdout
     plain = not stream.isatty() and "COLUMNS" not in os.environ
-    return _Patient(stderr=stderr, width=PLAIN_WIDTH if plain else None, highlight=False, emoji=False)
+    width, quiet = PLAIN_WIDTH if plain else None, _silent.get() and not stderr
+    return _Patient(stderr=stderr, width=width, quiet=quiet, force_jupyter=False, highlight=False, emoji=False)
 
 
 def _roughly(seconds: float) -> str:

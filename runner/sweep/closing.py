@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
+from runner.result import Result
 from runner.sweep.boards import Board, build_boards, complete_boards, find_best, find_run
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
 from runner.tracking.logged import LoggedRun
+
+
+@dataclass(frozen=True, eq=False)
+class SweepEnding:
+    """How a sweep ended: its exit code, its leaderboards with their results, and its parent run.
+
+    `chosen` is the result of the winner where one was selected on other data, `runs` are the logged combinations by the
+    id of their run.
+    """
+
+    exit_code: int
+    boards: Sequence[Board] = ()
+    parent: LoggedRun | None = None
+    chosen: Result | None = None
+    runs: Mapping[str, LoggedRun] = field(default_factory=dict)
 
 
 def report(
@@ -25,8 +42,8 @@ def report(
     search: Search | None = None,
     files: Mapping[str, str] | None = None,
     total: int | None = None,
-) -> None:
-    """Report the wanted combinations and the chosen ones among them, and close the sweep.
+) -> SweepEnding:
+    """Report the wanted combinations and the chosen ones among them, close the sweep, and return how it ended.
 
     A search adds its description, files of its own, and the total number of its combinations.
     """
@@ -42,9 +59,11 @@ def report(
     boards: list[Board] = []
     reports: dict[str, str] = {}
     best_run = ""
+    logged_runs: Mapping[str, LoggedRun] = {}
     try:
         with console.Working("logging the rest, comparing all"):
-            runs = {combination: logged.id for combination, logged in run.load_logged_runs().items()}
+            logged_runs = run.load_logged_runs()
+            runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)
             built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
         boards = complete_boards(built, runs, dict(selections), search)
@@ -62,12 +81,14 @@ def report(
             tags |= {"best_run": best_run} if best_run else {}
             parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})
     if run.tracking.is_off:
-        parent, boards = None, []
-    for board in boards:
+        parent = None
+    for board in () if run.tracking.is_off else boards:
         console.show_compare_command(board.leaderboard, run.overrides)
     if not empty:
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     _show_work(run, len(results), total or len(wanted), empty)
+    runs_by_id = {logged.id: logged for logged in logged_runs.values()}
+    return SweepEnding(outcome.exit_code, boards, parent, best if chosen else None, runs_by_id)
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:

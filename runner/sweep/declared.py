@@ -6,6 +6,7 @@ Sweeps, plans and searches begin with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from omegaconf.errors import OmegaConfBaseException
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import store_path
+from runner.datasets.base import Dataset
+from runner.datasets.given import GivenDataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
@@ -34,12 +37,21 @@ from runner.tracking.tracing import traces
 
 
 class Declared:
-    """A declared sweep; `arguments` are the overrides of its command line, `params` the axes of its YAML."""
+    """A declared sweep; `arguments` are the overrides of its command line, `params` the axes of its YAML.
+
+    `given` is the dataset that the config describes, where it was made in Python.
+    """
 
     def __init__(
-        self, loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any]
+        self,
+        loader: ConfigLoader,
+        config: DictConfig,
+        arguments: Sequence[str],
+        params: Mapping[str, Any],
+        given: Dataset | None = None,
     ) -> None:
         self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
+        self._given = given
         shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins") if key in config]
         own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
         self.settings = build_settings(SweepSettings, own.get("sweep"), "sweep")
@@ -105,7 +117,10 @@ class Declared:
 
     def _experiment(self, point: Combination) -> Experiment:
         try:
-            return build_experiment(self._composer.settle(point.overrides), point.name, point.swept)
+            experiment = build_experiment(self._composer.settle(point.overrides), point.name, point.swept)
+            if isinstance(experiment.source, GivenDataset):  # workers need the dataset itself
+                return replace(experiment, source=replace(experiment.source, dataset=self._given))
+            return experiment
         except ConfigError as error:
             raise ConfigError(f"{error} (in the combination {point.name})" if point.swept else str(error)) from error
         except (HydraException, OmegaConfBaseException) as error:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from hydra.core.config_loader import ConfigLoader
-from omegaconf import DictConfig
 
 from runner.comparison.selection import KFOLD
 from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
 from runner.llm.spending import describe_spending
 from runner.reports import console
-from runner.sweep.closing import report
+from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan
 from runner.sweep.products import Combination
@@ -27,11 +23,8 @@ GOLDEN_REPORT = 100
 """The largest number of combinations for a golden report, as their rankings stay in memory."""
 
 
-def sweep(
-    loader: ConfigLoader, config: DictConfig, arguments: Sequence[str], params: Mapping[str, Any], writer: ReportWriter
-) -> int:
-    """Run every combination, log and report; return the exit code. Raises errors of settings before any work."""
-    declared = Declared(loader, config, arguments, params)
+def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
+    """Run every combination, log and report; return how it ended. Raises errors of settings before any work."""
     with console.Working("composing the combinations, loading their data"):
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
@@ -50,7 +43,7 @@ def sweep(
         for selecting, (_, _, points) in zip(selectings, choices, strict=True):
             wanted |= dict(selecting.identify(points))
         if declared.settings.dry_run:
-            return plan(declared, head, wanted, tracker)
+            return SweepEnding(plan(declared, head, wanted, tracker))
         chosen: list[Chosen] = []
         try:
             for _ in run.evaluate(wanted):
@@ -59,12 +52,12 @@ def sweep(
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]
         except KeyboardInterrupt:
             run.outcome.interrupted = True
-        report(run, list(wanted), metrics, declared.output, chosen)
+        ending = report(run, list(wanted), metrics, declared.output, chosen)
     if note := describe_spending(
         part for experiment in experiments for part in (experiment.retriever, experiment.grading)
     ):
         console.note(note)
-    return run.outcome.exit_code
+    return ending
 
 
 def _choices(

@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 import orjson
-from hydra.core.config_loader import ConfigLoader
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
@@ -30,7 +28,7 @@ from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.result import Result
-from runner.sweep.closing import report
+from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared
 from runner.sweep.plan import plan_search
 from runner.sweep.reporting import ReportWriter
@@ -64,17 +62,9 @@ class SearchSettings:
     storage: str | None = None
 
 
-def search(
-    loader: ConfigLoader,
-    config: DictConfig,
-    arguments: Sequence[str],
-    params: Mapping[str, Any],
-    node: Mapping[str, Any],
-    writer: ReportWriter,
-) -> int:
-    """Search, log and report; return the exit code. Raises errors of settings before any work."""
+def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) -> SweepEnding:
+    """Search, log and report; return how it ended. Raises errors of settings before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
-    declared = Declared(loader, config, arguments, params)
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: a search does not use it; set hydra.sweeper.n_trials")
     space = SearchSpace(declared.products)
@@ -91,7 +81,7 @@ def search(
     choice = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
     head = declared.sweep(space.axes, own.n_trials, probes, *choice, space.identity)
     if declared.settings.dry_run:
-        return plan_search(declared, head, FOLDS if on == KFOLD else 0)
+        return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0))
     studies = Studies(
         own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
     )
@@ -108,8 +98,7 @@ def search(
             searching.go(f"{head.name[:100]} {which[:12]}", about)
         except KeyboardInterrupt:
             run.outcome.interrupted = True
-        searching.report()
-    return run.outcome.exit_code
+        return searching.report()
 
 
 class Line:
@@ -153,8 +142,8 @@ class Searching:
             if not any(map(self._missing, self.lines)):
                 progress.no_more()
 
-    def report(self) -> None:
-        """Select the winner and report the stored study."""
+    def report(self) -> SweepEnding:
+        """Select the winner, report the stored study, and return how the search ended."""
         wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
         declared, chosen, result, files = self.selecting.declared, None, None, {}
         try:
@@ -171,7 +160,8 @@ class Searching:
         finally:  # even if a report fails, the parent run is closed
             choices = [chosen] if chosen else []
             total = self.settings.n_trials
-            report(self.run, wanted, self.selecting.metrics, declared.output, choices, result, files, total)
+            ending = report(self.run, wanted, self.selecting.metrics, declared.output, choices, result, files, total)
+        return ending
 
     def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
         """Return the stored study; if its results have changed, a new one with the current results."""

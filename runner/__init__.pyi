@@ -1,0 +1,7 @@
+from runner.api.comparison import compare as compare
+from runner.api.data import load_dataset as load_dataset
+from runner.api.evaluation import evaluate as evaluate
+from runner.api.sweep import run_sweep as run_sweep
+from runner.datasets.base import Dataset as Dataset
+
+__all__ = ["Dataset", "compare", "evaluate", "load_dataset", "run_sweep"]

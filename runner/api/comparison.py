@@ -1,0 +1,77 @@
+"""Compare results from Python, with the tests and tables of the command `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from runner.comparison.compare import Comparison, TableStatistics, Versus, compare_results
+from runner.config.objects import build_settings
+from runner.metrics.measures import parse
+from runner.reports.notebook import render_comparison
+from runner.result import Result, ResultError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class ResultComparison(Comparison):
+    """A comparison of results with the first, the baseline; candidates are counted from 1."""
+
+    def difference(self, measure: str | None = None, candidate: int = 1) -> Versus:
+        """Return how a candidate differs from the baseline by a measure (None: the primary one)."""
+        name = self.primary if measure is None else str(parse(measure))
+        if name not in self.table:
+            raise ResultError(f"{name}: is not compared; there are {', '.join(self.table)}")
+        if not 1 <= candidate < len(self.results):
+            raise ResultError(f"candidate={candidate}: should be from 1 to {len(self.results) - 1}")
+        return self.table[name][candidate]
+
+    def significant(self, measure: str | None = None, candidate: int = 1) -> bool:
+        """Return whether a difference is significant; p-values are corrected for all tests of the comparison."""
+        return self.difference(measure, candidate).significant
+
+    @property
+    def frame(self) -> DataFrame:
+        """Return a data frame with a row for each measure and result."""
+        import pandas as pd
+
+        rows = [
+            {"measure": measure, "result": label, **asdict(versus)}
+            for measure, row in self.table.items()
+            for label, versus in zip(self.labels, row, strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"ResultComparison({', '.join(self.labels[1:])} against {self.labels[0]} by {self.primary})"
+
+    def _repr_html_(self) -> str:
+        return render_comparison(self)
+
+
+def compare(
+    baseline: Result,
+    *candidates: Result,
+    primary: str | None = None,
+    **statistics: Any,  # noqa: ANN401 (checked)
+) -> ResultComparison:
+    """Compare results with a baseline on the same queries.
+
+    `primary` is the primary measure, by default that of the results; `statistics` are the settings of
+    `conf/compare.yaml`: test, correction, confidence, alpha, permutations and seed. Raises `NotComparable` for results
+    on different data, `ConfigError` for unknown settings.
+    """
+    for i, result in enumerate((baseline, *candidates)):
+        if not isinstance(result, Result):
+            place = f"candidate {i}" if i else "baseline"
+            raise TypeError(f"{place}: should be a result of evaluate or run_sweep, not {type(result).__name__}")
+    if not candidates:
+        raise TypeError("compare: needs a baseline and at least one candidate")
+    own = build_settings(TableStatistics, statistics, "statistics")
+    measure = None if primary is None else str(parse(primary))
+    comparison = compare_results([baseline, *candidates], own, measure)
+    values: Mapping[str, Any] = {field.name: getattr(comparison, field.name) for field in fields(Comparison)}
+    return ResultComparison(**values)

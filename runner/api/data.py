@@ -1,0 +1,74 @@
+"""Datasets for Python callers: loaded in a configured format, or made of values in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hydra.core.config_store import ConfigStore
+
+from runner.config.composing import compose_config, format_override
+from runner.config.objects import ConfigError
+from runner.config.values import settle
+from runner.datasets.base import Dataset
+from runner.datasets.settings import CHUNKING, build_dataset
+from runner.evaluation import LoadedDatasets
+
+GIVEN = "given"
+"""The format of datasets that exist in Python only."""
+
+
+def load_dataset(format: str, **settings: object) -> Dataset:
+    """Return a dataset in one of the formats of `conf/dataset`, with the settings of that format.
+
+    Paths, splits and samples are those of the command line: `load_dataset("beir", path="scifact", split="test")` reads
+    what `dataset=beir dataset.path=scifact dataset.split=test` does. `chunking="headings"` splits documents. Raises
+    `ConfigError` for unknown formats and settings, `DatasetError` for files that cannot be read.
+    """
+    overrides = [format_override("dataset", format)]
+    overrides += [
+        format_override(name if name == CHUNKING else f"dataset.{name}", value) for name, value in settings.items()
+    ]
+    settled = settle(*compose_config("evaluate", overrides)).config
+    source, chunking = build_dataset(settled["dataset"], settled.get("plugins") or ())
+    return replace(LoadedDatasets().load(source, chunking), overrides=tuple(overrides))
+
+
+def list_overrides(dataset: Dataset) -> list[str]:
+    """Return the overrides by which a config describes a dataset; one made in Python is described by its content."""
+    if dataset.overrides:
+        return list(dataset.overrides)
+    node = {
+        "_target_": "runner.datasets.given.GivenDataset",
+        "name": None,
+        "split": "test",
+        "exclude_self": "auto",
+        "content": "???",
+        CHUNKING: f"${{{CHUNKING}}}",
+    }
+    ConfigStore.instance().store(group="dataset", name=GIVEN, node=node, provider="retrieval-runner")
+    settings = {"name": dataset.name, "split": dataset.split, "content": dataset.fingerprint}
+    return [f"dataset={GIVEN}", *(format_override(f"dataset.{name}", value) for name, value in settings.items())]
+
+
+def check_overrides(overrides: Sequence[str], dataset: Dataset | None, taken: Sequence[str] = ()) -> None:
+    """Refuse overrides of what is given as an argument; raises `ConfigError`."""
+    given = {name: f"{name} is given as an argument" for name in taken}
+    if dataset is not None:
+        given["dataset"] = "the dataset is given as an argument; set it in load_dataset, or leave the argument out"
+        if dataset.whole is not None:
+            given[CHUNKING] = "the documents are split already; set it in load_dataset"
+    for word in overrides:
+        if not isinstance(word, str):
+            raise ConfigError(f"{word!r}: should be an override, such as 'retriever.k1=0.9'")
+        if word in ("-m", "--multirun"):
+            raise ConfigError(f"{word}: leave it out; run_sweep always runs a sweep")
+        root = word.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0]
+        if root in given:
+            raise ConfigError(f"{word}: {given[root]}")
+
+
+def locate(tracking_uri: str | None, store_path: object) -> list[str]:
+    """Return the overrides of where runs are logged and work is kept; None is the default of the command line."""
+    places = {"tracking.uri": tracking_uri, "store.path": store_path}
+    return [format_override(key, value) for key, value in places.items() if value is not None]

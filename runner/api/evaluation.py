@@ -1,0 +1,118 @@
+"""Evaluate a retriever that is an object: one of this program, or of the caller."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from os import PathLike
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from retrievers.base import Retriever, iter_parts
+from retrievers.existing import GivenRetriever
+from runner.api.data import check_overrides, list_overrides, locate
+from runner.api.results import RunResult, with_run
+from runner.commands.evaluate import run_experiment
+from runner.config import CONF
+from runner.config.composing import compose_config, format_override
+from runner.config.hydra_internals import load_yaml
+from runner.config.objects import build, describe_settings
+from runner.config.values import settle
+from runner.config.values import store_path as path_of_store
+from runner.datasets.base import Dataset
+from runner.evaluation import Bench
+from runner.experiment import build_experiment
+from runner.processes import main_module_not_imported_again
+from runner.reports import console
+from runner.store.opening import open_store
+from runner.tracking.tracing import traces
+
+
+def evaluate(
+    retriever: object,
+    dataset: Dataset,
+    *overrides: str,
+    name: str | None = None,
+    tracking_uri: str | None = None,
+    store_path: str | PathLike[str] | None = None,
+) -> RunResult:
+    """Evaluate a retriever on a dataset, log the run, and return the result.
+
+    `retriever` is one of `retrievers`, an object with `search(queries, k)`, a function of a query (and of the number of
+    hits), a retriever of LangChain or LlamaIndex, or a pipeline of Haystack. `overrides` are other settings as on the
+    command line: "metrics.depth=1000". `name` is that of the run. `tracking_uri` is where the run is logged ("none":
+    nowhere) and `store_path` where work is kept; None is the default of the command line for both.
+
+    A query that fails is part of the result (`failures`). Raises `ConfigError`, `DatasetError` or `RetrieverError` for
+    mistakes, `FailedEvaluation` if the retriever fails.
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"dataset: should be a Dataset, not {type(dataset).__name__}; use load_dataset or Dataset.of")
+    check_overrides(overrides, dataset, taken=("retriever", "sweep", "hydra"))
+    own = adapt_retriever(retriever)
+    node: dict[str, Any] = describe_settings(own)
+    choice = find_choice(str(node["_target_"]))
+    chosen = [format_override("retriever", choice)] if choice else []
+    words = [*list_overrides(dataset), *chosen, *overrides, *locate(tracking_uri, store_path)]
+    config, choices = compose_config("evaluate", words)
+    _set_retriever(config, node, keep=bool(choice))
+    settled = settle(config, choices | {"retriever": choice or _name_retriever(own)})
+    experiment = build_experiment(settled, name, retriever=own)
+    analyzer = build(OmegaConf.to_container(config.analyzer, resolve=True), "analyzer", settled.config["plugins"])
+    bench = Bench(open_store(path_of_store(settled.config)), analyzer)
+    bench.datasets.add(experiment.source, experiment.chunking, dataset)
+    tracking = build(settled.config["tracking"], "tracking")
+    resume = not isinstance(own, GivenRetriever)  # which has no identity but its name
+    with console.silence(), main_module_not_imported_again():
+        result, run = run_experiment(experiment, bench, tracking, traces(settled.config), resume=resume)
+    return with_run(result, run)
+
+
+def adapt_retriever(retriever: object) -> Retriever:
+    """Return an object as a retriever of this program; one whose code cannot be identified is never cached."""
+    is_value = is_dataclass(retriever) and not isinstance(retriever, type)
+    if is_value and isinstance(retriever, Retriever) and all(map(_has_source, _iter_settings(retriever))):
+        return retriever
+    return GivenRetriever(name=getattr(retriever, "__name__", type(retriever).__name__), retriever=retriever)
+
+
+def _iter_settings(value: object) -> list[object]:
+    """Return settings and those within them."""
+    return [value, *(inner for part in iter_parts(value) for inner in _iter_settings(part))]
+
+
+def _has_source(value: object) -> bool:
+    """Return whether the code of settings can be read, which is part of the key of what is cached."""
+    return not is_dataclass(value) or hasattr(sys.modules.get(type(value).__module__), "__file__")
+
+
+def _name_retriever(retriever: Retriever) -> str:
+    return retriever.name if isinstance(retriever, GivenRetriever) else type(retriever).__name__
+
+
+@cache
+def _list_choices() -> Mapping[str, str]:
+    """Return the file of `conf/retriever` for each class, the one with the shortest name if there are several."""
+    files = sorted((CONF / "retriever").glob("[!_]*.yaml"), key=lambda file: (-len(file.stem), file.stem))
+    contents = {file.stem: load_yaml(file.read_text(encoding="utf-8")) for file in files}
+    return {str(content["_target_"]): name for name, content in contents.items() if "_target_" in content}
+
+
+def find_choice(target: str) -> str | None:
+    """Return the choice of the command line that makes this class, None if there is none."""
+    return _list_choices().get(target)
+
+
+def _set_retriever(config: DictConfig, node: Mapping[str, Any], keep: bool) -> None:
+    """Set the retriever of a config; with `keep`, settings that have their value already stay as they are."""
+    with open_dict(config):
+        if not keep:
+            config["retriever"] = dict(node)
+            return
+        before: Any = OmegaConf.to_container(config.retriever, resolve=True, throw_on_missing=False)
+        for key, value in node.items():
+            if key not in before or before[key] != value:
+                config.retriever[key] = value

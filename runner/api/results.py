@@ -1,0 +1,94 @@
+"""Results as Python callers get them: with data frames, and shown as tables in notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from retrievers.base import NOTHING
+from runner.records import load_record, write_trec
+from runner.reports.notebook import render_result
+from runner.reports.rendering import numbers
+from runner.result import Hits, Result, ResultError
+from runner.tracking.logged import LoggedRun
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class ResultRankings:
+    """The rankings of a result: the documents that each query retrieved, best first."""
+
+    result: Result
+    hits: Hits
+
+    def to_frame(self) -> DataFrame:
+        """Return a data frame with a row for each hit; the grade is missing where the hit is not judged."""
+        import pandas as pd
+
+        documents = self.hits.rankings.documents
+        queries, places = np.nonzero(documents != NOTHING)
+        grades = pd.array(self.hits.grades[queries, places], dtype="Int32")
+        grades[self.hits.grades[queries, places] == NOTHING] = pd.NA
+        columns = {
+            "query_id": [self.result.queries.ids[query] for query in queries.tolist()],
+            "rank": places + 1,
+            "document_id": [self.hits.documents[document] for document in documents[queries, places].tolist()],
+            "score": self.hits.rankings.scores[queries, places],
+            "grade": grades,
+        }
+        return pd.DataFrame(columns)
+
+    def write_trec(self, file: str | Path) -> None:
+        """Write the rankings as a gzipped TREC run."""
+        write_trec(replace(self.result, hits=self.hits), Path(file))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunResult(Result):
+    """The result of an evaluation and its run; `run` is None where it was not logged."""
+
+    run: LoggedRun | None = None
+
+    @property
+    def per_query(self) -> DataFrame:
+        """Return a data frame with a row for each query: what it is, its status, and the value of each measure."""
+        import pandas as pd
+
+        queries = self.queries
+        columns = {
+            "query_id": queries.ids,
+            "query": queries.texts,
+            "type": queries.types,
+            "status": queries.statuses,
+            "error": queries.errors,
+        }
+        measured = dict(zip(self.measures, self.scores, strict=True))
+        return pd.DataFrame({name: np.asarray(column) for name, column in {**columns, **measured}.items()})
+
+    @property
+    def rankings(self) -> ResultRankings:
+        """Return the rankings; raises `ResultError` where they were neither kept nor logged on this machine."""
+        hits = self.hits
+        if hits is None and self.run is not None and self.run.folder is not None:
+            hits = load_record(self.run.folder).hits
+        if hits is None:
+            raise ResultError(f"{self.name}: a sweep that is not logged keeps no rankings; evaluate it alone")
+        return ResultRankings(self, hits)
+
+    def __repr__(self) -> str:
+        mean = numbers.score(self.means.get(self.primary))
+        return f"RunResult({self.name} on {self.dataset.name}: {self.primary} {mean})"
+
+    def _repr_html_(self) -> str:
+        return render_result(self)
+
+
+def with_run(result: Result, run: LoggedRun | None) -> RunResult:
+    """Return a result with its run; an empty id is that of no run."""
+    values = {field.name: getattr(result, field.name) for field in fields(Result)}
+    return RunResult(**values, run=run if run and run.id else None)

@@ -1,0 +1,167 @@
+"""Run a sweep from Python; its identity is that of the same sweep on the command line, which can continue it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from hydra_plugins.retrieval_runner import report_writer
+from runner.api.data import check_overrides, list_overrides, locate
+from runner.api.results import RunResult, with_run
+from runner.comparison.leaderboard import FailedCombination
+from runner.config.composing import explain_errors, open_loader, take_choices
+from runner.config.objects import ConfigError
+from runner.config.values import settle
+from runner.datasets.base import Dataset
+from runner.datasets.settings import build_dataset
+from runner.processes import main_module_not_imported_again
+from runner.reports import console
+from runner.reports.notebook import render_leaderboard, render_page
+from runner.result import ResultError
+from runner.sweep.boards import Board
+from runner.sweep.closing import SweepEnding
+from runner.sweep.declared import Declared
+from runner.sweep.execute import sweep
+from runner.sweep.outcome import INTERRUPTED
+from runner.sweep.reporting import build_reports
+from runner.sweep.search import search
+from runner.tracking.logged import LoggedRun
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The files of a sweep's report by name: pages, Markdown and tables."""
+
+    files: Mapping[str, str] = field(repr=False)
+
+    def save(self, folder: str | PathLike[str]) -> list[Path]:
+        """Write the files into a folder, which is created, and return their paths."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in self.files.items():
+            (place / name).write_text(text, encoding="utf-8")
+        return [place / name for name in self.files]
+
+    def _repr_html_(self) -> str:
+        return "".join(render_page(text) for name, text in self.files.items() if name.endswith(".html"))
+
+
+@dataclass(frozen=True, eq=False)
+class SweepBoard:
+    """The leaderboards of a sweep, one for each dataset, with their results."""
+
+    ending: SweepEnding = field(repr=False)
+    parallel: bool = False
+
+    @property
+    def boards(self) -> Sequence[Board]:
+        """Return a leaderboard for each dataset."""
+        return self.ending.boards
+
+    @property
+    def parent(self) -> LoggedRun | None:
+        """Return the parent run of the sweep, None where nothing was logged."""
+        return self.ending.parent
+
+    @property
+    def runs(self) -> list[RunResult]:
+        """Return the results in the order of the leaderboard, the best first."""
+        results = []
+        for board in self.boards:
+            values = list(board.results.values())
+            runs = self.ending.runs
+            results += [with_run(values[row.position], runs.get(row.run)) for row in board.leaderboard.rows]
+        return results
+
+    @property
+    def best(self) -> RunResult:
+        """Return the winner; raises `ResultError` without results, and for several datasets, each with its own."""
+        if len(self.boards) > 1:
+            raise ResultError("the sweep has several datasets, each with its own best; choose one of runs")
+        if self.ending.chosen is not None:
+            return with_run(self.ending.chosen, None)
+        if not (runs := self.runs):
+            raise ResultError(f"no combination finished; {len(self.failures):,} failed: see failures")
+        return runs[0]
+
+    @property
+    def failures(self) -> list[FailedCombination]:
+        """Return the combinations that failed."""
+        return [failure for board in self.boards for failure in board.leaderboard.failures]
+
+    @property
+    def frame(self) -> DataFrame:
+        """Return the leaderboard as a data frame; of several datasets, one below the other."""
+        import pandas as pd
+
+        frames = []
+        for board in self.boards:
+            frame, dataset = board.leaderboard.to_frame(), board.leaderboard.dataset
+            if len(self.boards) > 1 and dataset is not None:
+                frame.insert(0, "dataset", dataset.name)
+                frame.insert(1, "split", dataset.split)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def report(self) -> SweepReport:
+        """Return the report of the sweep."""
+        return SweepReport(build_reports(self.boards, self.parallel, report_writer()))
+
+    def __repr__(self) -> str:
+        best = "" if len(self.boards) != 1 or not self.runs else f", best: {self.best!r}"
+        return f"SweepBoard({len(self.runs):,} results, {len(self.failures):,} failed{best})"
+
+    def _repr_html_(self) -> str:
+        return "".join(render_leaderboard(board.leaderboard) for board in self.boards)
+
+
+def run_sweep(
+    *overrides: str,
+    dataset: Dataset | None = None,
+    tracking_uri: str | None = None,
+    store_path: str | PathLike[str] | None = None,
+) -> SweepBoard:
+    """Run every combination of a sweep, log it, and return its leaderboard; finished combinations are loaded.
+
+    `overrides` are those of the command line: "retriever=bm25", "retriever.k1=0.6,0.9,1.2", "experiment=tour". The
+    command with the same overrides, and with those of `load_dataset`, is the same sweep. Without a `dataset`, the
+    overrides choose it. `tracking_uri` is where the sweep is logged ("none": nowhere) and `store_path` where work is
+    kept; None is the default of the command line for both.
+
+    An interrupted call raises `KeyboardInterrupt`, and the same call continues the sweep. Raises `ConfigError` or
+    `DatasetError` for mistakes, before any work.
+    """
+    check_overrides(overrides, dataset)
+    chosen = [] if dataset is None else list_overrides(dataset)
+    words = [*chosen, *overrides, *locate(tracking_uri, store_path)]
+    with open_loader("evaluate", words) as (loader, ordered):
+        config = loader.load_configuration("evaluate", ordered, run_mode=RunMode.MULTIRUN)
+        arguments = list(config.hydra.overrides.task)
+        node: dict[str, Any] = OmegaConf.to_container(config.hydra.sweeper, resolve=True)  # type: ignore[assignment]  # a mapping
+        declared = Declared(loader, config, arguments, node.pop("params", None) or {}, dataset)
+        if dataset is not None:
+            single = settle(*take_choices(loader.load_configuration("evaluate", chosen, run_mode=RunMode.RUN)))
+            declared.bench.datasets.add(*build_dataset(single.config["dataset"]), dataset)
+    if declared.settings.dry_run:
+        raise ConfigError("sweep.dry_run: run_sweep has no plan to return; use the command plan")
+    kind = str(node.pop("_target_")).rpartition(".")[2]
+    node.pop("_convert_", None)
+    with explain_errors("evaluate", words), console.silence(), main_module_not_imported_again():
+        if kind == "OptunaSweeper":
+            ending = search(declared, node, report_writer())
+        elif kind == "GridSweeper":
+            ending = sweep(declared, report_writer())
+        else:
+            raise ConfigError(f"hydra/sweeper: {kind} returns no leaderboard; choose grid or optuna")
+    if ending.exit_code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return SweepBoard(ending, declared.settings.backend != "sequential")

@@ -1,0 +1,116 @@
+"""Compose the config of a verb for callers in Python, with the files and messages of the command line.
+
+Hydra's global state is left alone, so that threads and a caller's own Hydra application are not disturbed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.utils import JobRuntime
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from runner.config import CONF
+from runner.config.environment import note_references
+from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search_path
+from runner.config.launch import order_overrides
+from runner.config.mistakes import COMMAND, check_added, check_plugins, explain
+from runner.config.objects import ConfigError
+from runner.config.projects import find_project_config
+from runner.config.source import check_files
+
+_composing = threading.RLock()
+"""Hydra's registries and `sys.argv`, from which messages are made, belong to one thread at a time."""
+
+
+@contextmanager
+def open_loader(verb: str, overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, list[str]]]:
+    """Yield Hydra's loader of config files and the overrides as it takes them; raises `ConfigError` in one line.
+
+    The folder of the project in the working directory is searched as on the command line. Compose inside the block.
+    """
+    words = order_overrides(overrides)
+    with _composing:
+        search_path = create_config_search_path(str(CONF))  # loads Hydra's plug-ins, before their sources are replaced
+        folder = _find_project()
+        if folder is not None:
+            search_path.prepend("command-line", f"file://{folder}", anchor=SearchPathQuery(provider="schema"))
+        JobRuntime.instance().set("name", COMMAND)
+        note_references(words)
+        typed = sys.argv
+        sys.argv = [COMMAND, *(["--config-dir", str(folder)] if folder else []), *words]
+        try:
+            with check_files(verb, words), explain_errors(verb, words):
+                check_added(verb, words)
+                check_plugins(words[-1])
+                yield ConfigLoaderImpl(search_path), words
+        finally:
+            sys.argv = typed
+
+
+@contextmanager
+def explain_errors(verb: str, overrides: Sequence[str]) -> Iterator[None]:
+    """Raise the errors of a composition as `ConfigError` in one line."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error, verb, overrides)) from error
+
+
+def compose_config(verb: str, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any]]:
+    """Return the config of a single run, and the choice of each group; raises `ConfigError`."""
+    with open_loader(verb, overrides) as (loader, words):
+        return take_choices(loader.load_configuration(verb, words, run_mode=RunMode.RUN))
+
+
+def take_choices(config: DictConfig) -> tuple[DictConfig, dict[str, Any]]:
+    """Return a composed config without Hydra's own node, which has the choices of groups, and these choices."""
+    choices = dict(config.hydra.runtime.choices)
+    with open_dict(config):
+        del config["hydra"]
+    return config, choices
+
+
+def format_override(key: str, value: object) -> str:
+    """Return a setting as an override: plain where that is read as the same text, otherwise quoted."""
+    return f"{key}={_format_value(value)}"
+
+
+def _format_value(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_format_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{_format_value(element)}' for key, element in value.items())}}}"
+    text = str(value)
+    plain = re.fullmatch(r"[\w/.+-]*[A-Za-z/][\w/.:+-]*", text) and text.lower() not in _WORDS
+    return text if plain and not _NUMBER.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()
+
+
+_WORDS = frozenset({"null", "true", "false", "nan", "inf", "-inf", "+inf"})
+_NUMBER = re.compile(r"[+-]?[\d_.]+(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def _find_project() -> Path | None:
+    try:
+        folder = find_project_config(Path.cwd())
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return folder and folder.resolve()

@@ -1,0 +1,158 @@
+"""Datasets given in Python: documents, queries and judgments as mappings, records, data frames or a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, RepeatedIdError, RetrieverError
+from runner.datasets.assembly import assemble, describe_repeated_id
+from runner.datasets.base import (
+    Dataset,
+    DatasetError,
+    GivenDocuments,
+    GivenQrels,
+    GivenQueries,
+    Queries,
+    Raw,
+    corpus_of,
+)
+from runner.datasets.source import DatasetSource
+
+_ID = ("_id", "id")
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class GivenDataset(DatasetSource):
+    """A dataset in the memory of this process, identified by the fingerprint of its `content`."""
+
+    content: str
+    dataset: Any = Field(default=None, repr=False)  # a Dataset, which pydantic would check field by field
+
+    @property
+    def origin(self) -> str:
+        """Return the name."""
+        return self.name or "given"
+
+    def load(self) -> Dataset:
+        """Return the dataset; raises `DatasetError` in a process that does not have it."""
+        if self.dataset is None:
+            raise DatasetError(
+                f"dataset=given: {self.name} is in the memory of the Python process that made it; save it as files and "
+                "load these, for example with dataset=jsonl"
+            )
+        given: Dataset = self.dataset
+        if given.split != self.split:
+            raise DatasetError(
+                f"dataset.split={self.split}: {self.name} was made in Python with the split {given.split}"
+            )
+        return given
+
+    def read(self) -> Raw:
+        """Refuse to read, as there are no files."""
+        raise DatasetError("dataset=given: has no files")
+
+
+def build_given(
+    corpus: GivenDocuments, queries: GivenQueries, qrels: GivenQrels, name: str = "given", split: str = "test"
+) -> Dataset:
+    """Return documents, queries and judgments as a dataset; raises `DatasetError` if they do not fit together."""
+    source = GivenDataset(name=name, split=split, content="")
+    try:
+        raw = Raw(_read_documents(corpus), _read_queries(queries), list(_iter_qrels(qrels)), qrels_name="qrels")
+        return assemble(source, raw)
+    except RepeatedIdError as error:
+        raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None
+    except RetrieverError as error:
+        raise DatasetError(f"{name}: {error}") from None
+
+
+def _read_documents(documents: GivenDocuments) -> Corpus:
+    if isinstance(documents, Corpus):
+        return documents
+    if isinstance(documents, Mapping):
+        return corpus_of(
+            (str(name), *(("", value) if isinstance(value, str) else _title_and_text(value, f"corpus[{name!r}]")))
+            for name, value in documents.items()
+        )
+    rows = _list_records(documents, "corpus")
+    return corpus_of(
+        (_get(row, _ID, f"corpus[{i}]"), *_title_and_text(row, f"corpus[{i}]")) for i, row in enumerate(rows)
+    )
+
+
+def _read_queries(queries: GivenQueries) -> Queries:
+    if isinstance(queries, Queries):
+        return queries
+    if isinstance(queries, Mapping):
+        pairs = [(str(name), text) for name, text in queries.items()]
+        for name, text in pairs:
+            if not isinstance(text, str):
+                raise DatasetError(f"queries[{name!r}]: should be text, not {type(text).__name__}")
+        return Queries([name for name, _ in pairs], [text for _, text in pairs], [""] * len(pairs))
+    rows = _list_records(queries, "queries")
+    ids = [_get(row, _ID, f"queries[{i}]") for i, row in enumerate(rows)]
+    texts = [_get(row, ("text", "query"), f"queries[{i}]") for i, row in enumerate(rows)]
+    return Queries(ids, texts, [str(row.get("type") or "") for row in rows])
+
+
+def _iter_qrels(qrels: GivenQrels) -> Iterable[tuple[str, str, int]]:
+    if isinstance(qrels, Mapping):
+        for query, judged in qrels.items():
+            grades = judged if isinstance(judged, Mapping) else dict.fromkeys(judged, 1)
+            if isinstance(judged, str):
+                raise DatasetError(f"qrels[{query!r}]: should be a mapping of document ids to grades, or a list of ids")
+            for document, grade in grades.items():
+                yield str(query), str(document), _parse_grade(grade, f"qrels[{query!r}][{document!r}]")
+        return
+    for i, row in enumerate(_list_rows(qrels)):
+        place = f"qrels[{i}]"
+        if isinstance(row, Mapping):
+            query = _get(row, ("query_id", "query-id", "query"), place)
+            document = _get(row, ("document_id", "corpus-id", "document"), place)
+            grade = next((row[name] for name in ("grade", "score", "relevance") if name in row), 1)
+        elif isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3:
+            query, document, grade = row
+        else:
+            raise DatasetError(f"{place}: should be (query id, document id, grade), not {row!r:.100}")
+        yield str(query), str(document), _parse_grade(grade, place)
+
+
+def _parse_grade(grade: object, place: str) -> int:
+    number = float(grade) if hasattr(grade, "__float__") else float("nan")
+    if number != number or not number.is_integer():
+        raise DatasetError(f"{place}: the grade {grade!r} is not an integer")
+    return int(number)
+
+
+def _title_and_text(record: Mapping[str, Any], place: str) -> tuple[str, str]:
+    title = record.get("title")
+    return title if isinstance(title, str) else "", _get(record, ("text",), place)
+
+
+def _get(record: Mapping[str, Any], names: Sequence[str], place: str) -> str:
+    """Return the first of these columns that a record has, as text; raises `DatasetError`."""
+    value = next((record[name] for name in names if name in record), None)
+    if value is None or value != value:  # a data frame has NaN where a value is missing
+        raise DatasetError(f"{place}: has no {' or '.join(names)}; it has {', '.join(map(str, record)) or 'nothing'}")
+    return str(value)
+
+
+def _list_records(rows: object, place: str) -> list[Mapping[str, Any]]:
+    records = _list_rows(rows)
+    for i, row in enumerate(records):
+        if not isinstance(row, Mapping):
+            raise DatasetError(f"{place}[{i}]: should have named columns, such as id and text, not {row!r:.100}")
+    return records
+
+
+def _list_rows(rows: Any) -> list[Any]:  # noqa: ANN401 (any rows)
+    """Return rows as a list; those of a data frame as mappings."""
+    if callable(getattr(rows, "to_dict", None)):
+        return list(rows.to_dict("records"))
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise DatasetError(f"a dataset needs mappings, lists or data frames, not {type(rows).__name__}")
+    return list(rows)

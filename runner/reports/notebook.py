@@ -1,0 +1,73 @@
+"""Results, leaderboards and comparisons as HTML for the output of a notebook cell: the tables of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from html import escape
+
+from runner.comparison.compare import Comparison
+from runner.comparison.leaderboard import Leaderboard
+from runner.config.environment import hide_values
+from runner.reports.comparison import tables as comparison_tables
+from runner.reports.evaluation import tables as evaluation_tables
+from runner.reports.rendering import numbers
+from runner.reports.rendering.page import render
+from runner.reports.rendering.tables import Table
+from runner.reports.sweep import tables as sweep_tables
+from runner.result import Result
+
+MOST_ROWS = 20
+"""Most rows of a leaderboard."""
+
+Part = tuple[str, Table, Collection[int]]
+"""A table under its title, with the numbers of its bold rows."""
+
+
+def render_result(result: Result) -> str:
+    """Return a result as HTML: its measures, query types and cost."""
+    mean, interval = numbers.score(result.means.get(result.primary)), result.intervals.get(result.primary)
+    figure = f"{result.primary} {mean} {numbers.interval(interval)}"
+    title = (
+        f"{result.name} on {evaluation_tables.heading(result)}: {result.primary} {mean} {numbers.interval(interval)}"
+    )
+    parts: list[Part] = [
+        ("", evaluation_tables.measures_table(result), ()),
+        ("", evaluation_tables.whole_table(result), ()),
+        ("By query type", evaluation_tables.types_table(result), ()),
+        (evaluation_tables.no_result_title(result), evaluation_tables.abstention_table(result), ()),
+        ("Queries that raised an error", evaluation_tables.errors_table(result), ()),
+    ]
+    warnings = [f"warning: {warning}" for warning in evaluation_tables.warnings(result)]
+    title = f"{result.name} on {evaluation_tables.heading(result)}: {figure}"
+    return _render(title, parts, [evaluation_tables.outcomes_line(result), *warnings, evaluation_tables.cost(result)])
+
+
+def render_leaderboard(board: Leaderboard) -> str:
+    """Return a leaderboard as HTML: its best rows, which of them really differ, and the failures."""
+    table = sweep_tables.leaderboard_table(board)
+    parts: list[Part] = [
+        ("", Table(table.columns, table.rows[:MOST_ROWS]), sweep_tables.alike(board)),
+        (f"{len(board.failures):,} failed", sweep_tables.failures_table(board), ()),
+    ]
+    more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []
+    title = sweep_tables.board_heading(board) if board.dataset else "no combination finished"
+    return _render(title, parts, [*more, sweep_tables.verdict(board), *sweep_tables.notices(board)])
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return a comparison as HTML: verdicts, means, and the differences to the first result."""
+    few, (first, *others) = comparison.headline, comparison.labels
+    parts: list[Part] = [("Measures", comparison_tables.measures_table(comparison, few), ())]
+    for i, label in enumerate(others, 1):
+        parts.append((f"{label} minus {first}", comparison_tables.differences_table(comparison, i, few), ()))
+    texts = [*comparison_tables.verdicts(comparison), *comparison_tables.about(comparison)]
+    return _render(comparison_tables.heading(comparison), parts, texts)
+
+
+def render_page(page: str, height: int = 600) -> str:
+    """Return a report as HTML: the page in a frame, so that its style stays its own."""
+    return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: {height}px; border: 0"></iframe>'
+
+
+def _render(title: str, parts: Sequence[Part], texts: Sequence[str]) -> str:
+    return hide_values(render("notebook.html.jinja", title=title, parts=parts, texts=list(filter(None, texts))))

@@ -1,0 +1,43 @@
+"""A progress bar in a notebook: HTML that the front end replaces, for which it needs no widgets."""
+
+from __future__ import annotations
+
+import sys
+from html import escape
+from typing import Any
+
+EVERY_S = 0.2
+"""How often a bar is drawn, in seconds."""
+
+
+class ProgressBar:
+    """A bar below the cell that runs. `handle` is what IPython returns for a display that can be updated."""
+
+    def __init__(self, handle: Any) -> None:  # noqa: ANN401 (IPython has no types)
+        self._handle = handle
+
+    def draw(self, text: str, done: int, total: int) -> None:
+        """Replace the bar."""
+        self._handle.update({"text/html": render_bar(text, done, total), "text/plain": text}, raw=True)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+def open_bar(text: str, done: int, total: int) -> ProgressBar | None:
+    """Return a bar below the cell that runs, None outside a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or not hasattr(shell, "kernel"):  # a terminal has no kernel
+        return None
+    from IPython.display import display
+
+    content = {"text/html": render_bar(text, done, total), "text/plain": text}
+    handle = display(content, raw=True, display_id=True)
+    return None if handle is None else ProgressBar(handle)
+
+
+def render_bar(text: str, done: int, total: int) -> str:
+    """Return a bar as HTML; without a total, only its text."""
+    bar = f'<progress value="{done}" max="{total}"></progress> ' if total else ""
+    return f"<div>{bar}{escape(text)}</div>"

@@ -1,0 +1,73 @@
+"""Results are compared in Python with the figures of the command `compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import runner
+from retrievers import BM25
+from runner.__main__ import main
+from runner.comparison.comparability import NotComparable
+from runner.result import ResultError
+from tests.api.conftest import DOCUMENTS, QRELS, QUERIES
+
+
+def test_differences_equal_those_of_the_command(data: runner.Dataset, here: Path) -> None:
+    first, second = (runner.evaluate(BM25(k1=k1), data) for k1 in (0.0, 5.0))
+    assert first.run is not None
+    assert second.run is not None
+    assert main(["compare", f"baseline={first.run.id}", f"candidate={second.run.id}", f"output={here / 'out'}"]) == 0
+    written = json.loads((here / "out" / "comparison.json").read_text())
+    comparison = runner.compare(first, second)
+    label = comparison.labels[1]
+    for measure in comparison.table:
+        versus, system = comparison.difference(measure), written["measures"][measure]["systems"][label]
+        assert (versus.mean, versus.difference, versus.p) == (system["mean"], system["difference"], system["p"])
+
+
+@pytest.mark.usefixtures("here")
+def test_a_difference_is_significant_where_its_corrected_p_value_says_so() -> None:
+    queries = {f"q{i}": "ships at night" for i in range(12)}
+    many = runner.Dataset.of(DOCUMENTS, queries, {name: {"d1": 1} for name in queries})
+    right, wrong = (
+        runner.evaluate(search, many, tracking_uri="none", name=name)
+        for name, search in (("right", lambda query: ["d1"]), ("wrong", lambda query: ["d2"]))
+    )
+    comparison = runner.compare(right, wrong)
+    assert comparison.significant("nDCG@10")
+    assert comparison.significant()
+    assert comparison.difference("nDCG@10").difference == -1
+    assert not runner.compare(right, right).significant("nDCG@10")
+    assert not runner.compare(right, wrong, alpha=1e-9).significant("nDCG@10")
+    frame = comparison.frame.set_index(["measure", "result"])
+    assert frame.loc[("nDCG@10", "wrong"), "difference"] == -1
+
+
+def test_a_comparison_is_shown_as_tables(given: runner.Dataset) -> None:
+    results = [runner.evaluate(BM25(k1=k1), given, tracking_uri="none") for k1 in (0.0, 5.0)]
+    comparison = runner.compare(*results)
+    page = comparison._repr_html_()
+    assert page.count("<table") == 2
+    assert "bm25 k1=5 minus bm25 k1=0" in page
+    assert repr(comparison) == "ResultComparison(bm25 k1=5 against bm25 k1=0 by nDCG@10)"
+
+
+def test_mistakes_are_named(given: runner.Dataset) -> None:
+    result = runner.evaluate(BM25(), given, tracking_uri="none")
+    other = runner.Dataset.of(DOCUMENTS, {**QUERIES, "q1": "other words"}, QRELS)
+    comparison = runner.compare(result, result)
+    with pytest.raises(ResultError, match="nDCG@7: is not compared; there are "):
+        comparison.significant("nDCG@7")
+    with pytest.raises(ResultError, match="candidate=2: should be from 1 to 1"):
+        comparison.significant("nDCG@10", candidate=2)
+    with pytest.raises(NotComparable):
+        runner.compare(result, runner.evaluate(BM25(), other, tracking_uri="none"))
+    with pytest.raises(ValueError, match=r"statistics.tset: no such setting; did you mean statistics.test\?"):
+        runner.compare(result, result, tset="t")
+    with pytest.raises(TypeError, match="candidate 1: should be a result of evaluate or run_sweep, not str"):
+        runner.compare(result, "3f2a9c01")  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(TypeError, match="needs a baseline and at least one candidate"):
+        runner.compare(result)

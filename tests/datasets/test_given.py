@@ -1,0 +1,85 @@
+"""Datasets made of values in Python: mappings, records, data frames."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from retrievers.base import Corpus
+from runner.datasets.base import Dataset, DatasetError, Queries
+from runner.datasets.given import GivenDataset
+
+CORPUS: dict[str, Any] = {"a": "a red boat", "b": {"title": "House", "text": "a blue house"}}
+QUERIES = {"q": "red", "r": "house"}
+QRELS = {"q": {"a": 2, "b": 0}, "r": {"b": 1}}
+ROWS = [("q", "a", 2), ("q", "b", 0), ("r", "b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "qrels"),
+    [
+        (Corpus(["a", "b"], ["a red boat", "a blue house"], ["", "House"]), QUERIES, ROWS),
+        (
+            [{"id": "a", "text": "a red boat"}, {"_id": "b", "title": "House", "text": "a blue house"}],
+            [{"id": "q", "text": "red"}, {"id": "r", "query": "house"}],
+            [dict(zip(("query_id", "document_id", "grade"), row, strict=True)) for row in ROWS],
+        ),
+        (
+            pd.DataFrame({"id": ["a", "b"], "title": [None, "House"], "text": ["a red boat", "a blue house"]}),
+            pd.DataFrame({"id": ["q", "r"], "text": ["red", "house"]}),
+            pd.DataFrame(ROWS, columns=["query-id", "corpus-id", "score"]),
+        ),
+        (CORPUS, Queries(["q", "r"], ["red", "house"], ["", ""]), iter(ROWS)),
+    ],
+)
+def test_the_same_values_in_another_shape_are_the_same_dataset(corpus: Any, queries: Any, qrels: Any) -> None:
+    assert Dataset.of(corpus, queries, qrels).fingerprint == Dataset.of(CORPUS, QUERIES, QRELS).fingerprint
+
+
+def test_gold_may_be_listed_without_grades() -> None:
+    listed = Dataset.of(CORPUS, QUERIES, {"q": ["a"], "r": ["b"]})
+    assert listed.fingerprint == Dataset.of(CORPUS, QUERIES, {"q": {"a": 1}, "r": {"b": 1}}).fingerprint
+
+
+def test_a_dataset_is_described_in_a_line() -> None:
+    dataset = Dataset.of(CORPUS, QUERIES, QRELS, name="toy", split="dev")
+    assert repr(dataset) == "Dataset(toy, dev: 2 documents, 2 queries, 3 judgments)"
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "qrels", "message"),
+    [
+        (CORPUS, QUERIES, {"q": {"c": 1}}, "qrels: documents judged but not among the 2 of the corpus: 1, first 'c'"),
+        (CORPUS, QUERIES, {"x": {"a": 1}}, "qrels: queries judged but not among the 2 that there are: 1, first 'x'"),
+        (CORPUS, QUERIES, {"q": "a"}, "qrels['q']: should be a mapping of document ids to grades, or a list of ids"),
+        (CORPUS, QUERIES, {"q": {"a": 0.5}}, "qrels['q']['a']: the grade 0.5 is not an integer"),
+        (CORPUS, QUERIES, [("q", "a")], "qrels[0]: should be (query id, document id, grade), not ('q', 'a')"),
+        (CORPUS, QUERIES, {}, "given: none of the 2 queries is judged in qrels"),
+        (CORPUS, {"q": 3}, QRELS, "queries['q']: should be text, not int"),
+        (CORPUS, ["red"], QRELS, "queries[0]: should have named columns, such as id and text, not 'red'"),
+        ([{"id": "a"}], QUERIES, QRELS, "corpus[0]: has no text; it has id"),
+        ([{"id": "a", "text": "x"}] * 2, QUERIES, QRELS, "given: the document id 'a' occurs more than once"),
+        ({"a": {"title": "x"}}, QUERIES, QRELS, "corpus['a']: has no text; it has title"),
+        ("corpus.jsonl", QUERIES, QRELS, "a dataset needs mappings, lists or data frames, not str"),
+        ({}, QUERIES, QRELS, "given: there are no documents"),
+    ],
+)
+def test_values_that_do_not_fit_together_are_refused(corpus: Any, queries: Any, qrels: Any, message: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        Dataset.of(corpus, queries, qrels)
+    assert message in str(caught.value)
+
+
+def test_a_worker_gets_the_values_with_the_source() -> None:
+    dataset = Dataset.of(CORPUS, QUERIES, QRELS)
+    source = GivenDataset(name="given", content=dataset.fingerprint, dataset=dataset)
+    assert pickle.loads(pickle.dumps(source)).load().fingerprint == dataset.fingerprint
+    assert repr(source) == repr(GivenDataset(name="given", content=dataset.fingerprint))
+
+
+def test_a_process_without_the_values_is_told_what_to_do() -> None:
+    with pytest.raises(DatasetError, match="in the memory of the Python process that made it; save it as files"):
+        GivenDataset(name="toy", content="0").load()
