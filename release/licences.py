@@ -27,7 +27,10 @@ ALLOWED = frozenset({
 """Licences that oblige neither this program nor its users beyond notices, and for MPL-2.0 changes to its own files."""
 
 ALLOWED_FOR_DEVELOPMENT = ALLOWED | {"LGPL-3.0-only"}
-"""Licences of packages that only tests use, and that are not distributed with this program."""
+"""Licences of packages that only tests use, or that the user chooses to install; neither come with this program."""
+
+LIBERAL_PARTS = ("development", "postgres")
+"""The parts with packages under these licences: psycopg, a driver under the LGPL, is what `postgres` is for."""
 
 SPELLINGS: Mapping[str, str] = {
     "3-clause bsd license": "BSD-3-Clause",
@@ -71,7 +74,7 @@ STATED_ELSEWHERE: Mapping[str, str] = {
 VENDOR = re.compile(r"nvidia-.+|cuda-.+")
 """Proprietary libraries that PyTorch's CUDA build brings, under the vendor's terms; nothing here needs them."""
 
-PARTS = ("core", "dense", "llm", "dask", "ray", "slurm", "ui", "development")
+PARTS = ("core", "dense", "llm", "postgres", "qdrant", "dask", "ray", "slurm", "ui", "development")
 """What can be installed, in the order of the page; a package is listed in the first that brings it."""
 
 
@@ -86,7 +89,7 @@ class Dependency:
     @property
     def is_allowed(self) -> bool:
         """Return whether every licence in the expression is allowed."""
-        allowed = ALLOWED_FOR_DEVELOPMENT if self.part == "development" else ALLOWED
+        allowed = ALLOWED_FOR_DEVELOPMENT if self.part in LIBERAL_PARTS else ALLOWED
         return _split(self.licence) <= allowed
 
 
@@ -159,7 +162,7 @@ def render_page() -> str:
         "with it; `pip` installs its dependencies. These are the packages that `requirements.lock` installs, with the",
         "licence that each states, under the first part that needs them. `make docs` writes this page. A test refuses",
         "licences other than those in `release/licences.py`: permissive ones, MPL-2.0, and LGPL-3.0 for packages that",
-        "only tests use.", "",
+        "only tests use and for the driver of the extra `postgres`.", "",
         "PyTorch's CUDA build also brings NVIDIA's proprietary libraries under NVIDIA's terms; the CPU build does not.",
     ]  # fmt: skip
     dependencies = list_dependencies()

@@ -50,6 +50,13 @@ def is_live(settings: object) -> bool:
     return any(map(is_live, iter_parts(settings)))
 
 
+def list_engines(settings: object) -> list[str]:
+    """Return the versions of the engines of a retriever and its parts (`engine_version`), which decide its rankings."""
+    own = getattr(settings, "engine_version", None)
+    versions = [own] if isinstance(own, str) else []
+    return versions + [version for part in iter_parts(settings) for version in list_engines(part)]
+
+
 def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
     """Return how many hits to request per query; a service may have more documents than the corpus."""
     return depth if is_live(retriever) else min(depth, len(corpus))
@@ -73,7 +80,9 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
     """Return the key under which `search_cached` stores rankings."""
-    searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    searched: dict[str, object] = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    if engines := list_engines(retriever):
+        searched["engines"] = ", ".join(dict.fromkeys(engines))
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
 
 

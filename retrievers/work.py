@@ -13,6 +13,8 @@ WorkStage = Literal["index", "search", "setup", "measure"]
 class WorkKind:
     """A kind of work: its name in keys, its stage, its label in reports, and whether a sweep counts it.
 
+    Work that is `external` is in a server; the store only notes that it is there.
+
     Documents cause the work of the stage `index`, queries that of `search`. `setup` loads models and compiles code, and
     `measure` only serves the figures of a report.
     """
@@ -21,6 +23,7 @@ class WorkKind:
     stage: WorkStage
     label: str = ""
     counted: bool = True
+    external: bool = False
 
     @property
     def title(self) -> str:
@@ -41,6 +44,9 @@ KINDS: Mapping[str, WorkKind] = {
         WorkKind("points", "index"),
         WorkKind("vector index", "index"),
         WorkKind("live vector index", "index", "vector index in memory", counted=False),
+        WorkKind("qdrant index", "index"),
+        WorkKind("postgres index", "index", external=True),
+        WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False),
         WorkKind("searcher", "index", "search made ready", counted=False),
         WorkKind("rankings", "search"),
         WorkKind("query terms", "search", "query analysis", counted=False),
@@ -56,6 +62,7 @@ KINDS: Mapping[str, WorkKind] = {
         WorkKind("verdicts", "setup"),
         WorkKind("latency", "measure", "queries timed alone", counted=False),
         WorkKind("diagnostics", "measure", counted=False),
+        WorkKind("exact neighbours", "measure", "exact search, for recall", counted=False),
     )
 }
 """All kinds of work of this program, by name."""

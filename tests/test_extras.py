@@ -10,7 +10,9 @@ import pytest
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
 
-MODULES = ("faiss", "sentence_transformers", "openai", "anthropic", "distributed", "ray", "flask")
+MODULES = (
+    "faiss", "sentence_transformers", "openai", "anthropic", "qdrant_edge", "psycopg", "distributed", "ray", "flask",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -31,6 +33,9 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("-m retriever=dense encoder=minilm,lsa", "retriever.encoder: needs sentence-transformers"),
         ("plan -m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("retriever=dense encoder=lsa retriever.index_type=hnsw", "retriever: needs faiss-cpu"),
+        ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; pip install "
+         "'retrieval-runner[qdrant]'"),
+        ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
         ("retriever=reranked", "retriever.reranker: needs sentence-transformers"),
         ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; pip install "
          "'retrieval-runner[llm]'"),

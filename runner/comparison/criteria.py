@@ -53,6 +53,9 @@ COSTS: Mapping[str, Criterion] = {
 """The time per query and for indexing."""
 
 _GRADE = Criterion("grade", "grade", lambda r: _number(r.grades.figures()["grade/mean"]) if r.grades else math.nan)
+_INDEX_RECALL = Criterion(
+    "index_recall_at_10", "index recall@10", lambda r: r.diagnostics.get("index_recall_at_10", math.nan)
+)
 _AUROC = Criterion("auroc", "AUROC", lambda r: r.abstention.auroc, priority=8)
 
 
@@ -63,7 +66,7 @@ def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
     criteria += [mean_of("RR", 6)] if primary != "RR" else []
     for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
         criteria += _at_threshold(threshold)
-    criteria += [_GRADE, _AUROC, *COSTS.values()]
+    criteria += [_INDEX_RECALL, _GRADE, _AUROC, *COSTS.values()]
     return [c for c in criteria if not all(math.isnan(c.value(result)) for result in results)]
 
 

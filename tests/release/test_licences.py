@@ -26,6 +26,7 @@ def test_every_installed_package_has_an_allowed_licence() -> None:
         ("AGPL-3.0-only", "development", False),
         ("MIT AND GPL-3.0-only", "development", False),
         ("LGPL-3.0-only", "development", True),
+        ("LGPL-3.0-only", "postgres", True),
         ("LGPL-3.0-only", "core", False),
         ("", "development", False),
     ],

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from retrievers.base import NOTHING, Corpus, RetrieverError
-from retrievers.dense import Dense, DenseSearcher
+from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.fusion import Hybrid
 from retrievers.search import TIMED_QUERIES, search_cached
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
+from retrievers.vector_search import VectorSearcher
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def corpus_of(vectors: NDArray[Any]) -> Corpus:
     return Corpus(ids, texts_of(vectors))
 
 
-def searcher_of(vectors: NDArray[Any], store: Store | None = None, **how: Any) -> DenseSearcher:
+def searcher_of(vectors: NDArray[Any], store: Store | None = None, **how: Any) -> VectorSearcher:
     return Dense(Numbers(), **how).index(corpus_of(vectors), store or MemoryStore())
 
 
@@ -149,7 +150,7 @@ DOCUMENTS = CLUSTERS + np.random.default_rng(3).normal(size=CLUSTERS.shape)
 QUERIES = texts_of(CLUSTERS[::50] + np.random.default_rng(4).normal(size=(40, 16)))
 
 
-def recall(searcher: DenseSearcher, k: int = 10) -> float:
+def recall(searcher: VectorSearcher, k: int = 10) -> float:
     return searcher.diagnostics(QUERIES, k, NoStore())[f"index_recall_at_{k}"]
 
 
@@ -184,7 +185,7 @@ def test_recall_is_a_mean_of_overlaps_of_what_is_there() -> None:
     overlaps = [len(set(a) & set(b)) / 5 for a, b in zip(exact, nearly, strict=True)]
     assert recall(searcher, 5) == pytest.approx(np.mean(overlaps))
     few = searcher_of(np.eye(3), index_type="ivf", nprobe=100)
-    assert few.diagnostics(["1 0 0", "0 0 0"], 10, NoStore()) == {"index_recall_at_10": 1.0}
+    assert few.diagnostics(["1 0 0", "0 0 0"], 10, NoStore()) == {"index_recall_at_10": 1.0, "short_answers_at_10": 0.0}
     assert few.diagnostics(["0 0 0"], 10, NoStore()) == {}
 
 
@@ -288,8 +289,9 @@ def test_the_recall_of_an_approximate_index_comes_with_the_rankings_of_a_hybrid_
     store = MemoryStore()
     for _ in range(2):  # made, then found in the store
         said = search_cached(nearly, corpus, queries, 50, store).diagnostics
-        assert said.keys() == {"index_recall_at_10", "index_recall_at_50"}
+        assert {"index_recall_at_10", "index_recall_at_50", "short_answers_at_50"} <= said.keys()
         assert 0 < said["index_recall_at_50"] < 1
+        assert said["short_answers_at_50"] == 20  # a cell has ten documents
     hybrid = Hybrid(parts={"nearly": nearly, "exact": Dense(Numbers())})
     assert search_cached(hybrid, corpus, queries, 50, store).diagnostics == {f"nearly.{n}": v for n, v in said.items()}
     assert search_cached(Dense(Numbers()), corpus, queries, 50, store).diagnostics == {}

@@ -1,0 +1,77 @@
+"""The documents of a corpus as points, and the exact search for the nearest ones, with the tie rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import Rankings, rank
+from retrievers.encoders.base import Vectors
+from retrievers.nearest import find_nearest
+
+Nearest = tuple[NDArray[np.float32], NDArray[np.int64]]
+"""The scores of the best points of each query and their places, each of shape (n, depth), best first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The documents with a direction: their positions in the corpus, their vectors, and the largest norm."""
+
+    rows: NDArray[np.int32]
+    vectors: Vectors
+    longest: float
+
+
+def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
+    """Return the points of documents, given their vectors in order, perhaps scaled to length 1."""
+    vectors = np.concatenate(shards) if shards else np.zeros((0, 0), dtype=np.float32)
+    lengths = np.linalg.norm(vectors, axis=1)
+    rows = np.flatnonzero(lengths > 0).astype(np.int32)
+    if len(rows) < len(vectors):
+        vectors, lengths = vectors[rows], lengths[rows]
+    if unit_length:
+        vectors, lengths = vectors / lengths[:, None], np.ones_like(lengths)
+    return Points(rows, np.ascontiguousarray(vectors, dtype=np.float32), float(lengths.max(initial=0)))
+
+
+def rank_exactly(
+    points: Points,
+    queries: Vectors,
+    k: int,
+    tie_order: NDArray[np.int32],
+    l2: bool,
+    find: Callable[[Vectors, int], Nearest] | None = None,
+    spare: int = 16,
+) -> Rankings:
+    """Return the k best of all points, by the tie rule.
+
+    `find` returns as many points as requested, which are the best in single precision; null: `find_nearest`. The last
+    digits of its scores may depend on the other queries of a batch, or on the engine. So candidates are scored again in
+    double precision, which gives equal vectors equal scores, and a query is searched deeper if a document beyond its
+    candidates could still be among the best.
+    """
+    n = len(points.rows)
+    depth = min(k + spare, n)
+    rough, places = find(queries, depth) if find else find_nearest(queries, points.vectors, depth, l2)
+    scores = np.empty((len(queries), depth), dtype=np.float32)
+    for row, query in enumerate(queries.astype(np.float64)):
+        candidates = points.vectors[places[row]].astype(np.float64)
+        if l2:
+            candidates -= query
+            scores[row] = 0.0 - np.einsum("ij,ij->i", candidates, candidates)
+        else:
+            scores[row] = np.einsum("ij,j->i", candidates, query)
+    best = rank(points.rows[places], scores, tie_order, k)
+    if depth == n:
+        return best
+    # The largest error of a sum of products in single precision.
+    reach = (np.linalg.norm(queries, axis=1) + points.longest) ** 2
+    error = queries.shape[1] * np.finfo(np.float32).eps * reach
+    unsure = best.scores[:, -1] <= rough[:, -1] + error
+    if unsure.any():
+        deeper = rank_exactly(points, queries[unsure], k, tie_order, l2, find, 4 * (k + spare))
+        best.documents[unsure], best.scores[unsure] = deeper.documents, deeper.scores
+    return best

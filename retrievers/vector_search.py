@@ -1,0 +1,157 @@
+"""Search by vectors with any index: embed the queries, ask the index, compare it with the exact search.
+
+An encoder supplies the vectors, an engine the index. An index is built once for each combination of corpus, encoder,
+metric, build settings and version of the engine (`VectorSpace.build_key`); settings that apply at search time are no
+part of its key. Approximate indexes report their recall of the exact ranking.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Corpus, Rankings, create_empty_rankings, rank
+from retrievers.code import code_of
+from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
+from retrievers.points import Nearest, Points, build_points, rank_exactly
+from retrievers.search import TIMED_QUERIES, Work
+from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
+
+BATCH = 1024
+"""How many queries are searched at a time, exactly, after those that are timed."""
+
+Metric = Literal["cosine", "dot", "l2"]
+"""The score: the cosine, the dot product, or the negative squared distance."""
+
+
+class VectorIndex(Protocol):
+    """An index of points in an engine."""
+
+    @property
+    def exact(self) -> bool:
+        """Return whether the engine compares a query with every point, in full precision."""
+        ...
+
+    def find(self, queries: Vectors, depth: int) -> Nearest:
+        """Return the scores and places of the nearest points of each query, best first; place -1 where there is none.
+
+        An exact index returns `depth` points for every query.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSpace:
+    """The vectors of a corpus by an encoder, compared by a metric: what an index is built from."""
+
+    encoder: Encoder
+    corpus: Corpus
+    metric: Metric
+
+    def build_key(self, kind: str, made_by: Iterable[str] = (), **parts: object) -> Key:
+        """Return the key of work based on the vectors; `made_by` are the modules that do it."""
+        modules = {__name__, *made_by, *code_of(self.encoder)}
+        return Key.of(kind, modules, **self.corpus.key_parts, encoder=self.encoder, metric=self.metric, **parts)
+
+    def plan(self, queries: Sequence[str], store: Store) -> list[Work]:
+        """Return the work of the encoder."""
+        encoder = self.encoder
+        return list(encoder.plan(self.corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
+
+    def embed(self, store: Store) -> EmbeddedSpace:
+        """Return the space with its vectors; the corpus is embedded unless the store has them."""
+        embedded, unit_length = self.encoder.embed(self.corpus, store), self.metric == "cosine"
+        key = Key.of(
+            "points",
+            {"retrievers.points", *code_of(self.encoder)},
+            **self.corpus.key_parts, encoder=self.encoder, unit_length=unit_length,
+        )  # fmt: skip
+        return EmbeddedSpace(self, embedded, store.share(key, lambda: build_points(embedded.documents, unit_length)))
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedSpace:
+    """A vector space with the points of its documents."""
+
+    space: VectorSpace
+    embedded: Embedded
+    points: Points
+
+    def open_searcher(self, index: VectorIndex | None) -> VectorSearcher:
+        """Return a searcher through an index; without one, it is exact."""
+        return VectorSearcher(self.space, self.embedded.queries, self.points, index)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSearcher:
+    """Searches points, through an index or exactly. `embed` encodes queries.
+
+    A text without a direction, such as a blank one, has no hits and is never a hit.
+    """
+
+    space: VectorSpace
+    embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
+    points: Points
+    index: VectorIndex | None
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query.
+
+        The first queries are searched one by one and timed. Through an index all are, because its results may depend on
+        the other queries of a batch.
+        """
+        vectors, embedding_seconds = self.embed(queries, store)
+        rankings, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
+        lengths = np.linalg.norm(vectors, axis=1)
+        searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
+        alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
+        for start, end in pairwise([*range(alone), *range(alone, len(searched), BATCH), len(searched)]):
+            began, block = time.perf_counter(), searched[start:end]
+            unit_length = self.space.metric == "cosine"
+            best = self._rank(vectors[block] / lengths[block, None] if unit_length else vectors[block], k)
+            rankings.documents[block], rankings.scores[block] = best.documents, best.scores
+            seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
+        return replace(rankings, seconds=seconds)
+
+    def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
+        """Return the mean recall of the exact top k, and how many queries had fewer hits; nothing for an exact search.
+
+        `short_answers_at_k` counts the queries with a direction that had fewer hits than there are documents to find.
+        """
+        if self.index is None or self.index.exact:
+            return {}
+        exact = self._load_exact(queries, k, store)
+        answered = exact[:, 0] != NOTHING
+        if not answered.any():
+            return {}
+        nearly = self.search(queries, k, store).documents
+        pairs = zip(exact[answered], nearly[answered], strict=True)
+        shares = [np.isin(best[best != NOTHING], some).mean() for best, some in pairs]
+        short = (nearly != NOTHING).sum(axis=1) < (exact != NOTHING).sum(axis=1)
+        return {f"index_recall_at_{k}": float(np.mean(shares)), f"short_answers_at_{k}": float(short.sum())}
+
+    def _load_exact(self, queries: Sequence[str], k: int, store: Store) -> NDArray[np.int32]:
+        """Return the documents of the exact rankings, shared by all indexes of the space."""
+
+        def search() -> Arrays:
+            return {"documents": replace(self, index=None).search(queries, k, store).documents}
+
+        searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+        key = self.space.build_key("exact neighbours", ["retrievers.points", "retrievers.nearest"], **searched)
+        return store.arrays(key, search)["documents"]
+
+    def _rank(self, queries: Vectors, k: int) -> Rankings:
+        """Return the k best documents of each query, given vectors with a direction."""
+        order, points = self.space.corpus.tie_order, self.points
+        if self.index is None or self.index.exact:
+            find = self.index.find if self.index is not None else None
+            return rank_exactly(points, queries, k, order, self.space.metric == "l2", find)
+        scores, places = self.index.find(queries, min(k, len(points.rows)))
+        documents = np.where(places < 0, NOTHING, points.rows[places]).astype(np.int32)
+        return rank(documents, scores, order, k)
