@@ -158,12 +158,14 @@ def render_page() -> str:
     """Return the page of licences, in Markdown."""
     lines = [
         "# Licences", "",
-        "retrieval-runner is licensed under Apache-2.0 (see [LICENSE](../LICENSE)). It brings no other package's code",
-        "with it; `pip` installs its dependencies. These are the packages that `requirements.lock` installs, with the",
-        "licence that each states, under the first part that needs them. `make docs` writes this page. A test refuses",
-        "licences other than those in `release/licences.py`: permissive ones, MPL-2.0, and LGPL-3.0 for packages that",
-        "only tests use and for the driver of the extra `postgres`.", "",
-        "PyTorch's CUDA build also brings NVIDIA's proprietary libraries under NVIDIA's terms; the CPU build does not.",
+        "retrieval-runner is licensed under Apache-2.0 (see [LICENSE](../LICENSE)). It does not contain code from",
+        "other packages; `pip` installs its dependencies. The tables list the packages that `requirements.lock`",
+        "installs, with the licence that each package states. A package is listed under the first part of the program",
+        "that needs it. `make docs` writes this page. A test rejects all licences except those listed in",
+        "`release/licences.py`: permissive licences, MPL-2.0, and LGPL-3.0 for packages that only tests use and for the",
+        "driver of the extra `postgres`.", "",
+        "The CUDA build of PyTorch also installs NVIDIA's proprietary libraries, under NVIDIA's terms; the CPU build",
+        "does not.",
     ]  # fmt: skip
     dependencies = list_dependencies()
     locked = {canonicalize_name(name) for name in list_locked()}
