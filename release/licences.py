@@ -162,8 +162,8 @@ def render_page() -> str:
         "other packages; `pip` installs its dependencies. The tables list the packages that `requirements.lock`",
         "installs, with the licence that each package states. A package is listed under the first part of the program",
         "that needs it. `make docs` writes this page. A test rejects all licences except those listed in",
-        "`release/licences.py`: permissive licences, MPL-2.0, and LGPL-3.0 for packages that only tests use and for the",
-        "driver of the extra `postgres`.", "",
+        "`release/licences.py`: permissive licences, MPL-2.0, and LGPL-3.0 for packages that only tests use and for",
+        "the driver of the extra `postgres`.", "",
         "The CUDA build of PyTorch also installs NVIDIA's proprietary libraries, under NVIDIA's terms; the CPU build",
         "does not.",
     ]  # fmt: skip
