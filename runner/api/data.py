@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hydra.core.config_store import ConfigStore
-
 from runner.config.composing import compose_config, format_override
 from runner.config.objects import ConfigError
 from runner.config.values import settle
@@ -14,8 +12,8 @@ from runner.datasets.base import Dataset
 from runner.datasets.settings import CHUNKING, build_dataset
 from runner.evaluation import LoadedDatasets
 
-GIVEN = "given"
-"""The format of datasets that exist in Python only."""
+GIVEN = "_given"
+"""The format of datasets that exist in Python only, which lists of formats leave out."""
 
 
 def load_dataset(format: str, **settings: object) -> Dataset:
@@ -38,15 +36,6 @@ def list_overrides(dataset: Dataset) -> list[str]:
     """Return the overrides by which a config describes a dataset; one made in Python is described by its content."""
     if dataset.overrides:
         return list(dataset.overrides)
-    node = {
-        "_target_": "runner.datasets.given.GivenDataset",
-        "name": None,
-        "split": "test",
-        "exclude_self": "auto",
-        "content": "???",
-        CHUNKING: f"${{{CHUNKING}}}",
-    }
-    ConfigStore.instance().store(group="dataset", name=GIVEN, node=node, provider="retrieval-runner")
     settings = {"name": dataset.name, "split": dataset.split, "content": dataset.fingerprint}
     return [f"dataset={GIVEN}", *(format_override(f"dataset.{name}", value) for name, value in settings.items())]
 

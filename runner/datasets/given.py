@@ -41,8 +41,8 @@ class GivenDataset(DatasetSource):
         """Return the dataset; raises `DatasetError` in a process that does not have it."""
         if self.dataset is None:
             raise DatasetError(
-                f"dataset=given: {self.name} is in the memory of the Python process that made it; save it as files and "
-                "load these, for example with dataset=jsonl"
+                f"dataset=_given: {self.name} is in the memory of the Python process that made it; save it as files "
+                "and load these, for example with dataset=jsonl"
             )
         given: Dataset = self.dataset
         if given.split != self.split:
@@ -53,7 +53,7 @@ class GivenDataset(DatasetSource):
 
     def read(self) -> Raw:
         """Refuse to read, as there are no files."""
-        raise DatasetError("dataset=given: has no files")
+        raise DatasetError("dataset=_given: has no files")
 
 
 def build_given(

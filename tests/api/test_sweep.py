@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 import runner
 from retrievers import BM25
+from runner.api.sweep import SweepBoard
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.result import Result, ResultError
@@ -78,7 +80,7 @@ def test_an_interrupted_sweep_is_continued_on_the_other_side(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Bench, "evaluate", interrupt)
-        runner.run_sweep(*SWEEP, dataset=data)
+        runner.run_sweep(*SWEEP, "tracking.background=false", dataset=data)  # no process that may be slow to start
     (parent,) = list_runs("sweep")
     assert parent.status == "KILLED"
     run_command("-m", *SWEEP)
@@ -96,6 +98,29 @@ def test_values_in_memory_are_swept_and_continued(evaluated: list[str]) -> None:
     assert first.parent is not None
     assert again.parent is not None
     assert first.parent.id == again.parent.id
+
+
+def test_the_format_of_values_in_memory_is_in_no_list(given: runner.Dataset) -> None:
+    assert runner.evaluate(BM25(), given, tracking_uri="none").config["choices"]["dataset"] == "_given"
+    with pytest.raises(ValueError, match="dataset=gien: no such choice") as caught:
+        runner.load_dataset("gien")
+    assert "given" not in str(caught.value)
+
+
+def test_threads_sweep_side_by_side(given: runner.Dataset) -> None:
+    boards: dict[str, SweepBoard] = {}
+
+    def run(retriever: str) -> None:
+        words = (f"retriever={retriever}", "analyzer=english,plain", "tracking.background=false")
+        boards[retriever] = runner.run_sweep(*words, dataset=given)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("bm25", "rank_bm25")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: len(board.runs) for name, board in boards.items()} == {"bm25": 2, "rank_bm25": 2}
+    assert len(list_runs("sweep")) == 2
 
 
 def test_values_in_memory_reach_workers(given: runner.Dataset, data: runner.Dataset) -> None:
