@@ -6,9 +6,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
 from dataclasses import astuple, replace
+from itertools import permutations, product
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from mlflow.tracking import MlflowClient
 
-from release.tables import dump_tables
+from release.tables import dump_tables, sort_definitions
 from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.store.lock import holder
@@ -230,6 +232,18 @@ def test_the_tables_are_those_of_the_installed_mlflow() -> None:
 @pytest.mark.slow
 def test_a_new_database_is_the_one_that_mlflow_makes() -> None:
     assert dump_tables() == TABLES.read_text(encoding="utf-8")
+
+
+def test_tables_are_dumped_in_one_order() -> None:
+    """Alembic copies constraints and indexes from sets, whose order differs between processes."""
+    key, lines = "\tCONSTRAINT runs_pk PRIMARY KEY (a)", ("\tCHECK (a > 0)", "\tCONSTRAINT b CHECK (b IN (0, 1))")
+
+    def dump(constraints: Sequence[str], indexes: Sequence[str]) -> str:
+        table = ", \n".join(("CREATE TABLE runs (\n\ta INTEGER", *constraints)) + "\n);\n"
+        return table + "".join(f"CREATE INDEX {name} ON runs (a);\n" for name in indexes)
+
+    orders = product(permutations((key, *lines)), permutations("xyz"))
+    assert {sort_definitions(dump(*order)) for order in orders} == {dump((key, *lines), "xyz")}
 
 
 def test_a_database_of_another_mlflow_is_left_to_it(tracking: Tracking, migrated: Path) -> None:

@@ -191,8 +191,8 @@ CREATE TABLE guardrails (
 	last_updated_at BIGINT NOT NULL, 
 	workspace VARCHAR(63) DEFAULT 'default' NOT NULL, 
 	CONSTRAINT guardrails_pk PRIMARY KEY (guardrail_id), 
-	CONSTRAINT fk_guardrails_scorer_version FOREIGN KEY(scorer_id, scorer_version) REFERENCES scorer_versions (scorer_id, scorer_version), 
-	CONSTRAINT fk_guardrails_action_endpoint_id FOREIGN KEY(action_endpoint_id) REFERENCES endpoints (endpoint_id) ON DELETE SET NULL
+	CONSTRAINT fk_guardrails_action_endpoint_id FOREIGN KEY(action_endpoint_id) REFERENCES endpoints (endpoint_id) ON DELETE SET NULL, 
+	CONSTRAINT fk_guardrails_scorer_version FOREIGN KEY(scorer_id, scorer_version) REFERENCES scorer_versions (scorer_id, scorer_version)
 );
 CREATE TABLE input_tags (
 	input_uuid VARCHAR(36) NOT NULL, 
@@ -270,8 +270,8 @@ CREATE TABLE "latest_metrics" (
 	is_nan BOOLEAN NOT NULL, 
 	run_uuid VARCHAR(32) NOT NULL, 
 	CONSTRAINT latest_metric_pk PRIMARY KEY ("key", run_uuid), 
-	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid), 
-	CHECK (is_nan IN (0, 1))
+	CHECK (is_nan IN (0, 1)), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid)
 );
 CREATE TABLE logged_model_metrics (
 	model_id VARCHAR(36) NOT NULL, 
@@ -320,8 +320,8 @@ CREATE TABLE logged_models (
 	source_run_id VARCHAR(32), 
 	status_message VARCHAR(1000), 
 	CONSTRAINT logged_models_pk PRIMARY KEY (model_id), 
-	CONSTRAINT logged_models_lifecycle_stage_check CHECK (lifecycle_stage IN ('active', 'deleted')), 
-	CONSTRAINT fk_logged_models_experiment_id FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id) ON DELETE CASCADE
+	CONSTRAINT fk_logged_models_experiment_id FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id) ON DELETE CASCADE, 
+	CONSTRAINT logged_models_lifecycle_stage_check CHECK (lifecycle_stage IN ('active', 'deleted'))
 );
 CREATE TABLE mcp_access_endpoints (
 	id VARCHAR(36) NOT NULL, 
@@ -403,8 +403,8 @@ CREATE TABLE "metrics" (
 	step BIGINT DEFAULT '0' NOT NULL, 
 	is_nan BOOLEAN DEFAULT '0' NOT NULL, 
 	CONSTRAINT metric_pk PRIMARY KEY ("key", timestamp, step, run_uuid, value, is_nan), 
-	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid), 
-	CHECK (is_nan IN (0, 1))
+	CHECK (is_nan IN (0, 1)), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid)
 );
 CREATE TABLE "model_definitions" (
 	model_definition_id VARCHAR(36) NOT NULL, 
@@ -455,8 +455,8 @@ CREATE TABLE online_scoring_configs (
 	experiment_id INTEGER NOT NULL, 
 	filter_string TEXT, 
 	CONSTRAINT online_scoring_config_pk PRIMARY KEY (online_scoring_config_id), 
-	CONSTRAINT fk_online_scoring_configs_scorer_id FOREIGN KEY(scorer_id) REFERENCES scorers (scorer_id) ON DELETE CASCADE, 
-	CONSTRAINT fk_online_scoring_configs_experiment_id FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id)
+	CONSTRAINT fk_online_scoring_configs_experiment_id FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id), 
+	CONSTRAINT fk_online_scoring_configs_scorer_id FOREIGN KEY(scorer_id) REFERENCES scorers (scorer_id) ON DELETE CASCADE
 );
 CREATE TABLE "params" (
 	"key" VARCHAR(250) NOT NULL, 
@@ -541,10 +541,10 @@ CREATE TABLE "runs" (
 	artifact_uri VARCHAR(200), 
 	experiment_id INTEGER, deleted_time BIGINT, 
 	CONSTRAINT run_pk PRIMARY KEY (run_uuid), 
+	CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED')), 
 	CONSTRAINT runs_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
 	CONSTRAINT source_type CHECK (source_type IN ('NOTEBOOK', 'JOB', 'LOCAL', 'UNKNOWN', 'PROJECT')), 
-	FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id), 
-	CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED'))
+	FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id)
 );
 CREATE TABLE scheduler_leases (
 	lease_key VARCHAR(255) NOT NULL, 
@@ -730,36 +730,36 @@ CREATE TABLE workspaces (
 	CONSTRAINT workspaces_pk PRIMARY KEY (name)
 );
 INSERT INTO "workspaces" VALUES('default','Default workspace for legacy resources',NULL,NULL,NULL);
-CREATE INDEX index_metrics_run_uuid ON metrics (run_uuid);
-CREATE INDEX index_latest_metrics_run_uuid ON latest_metrics (run_uuid);
-CREATE INDEX index_inputs_destination_type_destination_id_source_type ON inputs (destination_type, destination_id, source_type);
-CREATE INDEX index_inputs_input_uuid ON inputs (input_uuid);
-CREATE INDEX index_params_run_uuid ON params (run_uuid);
-CREATE INDEX index_trace_tags_request_id ON trace_tags (request_id);
-CREATE INDEX index_trace_request_metadata_request_id ON trace_request_metadata (request_id);
-CREATE INDEX index_tags_run_uuid ON tags (run_uuid);
+CREATE INDEX idx_webhook_events_action ON webhook_events (action);
+CREATE INDEX idx_webhook_events_entity ON webhook_events (entity);
+CREATE INDEX idx_webhook_events_entity_action ON webhook_events (entity, action);
+CREATE INDEX idx_webhooks_name ON webhooks (name);
+CREATE INDEX idx_webhooks_status ON webhooks (status);
 CREATE INDEX index_datasets_dataset_uuid ON datasets (dataset_uuid);
 CREATE INDEX index_datasets_experiment_id_dataset_source_type ON datasets (experiment_id, dataset_source_type);
-CREATE INDEX index_logged_model_metrics_model_id ON logged_model_metrics (model_id);
-CREATE INDEX index_entity_associations_association_id ON entity_associations (association_id);
-CREATE INDEX index_entity_associations_reverse_lookup ON entity_associations (destination_type, destination_id, source_type, source_id);
-CREATE INDEX idx_webhook_events_entity ON webhook_events (entity);
-CREATE INDEX idx_webhook_events_action ON webhook_events (action);
-CREATE INDEX idx_webhook_events_entity_action ON webhook_events (entity, action);
-CREATE UNIQUE INDEX index_scorers_experiment_id_scorer_name ON scorers (experiment_id, scorer_name);
-CREATE INDEX index_scorer_versions_scorer_id ON scorer_versions (scorer_id);
-CREATE INDEX index_evaluation_dataset_tags_dataset_id ON evaluation_dataset_tags (dataset_id);
-CREATE INDEX index_evaluation_dataset_records_dataset_id ON evaluation_dataset_records (dataset_id);
 CREATE INDEX index_endpoint_model_mappings_endpoint_id ON endpoint_model_mappings (endpoint_id);
 CREATE INDEX index_endpoint_model_mappings_model_definition_id ON endpoint_model_mappings (model_definition_id);
 CREATE INDEX index_endpoint_tags_endpoint_id ON endpoint_tags (endpoint_id);
-CREATE INDEX index_trace_metrics_request_id ON trace_metrics (request_id);
-CREATE UNIQUE INDEX unique_endpoint_model_linkage_mapping ON endpoint_model_mappings (endpoint_id, model_definition_id, linkage_type);
-CREATE INDEX index_span_metrics_trace_id_span_id ON span_metrics (trace_id, span_id);
-CREATE INDEX index_evaluation_datasets_name ON evaluation_datasets (name);
+CREATE INDEX index_entity_associations_association_id ON entity_associations (association_id);
+CREATE INDEX index_entity_associations_reverse_lookup ON entity_associations (destination_type, destination_id, source_type, source_id);
+CREATE INDEX index_evaluation_dataset_records_dataset_id ON evaluation_dataset_records (dataset_id);
+CREATE INDEX index_evaluation_dataset_tags_dataset_id ON evaluation_dataset_tags (dataset_id);
 CREATE INDEX index_evaluation_datasets_created_time ON evaluation_datasets (created_time);
-CREATE INDEX idx_webhooks_status ON webhooks (status);
-CREATE INDEX idx_webhooks_name ON webhooks (name);
+CREATE INDEX index_evaluation_datasets_name ON evaluation_datasets (name);
+CREATE INDEX index_inputs_destination_type_destination_id_source_type ON inputs (destination_type, destination_id, source_type);
+CREATE INDEX index_inputs_input_uuid ON inputs (input_uuid);
+CREATE INDEX index_latest_metrics_run_uuid ON latest_metrics (run_uuid);
+CREATE INDEX index_logged_model_metrics_model_id ON logged_model_metrics (model_id);
+CREATE INDEX index_metrics_run_uuid ON metrics (run_uuid);
+CREATE INDEX index_params_run_uuid ON params (run_uuid);
+CREATE INDEX index_scorer_versions_scorer_id ON scorer_versions (scorer_id);
+CREATE INDEX index_span_metrics_trace_id_span_id ON span_metrics (trace_id, span_id);
+CREATE INDEX index_tags_run_uuid ON tags (run_uuid);
+CREATE INDEX index_trace_metrics_request_id ON trace_metrics (request_id);
+CREATE INDEX index_trace_request_metadata_request_id ON trace_request_metadata (request_id);
+CREATE INDEX index_trace_tags_request_id ON trace_tags (request_id);
+CREATE UNIQUE INDEX index_scorers_experiment_id_scorer_name ON scorers (experiment_id, scorer_name);
+CREATE UNIQUE INDEX unique_endpoint_model_linkage_mapping ON endpoint_model_mappings (endpoint_id, model_definition_id, linkage_type);
 CREATE TRIGGER prevent_secrets_aad_mutation
 BEFORE UPDATE ON secrets
 FOR EACH ROW
@@ -767,58 +767,58 @@ WHEN OLD.secret_id != NEW.secret_id OR OLD.secret_name != NEW.secret_name
 BEGIN
     SELECT RAISE(ABORT, 'secret_id and secret_name are immutable (used as AAD in encryption)');
 END;
-CREATE INDEX index_model_definitions_provider ON model_definitions (provider);
-CREATE INDEX index_model_definitions_secret_id ON model_definitions (secret_id);
-CREATE INDEX index_jobs_name_status_creation_time ON jobs (job_name, workspace, status, creation_time);
-CREATE INDEX idx_experiments_workspace ON experiments (workspace);
-CREATE INDEX idx_registered_models_workspace ON registered_models (workspace);
-CREATE INDEX idx_experiments_workspace_creation_time ON experiments (workspace, creation_time);
-CREATE INDEX idx_evaluation_datasets_workspace ON evaluation_datasets (workspace);
-CREATE INDEX idx_webhooks_workspace ON webhooks (workspace);
-CREATE INDEX idx_secrets_workspace ON secrets (workspace);
-CREATE INDEX idx_endpoints_workspace ON endpoints (workspace);
-CREATE INDEX idx_model_definitions_workspace ON model_definitions (workspace);
+CREATE INDEX idx_assessment_rollups_lookup ON sql_assessment_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set);
+CREATE INDEX idx_assessments_exp_name_valid ON assessments (experiment_id, name, valid);
+CREATE INDEX idx_assessments_exp_trace_ts ON assessments (experiment_id, trace_timestamp_ms);
+CREATE INDEX idx_assessments_exp_trace_ts_name ON assessments (experiment_id, trace_timestamp_ms, name);
+CREATE INDEX idx_budget_policies_target_value ON budget_policies (target_value);
 CREATE INDEX idx_budget_policies_workspace ON budget_policies (workspace);
+CREATE INDEX idx_endpoints_workspace ON endpoints (workspace);
+CREATE INDEX idx_evaluation_datasets_workspace ON evaluation_datasets (workspace);
+CREATE INDEX idx_experiments_workspace ON experiments (workspace);
+CREATE INDEX idx_experiments_workspace_creation_time ON experiments (workspace, creation_time);
+CREATE INDEX idx_guardrail_configs_endpoint_id ON guardrail_configs (endpoint_id);
+CREATE INDEX idx_guardrail_configs_guardrail_id ON guardrail_configs (guardrail_id);
+CREATE INDEX idx_guardrails_scorer ON guardrails (scorer_id, scorer_version);
+CREATE INDEX idx_guardrails_workspace ON guardrails (workspace);
+CREATE INDEX idx_mcp_server_versions_latest ON mcp_server_versions (workspace, name, status, version_major DESC, version_minor DESC, version_patch DESC);
+CREATE INDEX idx_model_definitions_workspace ON model_definitions (workspace);
+CREATE INDEX idx_model_version_tags_workspace_name_version ON model_version_tags (workspace, name, version);
+CREATE INDEX idx_registered_model_tags_workspace_name ON registered_model_tags (workspace, name);
+CREATE INDEX idx_registered_models_workspace ON registered_models (workspace);
+CREATE INDEX idx_secrets_workspace ON secrets (workspace);
+CREATE INDEX idx_span_cost_rollups_lookup ON sql_span_cost_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set, model_name, model_provider);
+CREATE INDEX idx_spans_cost_exp_time_cover ON spans (experiment_id, start_time_unix_nano);
+CREATE INDEX idx_spans_cost_trace_time_cover ON spans (trace_id, start_time_unix_nano);
+CREATE INDEX idx_trace_rollups_lookup ON sql_trace_metric_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set, trace_status);
+CREATE INDEX idx_webhooks_workspace ON webhooks (workspace);
+CREATE INDEX index_assessments_assessment_type ON assessments (assessment_type);
+CREATE INDEX index_assessments_last_updated_timestamp ON assessments (last_updated_timestamp);
+CREATE INDEX index_assessments_run_id_created_timestamp ON assessments (run_id, created_timestamp);
+CREATE INDEX index_assessments_trace_id_created_timestamp ON assessments (trace_id, created_timestamp);
 CREATE INDEX index_issues_experiment_id ON issues (experiment_id);
 CREATE INDEX index_issues_source_run_id ON issues (source_run_id);
 CREATE INDEX index_issues_status ON issues (status);
-CREATE INDEX index_metrics_run_uuid_key_step ON metrics (run_uuid, "key", step);
-CREATE INDEX idx_guardrails_workspace ON guardrails (workspace);
-CREATE INDEX idx_guardrails_scorer ON guardrails (scorer_id, scorer_version);
-CREATE INDEX idx_guardrail_configs_endpoint_id ON guardrail_configs (endpoint_id);
-CREATE INDEX idx_guardrail_configs_guardrail_id ON guardrail_configs (guardrail_id);
-CREATE INDEX idx_model_version_tags_workspace_name_version ON model_version_tags (workspace, name, version);
-CREATE INDEX idx_registered_model_tags_workspace_name ON registered_model_tags (workspace, name);
+CREATE INDEX index_job_locks_job_id ON job_locks (job_id);
+CREATE INDEX index_jobs_name_status_creation_time ON jobs (job_name, workspace, status, creation_time);
+CREATE INDEX index_jobs_status_lease_expires_at ON jobs (status, lease_expires_at);
 CREATE INDEX index_label_schemas_experiment_id ON label_schemas (experiment_id);
-CREATE INDEX index_review_queues_experiment_id ON review_queues (experiment_id);
-CREATE INDEX index_review_queue_users_user_id ON review_queue_users (user_id);
-CREATE INDEX index_review_queue_items_queue_id_status ON review_queue_items (queue_id, status);
+CREATE INDEX index_metrics_run_uuid_key_step ON metrics (run_uuid, "key", step);
+CREATE INDEX index_model_definitions_provider ON model_definitions (provider);
+CREATE INDEX index_model_definitions_secret_id ON model_definitions (secret_id);
 CREATE INDEX index_review_queue_items_item_id ON review_queue_items (item_id);
+CREATE INDEX index_review_queue_items_queue_id_status ON review_queue_items (queue_id, status);
 CREATE INDEX index_review_queue_label_schemas_schema_id ON review_queue_label_schemas (schema_id);
-CREATE INDEX idx_mcp_server_versions_latest ON mcp_server_versions (workspace, name, status, version_major DESC, version_minor DESC, version_patch DESC);
-CREATE INDEX ix_mcp_access_endpoints_server_name ON mcp_access_endpoints (workspace, server_name);
-CREATE INDEX ix_mcp_access_endpoints_version ON mcp_access_endpoints (workspace, server_name, server_version);
-CREATE INDEX ix_mcp_access_endpoints_alias ON mcp_access_endpoints (workspace, server_name, server_alias);
-CREATE INDEX idx_budget_policies_target_value ON budget_policies (target_value);
-CREATE INDEX index_trace_info_experiment_id_timestamp_ms ON trace_info (experiment_id, timestamp_ms);
-CREATE INDEX index_trace_info_timestamp_ms_request_id ON trace_info (timestamp_ms, request_id);
-CREATE INDEX index_assessments_run_id_created_timestamp ON assessments (run_id, created_timestamp);
-CREATE INDEX index_assessments_assessment_type ON assessments (assessment_type);
-CREATE INDEX index_assessments_trace_id_created_timestamp ON assessments (trace_id, created_timestamp);
-CREATE INDEX index_assessments_last_updated_timestamp ON assessments (last_updated_timestamp);
-CREATE INDEX index_spans_experiment_id_type_status ON spans (experiment_id, type, status);
+CREATE INDEX index_review_queue_users_user_id ON review_queue_users (user_id);
+CREATE INDEX index_review_queues_experiment_id ON review_queues (experiment_id);
 CREATE INDEX index_spans_experiment_id_duration ON spans (experiment_id, duration_ns);
 CREATE INDEX index_spans_experiment_id_start_time ON spans (experiment_id, start_time_unix_nano);
 CREATE INDEX index_spans_experiment_id_status_type ON spans (experiment_id, status, type);
+CREATE INDEX index_spans_experiment_id_type_status ON spans (experiment_id, type, status);
 CREATE INDEX index_trace_info_experiment_id_session_id ON trace_info (experiment_id, session_id);
-CREATE INDEX idx_trace_rollups_lookup ON sql_trace_metric_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set, trace_status);
-CREATE INDEX idx_span_cost_rollups_lookup ON sql_span_cost_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set, model_name, model_provider);
-CREATE INDEX idx_assessment_rollups_lookup ON sql_assessment_daily_rollups (experiment_id, rollup_day, metric_name, grouping_set);
-CREATE INDEX idx_spans_cost_trace_time_cover ON spans (trace_id, start_time_unix_nano);
-CREATE INDEX idx_spans_cost_exp_time_cover ON spans (experiment_id, start_time_unix_nano);
-CREATE INDEX idx_assessments_exp_trace_ts ON assessments (experiment_id, trace_timestamp_ms);
-CREATE INDEX idx_assessments_exp_trace_ts_name ON assessments (experiment_id, trace_timestamp_ms, name);
-CREATE INDEX idx_assessments_exp_name_valid ON assessments (experiment_id, name, valid);
-CREATE INDEX index_job_locks_job_id ON job_locks (job_id);
-CREATE INDEX index_jobs_status_lease_expires_at ON jobs (status, lease_expires_at);
+CREATE INDEX index_trace_info_experiment_id_timestamp_ms ON trace_info (experiment_id, timestamp_ms);
+CREATE INDEX index_trace_info_timestamp_ms_request_id ON trace_info (timestamp_ms, request_id);
+CREATE INDEX ix_mcp_access_endpoints_alias ON mcp_access_endpoints (workspace, server_name, server_alias);
+CREATE INDEX ix_mcp_access_endpoints_server_name ON mcp_access_endpoints (workspace, server_name);
+CREATE INDEX ix_mcp_access_endpoints_version ON mcp_access_endpoints (workspace, server_name, server_version);
 COMMIT;
