@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -29,11 +28,6 @@ class Running:
     client: httpx.Client
     process: subprocess.Popen[str]
     said: Path
-
-    def stop(self) -> int:
-        """End it as Ctrl-C does, and return its exit code."""
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE_S)
 
 
 @contextmanager

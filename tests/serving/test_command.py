@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from runner.__main__ import main
-from tests.serving.process import serving
+from tests.serving.process import PATIENCE_S, serving
 
 
 @pytest.fixture
@@ -21,28 +21,29 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_ctrl_c_ends_it_once_what_is_under_way_is_answered(tmp_path: Path) -> None:
-    with serving(["retriever=bm25"], tmp_path) as running, ThreadPoolExecutor(1) as pool:
+    with serving(["retriever=bm25"], tmp_path) as running:
         assert running.client.get("/health").is_success  # a connection that stays open does not hold it up
-        asked = pool.submit(_slowly, running.url, begun := threading.Event())
-        begun.wait(60)
-        time.sleep(0.5)
-        assert running.stop() == 0
-        assert asked.result().startswith(b"HTTP/1.1 200")
+        host, _, port = running.url.removeprefix("http://").partition(":")
+        body = b'{"query": "ferry"}'
+        head = f"POST /search HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+            connection.sendall(f"{head}Expect: 100-continue\r\nConnection: close\r\n\r\n".encode())
+            assert connection.recv(65536).startswith(b"HTTP/1.1 100 "), "the request is under way"
+            running.process.send_signal(signal.SIGINT)
+            _wait_until_refused(host, int(port))
+            connection.sendall(body)
+            assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 200")
+        assert running.process.wait(PATIENCE_S) == 0
         assert "Traceback" not in running.said.read_text()
         assert "error" not in running.said.read_text()
 
 
-def _slowly(url: str, begun: threading.Event) -> bytes:
-    """Ask in two halves, with a pause between them, and return the reply."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    body = b'{"query": "ferry"}'
-    head = f"POST /search HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(head.encode() + body[:5])
-        begun.set()
-        time.sleep(1.5)
-        connection.sendall(body[5:])
-        return b"".join(iter(lambda: connection.recv(65536), b""))
+def _wait_until_refused(host: str, port: int) -> None:
+    """Wait until a server that was told to stop accepts no more connections."""
+    with suppress(ConnectionRefusedError):
+        for _ in range(100 * PATIENCE_S):
+            socket.create_connection((host, port), timeout=PATIENCE_S).close()
+            time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("here")
