@@ -13,7 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+CONTEXT: BaseContext | None = None
+"""How a worker starts; None: in a new interpreter, as loky starts it."""
 
 LOOK_FOR_PARENT_S = 1.0
 """How often a worker looks whether the process that it works for is there."""
@@ -30,7 +36,7 @@ def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
 
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = dict.fromkeys(names, str(threads))
-    return ProcessPoolExecutor(1, initializer=_belong_to, initargs=(os.getpid(),), env=limits)
+    return ProcessPoolExecutor(1, context=CONTEXT, initializer=_belong_to, initargs=(os.getpid(),), env=limits)
 
 
 @contextmanager

@@ -16,11 +16,12 @@ import pytest
 from matplotlib.figure import Figure
 
 from retrievers.base import Corpus
+from runner import processes
 from runner.reports import console
 from runner.tracking import process
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from tests.warm import WARM
+from tests.warm import WARM, belong_to
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
@@ -62,6 +63,13 @@ def _save_blank(_figure: Figure, file: TextIO, **_options: object) -> None:
 def warm_logging(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start the process that logs from one that has loaded MLflow, which takes seconds."""
     monkeypatch.setattr(process, "CONTEXT", WARM)
+
+
+@pytest.fixture
+def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start workers from a process that has loaded the program, which takes each of them seconds."""
+    monkeypatch.setattr(processes, "CONTEXT", WARM)
+    monkeypatch.setattr(processes, "_belong_to", belong_to)
 
 
 @pytest.fixture(scope="session")

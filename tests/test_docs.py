@@ -154,6 +154,7 @@ def working_directory_imported(here: Path, monkeypatch: pytest.MonkeyPatch) -> I
             del sys.modules[name]
 
 
+@pytest.mark.usefixtures("warm_workers")
 @pytest.mark.parametrize(("name", "heading", "left_out"), list(chapters_with_commands()))
 def test_the_documented_commands_of_a_chapter_run_in_order(
     working_directory_imported: Path, name: str, heading: str, left_out: str

@@ -9,11 +9,17 @@ import fcntl
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
+
+import psutil
+
+from runner.processes import LOOK_FOR_PARENT_S
 
 LOADED = ("pytest", "hypothesis", "runner.commands.evaluate", "runner.sweep.execute", "runner.tracking.tracker")
 
@@ -45,6 +51,22 @@ class WarmContext(ForkServerContext):
 
 WARM = WarmContext()
 WARM.set_forkserver_preload(list(LOADED))
+
+
+def belong_to(parent: int) -> None:
+    """Do what a worker does first: ignore the terminal's signals, and end when the process that it works for is gone.
+
+    The parent process of a warm worker is the server.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+    def end_with_parent() -> None:
+        while psutil.pid_exists(parent):
+            time.sleep(LOOK_FOR_PARENT_S)
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import pytest
 from runner.agents.workers import run_in_workers
 from runner.processes import processors
 
+pytestmark = pytest.mark.usefixtures("warm_workers")
+
 
 def halved(number: int) -> int:
     """Return half of an even number; 3 kills who works on it."""

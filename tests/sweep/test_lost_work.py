@@ -166,6 +166,7 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     assert not list((artifacts / ".unlogged").iterdir())
 
 
+@pytest.mark.usefixtures("warm_workers")
 @pytest.mark.parametrize("afresh", [[], ["sweep.resume=false"]])
 def test_a_combination_that_crashes_the_process_costs_itself_alone(
     afresh: list[str], here: Path, capsys: pytest.CaptureFixture[str]

@@ -62,6 +62,7 @@ def deaths(tmp_path: Path) -> str:
     return str(tmp_path / "deaths")
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_worker_that_dies_costs_its_combination_one_retry(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
     wanted = {f"fine {i}": Unruly(i) for i in range(4)} | {"dies once": Unruly(9, "die", 1, deaths)}
     found = _answers(tmp_path, source, wanted)
@@ -69,6 +70,7 @@ def test_a_worker_that_dies_costs_its_combination_one_retry(tmp_path: Path, sour
     assert len(os.listdir(deaths)) == 1  # noqa: PTH208 (a count)
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
     wanted = {"dies": Unruly(9, "die", 99, deaths), **{f"fine {i}": Unruly(i) for i in range(4)}}
     found = _answers(tmp_path, source, wanted, retries=2)
@@ -77,6 +79,7 @@ def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source
     assert len(os.listdir(deaths)) == 3  # noqa: PTH208 (a count)
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, source: GoldenJson) -> None:
     wanted = {"late": Unruly(1, "late"), "fine": Unruly(2), "raises": Unruly(3, "raise"), "also fine": Unruly(4)}
     found = _answers(tmp_path, source, wanted, timeout_s=3600, workers=1)
