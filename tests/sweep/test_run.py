@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import chdir, closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -304,13 +304,14 @@ def test_whatever_is_killed_nothing_is_lost_or_doubled(
 
     In the end the leaderboard is that of an undisturbed sweep, and each combination has one finished run.
     """
-    command = ["-m", "retriever=hybrid", "encoder=lsa"]
-    command += ["retriever.alpha=range(0.1,1.0,0.1)", "retriever.parts.lexical.k1=0.6,0.9", "hydra.run.dir=hydra"]
-    command += ["sweep.backend=loky", "sweep.workers=2", "sweep.retries=99"]
+    grid = ["-m", "retriever=hybrid", "encoder=lsa"]
+    grid += ["retriever.alpha=range(0.1,1.0,0.1)", "retriever.parts.lexical.k1=0.6,0.9"]
+    command = [*grid, "hydra.run.dir=hydra", "sweep.backend=loky", "sweep.workers=2", "sweep.retries=99"]
     undisturbed = tmp_path_factory.mktemp("undisturbed")
     (undisturbed / "mlruns").mkdir()
     (undisturbed / "mlruns" / "mlflow.db").write_bytes(migrated.read_bytes())
-    assert run_command(command, undisturbed).returncode == 0
+    with chdir(undisturbed):
+        assert main([*grid, INLINE]) == 0
 
     chance = random.Random(kills)
     killed = 0
