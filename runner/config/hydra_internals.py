@@ -7,6 +7,8 @@ what is installed. After an upgrade, run `tests/config` and `tests/sweep`, then 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -15,7 +17,9 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path, get_args_parser
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.types import RunMode
 from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf
 from omegaconf._utils import get_yaml_loader
 
@@ -27,6 +31,7 @@ __all__ = [
     "FileConfigSource",
     "SourcesRegistry",
     "apply_overrides",
+    "compose_once",
     "create_config_search_path",
     "create_repository",
     "format_element",
@@ -43,10 +48,51 @@ _slow_loader: Any = get_yaml_loader()
 _parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # in C, where PyYAML was built with it
 _loader: Any = type("Loader", (*_parsers, _slow_loader), {})
 
+_MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 
+
+@lru_cache(maxsize=256)  # Hydra loads a file for each composition
 def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
-    """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`."""
+    """Return the content of YAML as OmegaConf reads it, not to be changed; raises `yaml.YAMLError`."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
+
+
+@contextmanager
+def compose_once() -> Iterator[None]:
+    """Have Hydra run the config that it composes to learn its mode, instead of composing the same one again."""
+    load = ConfigLoaderImpl.load_configuration
+    composed: dict[tuple[str | None, ...], DictConfig | Exception] = {}
+
+    def load_once(
+        self: ConfigLoaderImpl, config_name: str | None, overrides: list[str], run_mode: RunMode,
+        from_shell: bool = True, validate_sweep_overrides: bool = True,
+    ) -> DictConfig:  # fmt: skip
+        if not validate_sweep_overrides:  # only the mode is wanted
+            try:
+                config = load(self, config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+            except Exception as error:
+                composed[config_name, *overrides] = error
+                raise
+            if "???" not in config.hydra.runtime.choices.values():  # which a multirun may lack, and a run may not
+                composed[config_name, *overrides] = config
+            return config
+        added = [word for word in overrides[-1:] if word in _MODES and (config_name, *overrides) not in composed]
+        known = composed.pop((config_name, *overrides[: len(overrides) - len(added)]), None)
+        if known is None:
+            return load(self, config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+        parsed = OverridesParser.create().parse_overrides(overrides)
+        self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
+        if isinstance(known, Exception):
+            raise known
+        self._apply_overrides_to_config(parsed[len(parsed) - len(added) :], known)
+        known.hydra.overrides.hydra.extend(added)
+        return known
+
+    ConfigLoaderImpl.load_configuration = load_once  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ConfigLoaderImpl.load_configuration = load  # type: ignore[method-assign]
 
 
 def create_repository(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> Any:  # noqa: ANN401 (Hydra's)
