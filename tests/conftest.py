@@ -31,7 +31,7 @@ for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
 console.EVERY_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
 hypothesis.settings.register_profile(
-    "shared machine", max_examples=25, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "shared machine", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("shared machine")
 

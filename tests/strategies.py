@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 TEXT = st.text()
@@ -16,6 +17,11 @@ EXACT_NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_
 
 WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea", "the"])
 """A few words, so that texts share some; with a plural and a stop word."""
+
+
+def at_most(examples: int) -> int:
+    """Return a number of examples for a test whose examples are slow, no more than other tests draw."""
+    return min(examples, settings.default.max_examples if settings.default else examples)
 
 
 def json_values(

@@ -28,6 +28,7 @@ from runner.datasets.own_documents import ExcludeSelf
 from runner.datasets.source import DatasetSource
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
+from tests.strategies import at_most
 from tests.test_docs import chapters, documented, page
 
 THINGS = ("lighthouse", "ferry", "museum", "market", "bakery", "harbour", "library", "cinema", "garden", "station")
@@ -278,7 +279,7 @@ def test_without_retrievers_what_needs_them_is_not_claimed() -> None:
     assert not any("finds" in name for name in named(found))
 
 
-@hypothesis_settings(max_examples=20)  # each inspects a dataset
+@hypothesis_settings(max_examples=at_most(20))  # each inspects a dataset
 @given(st.lists(st.text("ab ", max_size=6), min_size=1, max_size=8), st.lists(st.text("ab ", max_size=6), max_size=8))
 def test_whatever_the_texts_shares_are_shares_and_the_worst_comes_first(asked: list[str], texts: list[str]) -> None:
     one = dataset(

@@ -13,6 +13,7 @@ from runner.analysis.corrections import holm
 from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import compute_differences, permutation_test
 from tests.analysis.examples import Floats, unequal
+from tests.strategies import at_most
 
 
 def written_out(scores: Floats) -> dict[tuple[int, int], float]:
@@ -35,7 +36,7 @@ def written_out(scores: Floats) -> dict[tuple[int, int], float]:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 8), st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=at_most(30))
 def test_p_values_are_those_of_the_definition(seed: int, systems: int, queries: int, some_missing: bool) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.random((systems, queries)) + rng.normal(0, 0.3, (systems, 1))

@@ -40,7 +40,7 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
-from tests.strategies import WORDS
+from tests.strategies import WORDS, at_most
 
 T = TypeVar("T")
 QDRANT = find_spec("qdrant_edge") is not None  # tests/retrievers/engines skip with the reason where it is missing
@@ -160,7 +160,7 @@ def ids_of(rankings: Rankings, corpus: Corpus) -> list[list[str]]:
 
 
 @each(ALL)
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(corpus=corpora(), queries=st.lists(TEXTS, max_size=4), k=st.integers(1, 12))
 def test_rankings_are_tables_best_first_ties_by_id_descending(
     retriever: Retriever, corpus: Corpus, queries: list[str], k: int
@@ -184,7 +184,7 @@ def test_rankings_are_tables_best_first_ties_by_id_descending(
 
 
 @each(EXACT)
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(corpus=corpora(), seed=st.randoms(use_true_random=False))
 def test_the_order_of_the_corpus_changes_nothing(retriever: Retriever, corpus: Corpus, seed: object) -> None:
     order = list(range(len(corpus)))
@@ -197,7 +197,7 @@ def test_the_order_of_the_corpus_changes_nothing(retriever: Retriever, corpus: C
 
 
 @each(EXACT)
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(corpus=corpora())
 def test_the_first_three_are_the_first_three_of_ten(retriever: Retriever, corpus: Corpus) -> None:
     three, ten = (search(retriever, corpus, QUERIES, k) for k in (3, 10))

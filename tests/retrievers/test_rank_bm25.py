@@ -16,7 +16,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.rank_bm25 import RankBM25
 from retrievers.store import MemoryStore
-from tests.strategies import WORDS
+from tests.strategies import WORDS, at_most
 
 PLAIN = Analyzer(stemmer=None, stopwords=None)
 TEXTS = st.lists(WORDS, min_size=1, max_size=6)
@@ -32,7 +32,7 @@ SETTINGS: list[tuple[dict[str, Any], Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("ours", "model", "theirs"), SETTINGS)
-@settings(max_examples=30)
+@settings(max_examples=at_most(30))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=8), query=st.lists(WORDS, max_size=4), k=st.integers(1, 9))
 def test_order_and_scores_are_the_packages(
     ours: dict[str, Any], model: Any, theirs: dict[str, Any], texts: list[list[str]], query: list[str], k: int

@@ -20,6 +20,7 @@ from runner.config import CONF
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, settle
 from runner.sweep.compose import Composer
+from tests.strategies import at_most
 
 MISTAKES = (TypeError, ValueError, HydraException, OmegaConfBaseException)
 
@@ -137,7 +138,7 @@ def container(config: DictConfig) -> Any:
     )
 
 
-@settings(max_examples=12)
+@settings(max_examples=at_most(12))
 @given(groups=GROUPS, values=st.lists(SETTINGS, max_size=3), groups_last=st.booleans())
 @example(groups=["retriever=hybrid"], values=["+new.thing={a:1}", "~sweep.fail_fast"], groups_last=False)
 @example(groups=[], values=["tracking.uri='sqlite:///${store.path}/x.db'", "store.path=null"], groups_last=True)

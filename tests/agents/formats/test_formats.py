@@ -32,7 +32,7 @@ from tests.agents.formats.written import (
     trace_of,
     use,
 )
-from tests.strategies import json_values
+from tests.strategies import at_most, json_values
 
 KINDS = sorted(ALL)
 JSON = json_values(numbers=st.integers())
@@ -224,7 +224,7 @@ def test_a_real_message_s_usage_counts_once(real_traces: Path) -> None:
         assert read_trace(path, seen).total_tokens == sum(usage.values())
 
 
-@settings(max_examples=15)
+@settings(max_examples=at_most(15))
 @given(data=st.data())
 def test_a_real_trace_cut_damaged_or_shuffled_anywhere_is_no_error(
     real_traces: Path, folder: Path, data: st.DataObject

@@ -21,6 +21,7 @@ from runner.agents.measures.stages import build_artifact
 from runner.analysis.corrections import holm
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
+from tests.strategies import at_most
 
 SECONDARY = list_secondary(FigureNames())
 
@@ -208,7 +209,7 @@ def test_a_figure_that_too_few_pairs_have_is_not_computable_and_no_0() -> None:
 SIDES = st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=9)
 
 
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(SIDES, SIDES, st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(
     baseline: list[dict[str, Any]], other: list[dict[str, Any]], chance: random.Random

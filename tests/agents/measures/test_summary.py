@@ -17,6 +17,7 @@ from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact, round_numbers
 from runner.agents.measures.summary import summarise_runs, summarise_values
 from tests.agents.documents import OUTCOMES, document, documents, done, event, read
+from tests.strategies import at_most
 
 NAMES = FigureNames()
 
@@ -114,14 +115,14 @@ def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
     assert (found["n_tasks_with_probes"], found["n_tasks_with_expected_edit_probe"]) == (2, 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(ARTIFACTS, st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
     assert json.dumps(summary(shuffled, NAMES), allow_nan=False) == json.dumps(summary(artifacts, NAMES))
 
 
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(ARTIFACTS)
 def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
     found = round_numbers(summary(artifacts, NAMES))

@@ -10,6 +10,7 @@ from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import QUERY_TYPES, Bundle, Request
 from runner.generation.synthesis.sampling import Sampling, derive_seed
 from tests.generation.synthesis.worlds import scattered
+from tests.strategies import at_most
 
 CHUNKS = scattered(40, 40)
 BUNDLES = [Bundle((i, (i + 1) % 40) if i % 2 else (i,), ((i + 5) % 40,)) for i in range(40)]
@@ -28,7 +29,7 @@ def test_all_types_are_asked_of_each_bundle_comparisons_where_two_goldens_are() 
     assert set(counts.values()) == {40}
 
 
-@settings(max_examples=25)
+@settings(max_examples=at_most(25))
 @given(st.integers(0, 9), st.integers(1, 4), st.integers(0, 3))
 def test_a_sample_has_so_many_types_a_bundle_none_twice(seed: int, least: int, more: int) -> None:
     made = asked(Sampling(min_types=least, max_types=least + more), seed=seed)

@@ -14,6 +14,7 @@ from runner.generation.synthesis import selection as room
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.selection import BundleSelection, check_documents, iter_bundles
 from tests.generation.synthesis.worlds import chunks_of, scattered
+from tests.strategies import at_most
 
 
 def bundles(chunks: Chunks, seed: int = 0, **given_: Any) -> list[Bundle]:
@@ -51,7 +52,7 @@ def test_whatever_the_chunks_a_bundle_is_sound(seed: int, n: int, documents: int
         assert [float(cosines[first, d]) for d in bundle.distractors[: len(spread)]] == pytest.approx(spread, abs=1e-5)
 
 
-@settings(max_examples=20)
+@settings(max_examples=at_most(20))
 @given(st.integers(0, 20), st.integers(10, 60))
 def test_how_many_neighbours_are_looked_at_first_changes_nothing(seed: int, n: int) -> None:
     chunks = scattered(n, 4, seed, width=3)

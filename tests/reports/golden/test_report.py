@@ -23,6 +23,7 @@ from runner.reports.golden.files import golden_files
 from runner.reports.golden.markdown import golden_markdown
 from runner.result import Hits, Result
 from tests.reports.factory import TYPES, result
+from tests.strategies import at_most
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUICK = {"metrics": {"permutations": 200, "resamples": 200}}
@@ -173,7 +174,7 @@ def test_a_query_that_takes_much_longer_than_the_mean_is_marked() -> None:
     assert "- **Retrieval Time**: not timed\n" in block(markdown, "q010")
 
 
-@settings(max_examples=30)
+@settings(max_examples=at_most(30))
 @given(st.lists(st.floats(0, 1, width=32), min_size=4, max_size=12), st.floats(0.5, 100), st.floats(-50, 50))
 def test_confidence_does_not_depend_on_the_scale_of_scores(gaps: list[float], factor: float, shift: float) -> None:
     one, other = (confidences([[round(g, 2) * a + b, b] for g in gaps]) for a, b in ((1, 0), (factor, shift)))

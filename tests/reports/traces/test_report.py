@@ -24,6 +24,7 @@ from runner.reports.traces.report import build_report, report_json, select_basel
 from tests.agents.documents import OUTCOMES, document, documents, done, read, search
 from tests.reports.reading import EVIL, Page
 from tests.reports.traces.factory import finding, report, several, told_of
+from tests.strategies import at_most
 
 
 def test_artifacts_are_never_in_memory_together() -> None:
@@ -189,7 +190,7 @@ def test_there_is_a_report_of_nothing_but_failures() -> None:
     assert orjson.loads(b"".join(report_json(made)))["failures"] == {"c/x": "RuntimeError: why"}
 
 
-@settings(max_examples=15)
+@settings(max_examples=at_most(15))
 @given(st.lists(st.tuples(documents(), OUTCOMES), max_size=6))
 def test_any_artifacts_make_the_same_reports_whatever_their_order(
     drawn: list[tuple[dict[str, Any], RunOutcome | None]],
