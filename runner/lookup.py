@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.config.objects import ConfigError, suggestion
@@ -18,6 +18,9 @@ from runner.tracking.fetching import Run, Runs, format_runs
 from runner.tracking.record import LONGEST_NAME
 from runner.tracking.settings import Tracking
 
+LATEST = "latest"
+"""The name of the latest finished run of the experiment."""
+
 BASELINE = "baseline:"
 """How the name of a baseline begins."""
 
@@ -27,10 +30,14 @@ RUN_ID = re.compile("[0-9a-f]{4,32}")
 
 @dataclass(frozen=True)
 class Named:
-    """A result, and what it was found as: "run 0123abcd", "baseline main", a file."""
+    """A result, and what it was found as: "run 0123abcd", "baseline main", a file.
+
+    `remark` is what a user should know who did not choose the result by its own name.
+    """
 
     result: Result
     source: str
+    remark: str = ""
 
 
 def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named]:
@@ -38,6 +45,8 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
 
     `FILE@TYPE` is one search type of a report.
     """
+    if word == LATEST:
+        return [_load_latest(Runs(tracking))]
     if word.startswith(BASELINE):
         return [_baseline(word.removeprefix(BASELINE), baselines)]
     path, search_type = Path(word), ""
@@ -49,7 +58,7 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     if RUN_ID.fullmatch(word.lower()):
         return [_of_run(word.lower(), Runs(tracking))]
     raise ConfigError(
-        f"{word}: no such file, and not an MLflow run id (at least its first 4 digits), nor {BASELINE}NAME"
+        f"{word}: no such file, and not an MLflow run id (at least its first 4 digits), {LATEST} or {BASELINE}NAME"
     )
 
 
@@ -104,7 +113,24 @@ def _json(path: Path) -> object:
 
 
 def _of_run(beginning: str, runs: Runs) -> Named:
-    run = _the_run(beginning, runs)
+    return _load_run(_the_run(beginning, runs), runs)
+
+
+def _load_latest(runs: Runs) -> Named:
+    """Return the latest finished run; the remark says which it is, and whether a later one failed."""
+    ended = runs.list_ended()
+    finished = next((run for run in ended if run.status == "FINISHED"), None)
+    if finished is None:
+        place = f"experiment {runs.tracking.experiment} of {runs.tracking.uri}"
+        raise ConfigError(f"{LATEST}: no finished run in {place}; evaluate first, or set tracking.experiment=NAME")
+    named = _load_run(finished, runs)
+    remark = f"{LATEST}: {named.source} ({named.result.name})"
+    if ended[0] is not finished:
+        remark += f"; the later run {ended[0].id} ({ended[0].name}) is {ended[0].status}"
+    return replace(named, remark=remark)
+
+
+def _load_run(run: Run, runs: Runs) -> Named:
     if run.kind == "sweep":
         best = _best(run, _combinations(run, runs))
         return Named(runs.record(best), f"run {best.id}, the best of sweep {run.id}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,7 +199,7 @@ def test_a_crash_is_no_violation_and_leaves_its_traceback(run: Run, monkeypatch:
     def crash(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr("runner.commands.compare.compare_results", crash)
+    monkeypatch.setattr("runner.commands.compare.check_gate", crash)
     _, err = run("compare", "baseline=good", "candidate=bad", code=3)
     assert err.startswith("Traceback")
     assert err.endswith("RuntimeError: no luck\n")
@@ -220,6 +222,58 @@ def test_a_sweep_stands_for_its_best(run: Run, tracking: Tracking, here: Path) -
     tracker.finish_sweep(sweep, result("k1=1"), {}, "FINISHED")
     out, _ = run("compare", "baseline=good", f"candidate={parent.id}", "--json")
     assert orjson.loads(out)["systems"][1]["source"] == f"run {best.id}, the best of sweep {parent.id}"
+
+
+def end_at(tracking: Tracking, moments: dict[str, int]) -> None:
+    """Set when runs ended, in milliseconds."""
+    file = tracking.sqlite_file()
+    assert file is not None
+    with closing(sqlite3.connect(file)) as database, database:
+        for run_id, moment in moments.items():
+            database.execute("update runs set end_time = ?, start_time = ? where run_uuid = ?", (moment, 0, run_id))
+
+
+def test_the_latest_finished_run_of_the_experiment_is_a_candidate(run: Run, tracking: Tracking) -> None:
+    old, new = Tracker(tracking).log([Finished(result("old"), {}), Finished(result("new", seed=3), {})])
+    (other,) = Tracker(replace(tracking, experiment="other")).log([Finished(degraded(result("other")), {})])
+    end_at(tracking, {old.id: 1, new.id: 2, other.id: 3})
+    out, err = run("compare", "baseline=good", "candidate=latest", "gate=none", "--json")
+    assert orjson.loads(out)["systems"][1]["source"] == f"run {new.id}"
+    assert err == f"candidate=latest: run {new.id} (new)\n"
+    out, _ = run("compare", "baseline=good", "candidate=latest", "tracking.experiment=other", "--json", code=1)
+    assert orjson.loads(out)["systems"][1]["source"] == f"run {other.id}"
+    end_at(tracking, {old.id: 4})
+    out, _ = run("promote", "run=latest", "name=main")
+    assert "baselines/main: old, nDCG@10" in out
+
+
+def test_the_latest_run_is_a_sweep_rather_than_one_of_its_combinations(run: Run, tracking: Tracking) -> None:
+    tracker, sweep = Tracker(tracking), Sweep("abc", "a sweep", {"k1": "1, 2"}, 2, this_time())
+    of_best = result("k1=1", seed=3)
+    best, worse = tracker.log([Finished(of_best, {}), Finished(degraded(result("k1=2")), {})], sweep)
+    parent = tracker.finish_sweep(sweep, of_best, {}, "FINISHED")
+    end_at(tracking, {best.id: 1, worse.id: 3, parent.id: 2})
+    out, _ = run("compare", "baseline=good", "candidate=latest", "gate=none", "--json")
+    assert orjson.loads(out)["systems"][1]["source"] == f"run {best.id}, the best of sweep {parent.id}"
+
+
+def test_a_later_run_that_failed_is_mentioned(run: Run, tracking: Tracking) -> None:
+    new = Finished(result("new", seed=3), {})
+    finished, failed = Tracker(tracking).log([new, Failed("k1=2", {}, "OSError: no", "tr")])
+    end_at(tracking, {finished.id: 1, failed.id: 2})
+    _, err = run("compare", "baseline=good", "candidate=latest", "gate=none")
+    assert f"run {finished.id} (new); the later run {failed.id} (k1=2) is FAILED" in err
+
+
+def test_the_latest_run_is_refused_if_there_is_none_or_it_is_the_baseline(run: Run, tracking: Tracking) -> None:
+    _, err = run("compare", "baseline=good", "candidate=latest", "tracking.experiment=ci", code=2)
+    assert "latest: no finished run in experiment ci of sqlite:" in err
+    assert "evaluate first, or set tracking.experiment=NAME" in err
+    (logged,) = Tracker(tracking).log([Finished(result("old"), {})])
+    run("promote", f"run={logged.id}", "name=main")
+    for baseline in (logged.id, "baseline:main"):
+        _, err = run("compare", f"baseline={baseline}", "candidate=latest", code=2)
+        assert f"candidate=latest: is the baseline itself (run {logged.id}); evaluate a candidate first" in err
 
 
 def test_a_run_that_failed_has_no_result(run: Run, tracking: Tracking) -> None:
@@ -247,6 +301,7 @@ def test_another_database_or_server_is_asked_through_mlflow(tracking: Tracking, 
     (sweep_run,) = elsewhere.like(parent.id[:8])
     assert (sweep_run.kind, sweep_run.best) == ("sweep", "k1=1")
     assert elsewhere.of_sweep(sweep_run) == Runs(tracking).of_sweep(sweep_run)
+    assert [run.id for run in elsewhere.list_ended()] == [run.id for run in Runs(tracking).list_ended()] == [parent.id]
     (found,) = elsewhere.like(logged.id)
     fetched = elsewhere.record(replace(found, artifacts="mlflow-artifacts:/elsewhere"))
     assert fetched.means == pytest.approx(dict(result("k1=1").means))

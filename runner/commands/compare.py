@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
-from runner.comparison.compare import Comparison, compare_results
+from runner.comparison.compare import Comparison, compare_results, is_same_evaluation
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
@@ -28,7 +28,7 @@ from runner.datasets.settings import build_dataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden.reading import is_report, report_content
-from runner.lookup import Named, as_typed, results_called
+from runner.lookup import LATEST, Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse
 from runner.reports import console
@@ -166,6 +166,14 @@ def _load_results(
         choices = ", ".join(f"baseline={named.source}" for named in first)
         raise ConfigError(f"baseline={','.join(baseline_words)}: names several results; choose one: {choices}")
     (baseline,) = first
+    for key, named in [("baseline", baseline), *(("candidate", named) for named in candidates)]:
+        if named.remark:
+            console.note(f"{key}={named.remark}")
+    for named in candidates:
+        if named.remark and is_same_evaluation(baseline.result, named.result):
+            raise ConfigError(
+                f"candidate={LATEST}: is the baseline itself ({named.source}); evaluate a candidate first"
+            )
     several = len(candidates) > len(candidate_words)  # a report's search types, one of which may be the baseline
     return [baseline, *(named for named in candidates if not (several and named.source == baseline.source))]
 

@@ -61,6 +61,8 @@ def main(cfg: DictConfig) -> int:
     if len(results) > 1:
         choices = ", ".join(f"run={named.source}" for named in results)
         raise ConfigError(f"run={words[0]}: names several results; choose one: {choices}")
+    if results[0].remark:
+        console.note(f"run={results[0].remark}")
     earlier = _load_promotion(baselines / name)
     if earlier is not None and not own.promote.replace:
         promoted = f"promoted by {earlier.get('by')} on {earlier.get('at')}"

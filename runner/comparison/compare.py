@@ -137,10 +137,8 @@ class Comparison:
         return sum(len(row) - 1 for row in self.table.values())
 
     def is_first(self, system: int) -> bool:
-        """Return whether a system is the same evaluation as the first; times identify an evaluation."""
-        first, other = self.results[0], self.results[system]
-        same = (first.config_hash, first.timings) == (other.config_hash, other.timings)
-        return same and np.array_equal(first.scores, other.scores, equal_nan=True)
+        """Return whether a system is the same evaluation as the first."""
+        return is_same_evaluation(self.results[0], self.results[system])
 
     def winner(self, measure: str) -> str:
         """Return the system with the highest mean, or all that share it."""
@@ -225,6 +223,12 @@ def compare_results(
         statistics=statistics,
         table=_build_table(aligned, measures, statistics),
     )
+
+
+def is_same_evaluation(one: Result, other: Result) -> bool:
+    """Return whether two results are of the same evaluation, which its times identify."""
+    same = (one.config_hash, one.timings) == (other.config_hash, other.timings)
+    return same and np.array_equal(one.scores, other.scores, equal_nan=True)
 
 
 def compute_mean(values: Floats) -> float:

@@ -17,7 +17,7 @@ from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.result import Result, ResultError
 from runner.tracking.logged import local_path
-from runner.tracking.mlflow_internals import RUNS_LIKE, RUNS_OF_SWEEP, read_sqlite
+from runner.tracking.mlflow_internals import ENDED_RUNS, RUNS_LIKE, RUNS_OF_SWEEP, read_sqlite
 from runner.tracking.opening import explain_errors, open_store
 from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
@@ -61,6 +61,11 @@ class Runs:
             RUNS_OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
         )
 
+    def list_ended(self) -> list[Run]:
+        """Return the evaluations and sweeps of the experiment that ended, the latest first."""
+        kinds = (f"tags.kind = '{kind}' and attributes.end_time > 0" for kind in ("evaluation", "sweep"))
+        return self._search(ENDED_RUNS, self.tracking.experiment, *kinds, top_level=True)
+
     def record(self, run: Run) -> Result:
         """Return the record of a run with its rankings; raises `ResultError`."""
         folder = local_path(run.artifacts)
@@ -75,7 +80,8 @@ class Runs:
                 client.download_artifacts(run.id, name, copy)
             return load_record(Path(copy))
 
-    def _search(self, query: str, wanted: str, *searches: str) -> list[Run]:
+    def _search(self, query: str, wanted: str, *searches: str, top_level: bool = False) -> list[Run]:
+        """Return the runs of a query in SQL, or of MLflow's searches; only those without a parent, the latest first."""
         if (file := self.tracking.sqlite_file()) is not None:
             try:
                 return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted})]
@@ -86,6 +92,9 @@ class Runs:
             pages = [
                 run for search in searches for run in client.search_runs([experiment], search, max_results=_MOST_RUNS)
             ]
+        if top_level:
+            pages = [run for run in pages if "mlflow.parentRunId" not in run.data.tags]
+            pages.sort(key=lambda run: (run.info.end_time, run.info.start_time), reverse=True)
         return [
             Run(
                 run.info.run_id,

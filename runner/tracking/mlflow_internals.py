@@ -188,6 +188,11 @@ _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key 
 RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'FINISHED' order by r.start_time"
 """The finished combinations that the parent run :wanted computed or reports, in the same columns."""
 
+ENDED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep') and r.end_time is not null
+and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
+order by r.end_time desc, r.start_time desc"""  # noqa: S608 (own names)
+"""The evaluations and sweeps of the experiment :wanted that ended, the latest first, in the same columns."""
+
 Ask = Callable[[str, dict[str, str]], Rows]
 """A function that returns the rows of a query in SQL, given its parameters."""
 
