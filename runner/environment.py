@@ -9,6 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from retrievers.base import iter_parts
+from retrievers.code import code_of, hash_code, modules_behind
+from retrievers.store import fingerprint
+
 DECIDING_PACKAGES = (
     "retrieval-runner",
     "numpy",
@@ -44,6 +48,23 @@ def describe_environment() -> dict[str, Any]:
         "git_commit": _run_git("rev-parse", "HEAD"),
         "git_dirty": bool(_run_git("status", "--porcelain", "--untracked-files=no")),
     }
+
+
+def describe_code(settings: object) -> dict[str, str]:
+    """Return a hash of the code that decides what settings do, by top-level package."""
+    modules = {*code_of(settings), *_list_imported(settings)}
+    packages: dict[str, list[str]] = {}
+    for module in sorted(modules):
+        packages.setdefault(module.partition(".")[0], []).append(hash_code(module))
+    return {package: fingerprint(*hashes)[:16] for package, hashes in packages.items()}
+
+
+def _list_imported(settings: object) -> set[str]:
+    """Return the modules that settings name as `module:name`, with those behind them."""
+    modules: set[str] = set()
+    for name in getattr(settings, "imported_settings", ()):
+        modules |= modules_behind(str(getattr(settings, name)).partition(":")[0])
+    return modules.union(*map(_list_imported, iter_parts(settings)))
 
 
 def _run_git(*arguments: str) -> str:

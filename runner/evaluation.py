@@ -26,7 +26,7 @@ from runner.datasets.base import Dataset, Judgments
 from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.datasets.source import DatasetSource
-from runner.environment import describe_environment
+from runner.environment import describe_code, describe_environment
 from runner.experiment import Experiment
 from runner.llm.journal import Journal
 from runner.measuring import JudgedQueries, RankedDocuments, measure
@@ -126,7 +126,7 @@ class Bench:
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
         measurements = measure(rankings, grader, settings, queries, documents)
         summary, config = _summarize(dataset, recorded_name), config_hash(experiment.config)
-        environment, end = describe_environment(), time.perf_counter()
+        environment, end = describe_environment() | {"code": describe_code(experiment.retriever)}, time.perf_counter()
         return Result(
             **vars(measurements),
             name=experiment.name,

@@ -6,9 +6,10 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -18,7 +19,9 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
-from runner.comparison.compare import Comparison, compare_results, is_same_evaluation
+from runner.comparison.comparability import NotComparable, check_comparable
+from runner.comparison.compare import Comparison, TableStatistics, compare_results, is_same_evaluation
+from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
@@ -31,8 +34,9 @@ from runner.golden.reading import is_report, report_content
 from runner.lookup import LATEST, Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse
+from runner.re_evaluation import RE_EVALUATED, describe_versions, re_evaluate
 from runner.reports import console
-from runner.reports.comparison import tables
+from runner.reports.comparison import data, tables
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
@@ -45,9 +49,13 @@ VIOLATED, CRASHED = 1, 3
 
 @settings(frozen=True, config={"extra": "forbid"})
 class ShownSettings:
-    """What is shown: the primary measure (None: the results' own), how many queries, and whether as JSON."""
+    """What is compared and shown: the primary measure (None: the results' own), how many queries, whether as JSON.
+
+    `re_evaluate` says whether the baseline is evaluated again where the candidate's data are others.
+    """
 
     primary: str | None = None
+    re_evaluate: Literal["auto", "any_code", "never"] = "auto"
     queries: int = Field(default=5, ge=0)
     json: bool = False
 
@@ -85,26 +93,75 @@ def _compare(cfg: DictConfig) -> int:
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
-    scorer = RunScorer(config)
+    bench = cache(lambda: Bench(open_store(store_path(config))))
+    scorer = RunScorer(config, bench)
 
     def find_results(word: str) -> list[Named]:
         return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
-    comparison = compare_results(
-        [named.result for named in results],
-        statistics,
-        _parse_primary(own.compare),
-        [named.source for named in results],
-    )
+    comparison, effect = _compare_on_same_data(results, own.compare, statistics, bench, config["plugins"])
     checks = check_gate(gate, comparison)
     if own.output is not None:
-        _write(Path(own.output), comparison, checks, own.compare)
+        _write(Path(own.output), comparison, checks, own.compare, effect)
     if own.compare.json:
-        console.line(comparison_json(comparison, checks))
+        console.line(comparison_json(comparison, checks, effect))
     else:
-        _show(comparison, checks, own.compare)
+        _show(comparison, checks, own.compare, effect)
     return VIOLATED if any(check.violated for check in checks) else 0
+
+
+def _compare_on_same_data(
+    results: Sequence[Named],
+    own: ShownSettings,
+    statistics: TableStatistics,
+    open_bench: Callable[[], Bench],
+    plugins: Sequence[str],
+) -> tuple[Comparison, DataEffect | None]:
+    """Compare candidates with the baseline; where their data are others, with the baseline evaluated again on these."""
+    first, *candidates = results
+    primary = _parse_primary(own)
+    again = _re_evaluate(first.result, [named.result for named in candidates], own, open_bench, plugins)
+    systems = [again or first.result, *(named.result for named in candidates)]
+    sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
+    comparison = compare_results(systems, statistics, primary, sources)
+    if again is None:
+        return comparison, None
+    if RE_EVALUATED not in comparison.labels[0]:
+        comparison = replace(comparison, labels=[f"{comparison.labels[0]} {RE_EVALUATED}", *comparison.labels[1:]])
+    effect = measure_data_effect(first.result, again, comparison.results[1:], comparison.labels[1:], comparison)
+    remarks = [*comparison.notes, *describe_versions(first.result, again)]
+    return replace(comparison, notes=remarks), effect
+
+
+def _re_evaluate(
+    baseline: Result,
+    candidates: Sequence[Result],
+    own: ShownSettings,
+    open_bench: Callable[[], Bench],
+    plugins: Sequence[str],
+) -> Result | None:
+    """Return the baseline evaluated again on the candidates' data; None where these are its own, or unknown.
+
+    Raises `NotComparable` with the reason if that is not possible.
+    """
+    other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
+    if other is None or not (baseline.dataset.fingerprint and other.dataset.fingerprint):
+        return None
+    try:
+        check_comparable(baseline, other)
+    except NotComparable as problem:
+        if own.re_evaluate == "never":
+            raise NotComparable(
+                f"{problem}; compare.re_evaluate=auto evaluates the baseline again on the candidate's data"
+            ) from None
+        try:
+            check_shared_queries(baseline, other)
+            with console.Working("evaluating the baseline on the candidate's data"):
+                return re_evaluate(baseline, other, open_bench(), plugins, own.re_evaluate == "any_code")
+        except NotComparable as reason:
+            raise NotComparable(f"{problem}; the baseline cannot be evaluated on the candidate's: {reason}") from reason
+    return None
 
 
 def _parse_primary(shown: ShownSettings) -> str | None:
@@ -131,12 +188,8 @@ def is_run(path: Path) -> bool:
 class RunScorer:
     """Scores files of rankings by the dataset and the measures of the config, which are loaded for the first one."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config = config
-
-    @cached_property
-    def _bench(self) -> Bench:
-        return Bench(open_store(store_path(self._config)))
+    def __init__(self, config: Mapping[str, Any], open_bench: Callable[[], Bench]) -> None:
+        self._config, self._open_bench = config, open_bench
 
     def score(self, path: str) -> Result:
         """Return the result of a file; raises `ConfigError` without a dataset."""
@@ -151,7 +204,7 @@ class RunScorer:
             build(config["runs"], "runs"),
             {"choices": {"retriever": "run"}, "retriever": {"path": path}},
         )
-        return self._bench.evaluate(
+        return self._open_bench().evaluate(
             Experiment(Path(path).name, "run", RunFile(path), source, metrics, shown, {}, chunking=chunking)
         )
 
@@ -191,10 +244,11 @@ def _load(key: str, word: str, find_results: Callable[[str], list[Named]]) -> li
         raise ConfigError(f"{key}={word}: cannot be read ({type(error).__name__}: {problem})") from error
 
 
-def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:
+def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None) -> None:
     few = comparison.headline
     for verdict in tables.verdicts(comparison):
         console.paragraph(verdict)
+    _show_effect(effect)
     console.show_table(tables.measures_table(comparison, few), "Measures")
     for i, label in enumerate(comparison.labels[1:], 1):
         console.show_table(tables.differences_table(comparison, i, few), f"{label} minus {comparison.labels[0]}")
@@ -217,11 +271,20 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings)
                 console.paragraph(tables.describe_check(check), indent=2)
 
 
-def _write(folder: Path, comparison: Comparison, checks: Sequence[Check], shown: ShownSettings) -> None:
+def _show_effect(effect: DataEffect | None) -> None:
+    if effect is not None:
+        for text in data.describe(effect):
+            console.paragraph(text)
+        console.show_table(data.effect_table(effect), data.TITLE)
+
+
+def _write(
+    folder: Path, comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None
+) -> None:
     files = {
-        "comparison.md": comparison_markdown(comparison, checks, shown.queries),
-        "comparison.json": comparison_json(comparison, checks),
-        "comparison.html": comparison_page(comparison, checks),
+        "comparison.md": comparison_markdown(comparison, checks, shown.queries, effect),
+        "comparison.json": comparison_json(comparison, checks, effect),
+        "comparison.html": comparison_page(comparison, checks, effect),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

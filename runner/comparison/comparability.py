@@ -65,7 +65,7 @@ def _find_difference(one: Result, other: Result) -> str:
 
 
 def _find_query_difference(one: Result, other: Result) -> str:
-    queries, others = _texts_and_types(one.queries), _texts_and_types(other.queries)
+    queries, others = list_texts_and_types(one.queries), list_texts_and_types(other.queries)
     if queries.keys() != others.keys():
         return f"queries ({list_some(sorted(queries.keys() ^ others.keys()))} in only one of them)"
     for place, what in enumerate(("query texts", "query types")):
@@ -92,7 +92,8 @@ def find_gold_differences(one: Result, other: Result) -> list[str]:
     return [query for query, expected in gold.items() if query in others and expected != others[query]]
 
 
-def _texts_and_types(queries: QueryTable) -> dict[str, tuple[str, str]]:
+def list_texts_and_types(queries: QueryTable) -> dict[str, tuple[str, str]]:
+    """Return the text and the type of each query by its id."""
     return {i: (text, kind) for i, text, kind in zip(queries.ids, queries.texts, queries.types, strict=True)}
 
 
@@ -103,10 +104,7 @@ def _gold(queries: QueryTable, graded: bool) -> dict[str, dict[str, int]]:
 
 
 def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
-    """Return a result with its queries in another order.
-
-    Grades are dropped: only an imported report can have another order, and it has none.
-    """
+    """Return a result with these of its queries, in this order, without a model's grades unless nothing changes."""
     if list(result.queries.ids) == list(ids):
         return result
     position = {query: i for i, query in enumerate(result.queries.ids)}

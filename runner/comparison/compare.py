@@ -199,29 +199,48 @@ def compare_results(
         )
     aligned = [first, *(reorder_queries(other, first.queries.ids) for other in others)]
     measures = find_shared_measures(aligned, wanted, notes)
+    sources = sources or [result.name for result in results]
+    return build_comparison(
+        aligned, measures, statistics, labels=label_results(aligned), sources=sources, same=same, notes=notes
+    )
+
+
+def build_comparison(
+    results: Sequence[Result],
+    measures: Sequence[str],
+    statistics: TableStatistics,
+    *,
+    labels: Sequence[str],
+    sources: Sequence[str],
+    same: str,
+    notes: Sequence[str],
+) -> Comparison:
+    """Compare results on the same queries in the same order by these measures, the primary one first."""
+    first, *others = results
+    primary, remarks = measures[0], list(notes)
     for other in others:
         if unlike := find_gold_differences(first, other):
-            notes.append(
+            remarks.append(
                 f"{len(unlike):,} of {len(first.queries.ids):,} queries have different gold in {other.name} and "
                 f"{first.name} ({list_some(unlike)}): each result is measured against its own gold"
             )
-    failed = set().union(*(result.failures for result in aligned))
-    uncounted = find_uncounted_queries(aligned, wanted)
+    failed = set().union(*(result.failures for result in results))
+    uncounted = find_uncounted_queries(results, primary)
     for queries, why in (
         ([query for query in uncounted if query in failed], "a search failed"),
         ([query for query in uncounted if query not in failed], "they have no gold in some results"),
     ):
         if queries:
-            notes.append(f"{list_some(queries)} left out: {why}")
+            remarks.append(f"{list_some(queries)} left out: {why}")
     return Comparison(
-        results=aligned,
-        labels=label_results(aligned),
-        sources=sources or [result.name for result in results],
-        primary=wanted,
+        results=results,
+        labels=labels,
+        sources=sources,
+        primary=primary,
         same=same,
-        notes=notes,
+        notes=remarks,
         statistics=statistics,
-        table=_build_table(aligned, measures, statistics),
+        table=_build_table(results, measures, statistics),
     )
 
 

@@ -157,6 +157,29 @@ def resolve_config(
     return {str(key): value for key, value in config.items() if kept is None or key in kept}
 
 
+def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded config with the values of environment variables in place of references to them.
+
+    Raises `ConfigError` for a variable that is not set, and for a secret, which is not recorded.
+    """
+    note_references(recorded)
+
+    def restore(node: Any, path: str) -> Any:  # noqa: ANN401 (any value)
+        if isinstance(node, Mapping):
+            return {key: restore(value, f"{path}.{key}" if path else str(key)) for key, value in node.items()}
+        if isinstance(node, list):
+            return [restore(value, f"{path}.{position}") for position, value in enumerate(node)]
+        if isinstance(node, str) and _HIDDEN in node:
+            raise ConfigError(
+                f"{path}: is a secret, which is not recorded; refer to a variable, as in ${{oc.env:NAME}}"
+            )
+        if isinstance(node, str) and RESOLVER in node:
+            return resolve_config(OmegaConf.create({path: node}))[path]
+        return node
+
+    return {key: restore(value, key) for key, value in recorded.items()}
+
+
 def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (any value)
     if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
         example = plugins if isinstance(plugins, str) and plugins else "my_module"

@@ -8,11 +8,13 @@ from typing import Any
 import orjson
 
 from runner.comparison.compare import Change, Comparison, Versus, summarise_times
+from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.reports.comparison import tables
+from runner.reports.comparison.data import convert_effect
 
 
-def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
+def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: DataEffect | None = None) -> str:
     """Return a comparison and the checks of its gate as JSON, with null for unknown values."""
     systems = [
         {
@@ -35,6 +37,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check]) -> str:
         "statistics": vars(comparison.statistics),
         "tests": comparison.tests,
         "systems": systems,
+        "data": convert_effect(effect),
         "verdicts": tables.verdicts(comparison),
         "measures": {
             measure: {"winner": comparison.winner(measure), "systems": _by_label(comparison, row)}

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.comparison.compare import Change, Comparison
+from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
-from runner.reports.comparison import tables
+from runner.reports.comparison import data, tables
 from runner.reports.rendering.markdown import escape, markdown_table, section
 from runner.reports.rendering.numbers import format_signed, score
 
 PASSED, FAILED = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
 
 
-def comparison_markdown(comparison: Comparison, checks: Sequence[Check] = (), queries: int = 5) -> str:
+def comparison_markdown(
+    comparison: Comparison, checks: Sequence[Check] = (), queries: int = 5, effect: DataEffect | None = None
+) -> str:
     """Return the report of a comparison with at most so many gained and lost `queries` of each system."""
     few = comparison.headline
     parts = [
         f"# {escape(tables.heading(comparison))}",
         *(f"**{escape(verdict)}**" for verdict in tables.verdicts(comparison)),
         *_gate(checks),
+        *_effect(effect),
         markdown_table(tables.measures_table(comparison, few)),
     ]
     for i, label in enumerate(comparison.labels[1:], 1):
@@ -50,6 +54,12 @@ def _gate(checks: Sequence[Check]) -> list[str]:
     if violated:
         lines.append("\n".join(f"- {escape(tables.describe_check(check))}" for check in violated))
     return [*lines, _fold("Rules", [markdown_table(tables.gate_table(checks))])]
+
+
+def _effect(effect: DataEffect | None) -> list[str]:
+    if effect is None:
+        return []
+    return [*map(escape, data.describe(effect)), *section(data.TITLE, data.effect_table(effect)), "## Measures"]
 
 
 def _changes(comparison: Comparison, i: int, label: str, limit: int) -> list[str]:

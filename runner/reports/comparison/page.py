@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from runner.comparison.compare import Comparison
+from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
-from runner.reports.comparison import tables
+from runner.reports.comparison import data, tables
 from runner.reports.rendering.page import Figure, figure, render
 
 QUERIES = 100
@@ -17,13 +18,15 @@ MOST_TYPES = 8
 """Most query types in a plot."""
 
 
-def comparison_page(comparison: Comparison, checks: Sequence[Check] = ()) -> str:
+def comparison_page(comparison: Comparison, checks: Sequence[Check] = (), effect: DataEffect | None = None) -> str:
     """Return the page of a comparison."""
     return render(
         "comparison.html.jinja",
         comparison=comparison,
         checks=checks,
         comparison_tables=tables,
+        effect=effect,
+        data=data,
         few=comparison.headline,
         figures=list(_figures(comparison)),
         limit=QUERIES,

@@ -1,0 +1,135 @@
+"""Evaluate the recorded configuration of a result again on the data of another result.
+
+Two results on different data differ by their settings and by their data. An evaluation of the one's settings on the
+other's data separates the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from retrievers.base import RetrieverError, iter_parts
+from retrievers.existing import ExistingRetriever
+from retrievers.run_file import RunFile
+from runner.comparison.comparability import NotComparable
+from runner.config.objects import ConfigError
+from runner.config.values import Settled, restore_values
+from runner.datasets.base import DatasetError
+from runner.datasets.settings import CHUNKING
+from runner.environment import describe_code
+from runner.evaluation import Bench, hide_private_values
+from runner.experiment import Experiment, build_experiment
+from runner.result import Result
+
+RE_EVALUATED = "re-evaluated"
+"""What the name of a result on other data ends with."""
+
+_LLM, _NO_LLM = "runner.llm.", "runner.llm.none.NoLLM"
+
+
+def re_evaluate(baseline: Result, candidate: Result, bench: Bench, plugins: Sequence[str], any_code: bool) -> Result:
+    """Return the baseline's retriever, chunking and measures evaluated on the candidate's data.
+
+    Its code must be that of the baseline, unless `any_code` is true: otherwise the effect of a change of code would
+    count as an effect of the data. Raises `NotComparable` with the reason if the configuration or the data cannot be
+    restored.
+    """
+    try:
+        experiment = _build_experiment(baseline, candidate, plugins)
+        _check_repeatable(experiment, baseline, any_code)
+        dataset = bench.dataset(experiment)
+        if dataset.fingerprint != candidate.dataset.fingerprint:
+            raise NotComparable(
+                f"the data of {candidate.name} changed after its evaluation (from {candidate.dataset.fingerprint[:8]} "
+                f"to {dataset.fingerprint[:8]}); evaluate it again"
+            )
+        return hide_private_values(bench.evaluate(experiment))
+    except (ConfigError, DatasetError, RetrieverError) as error:
+        raise NotComparable(str(error)) from error
+
+
+def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str]) -> Experiment:
+    recorded, others = baseline.config, candidate.config
+    if (recorded.get("choices") or {}).get("retriever") == "run":
+        raise NotComparable(f"the rankings of {baseline.name} were read from a file")
+    if missing := [key for key in ("retriever", "metrics", "dataset", "choices") if not recorded.get(key)]:
+        raise NotComparable(f"the record of {baseline.name} has no settings of its {missing[0]}")
+    if not others.get("dataset"):
+        raise NotComparable(f"the record of {candidate.name} has no settings of its dataset")
+    if any(str(target).startswith(_LLM) and target != _NO_LLM for target in _iter_targets(recorded["retriever"])):
+        raise NotComparable(f"the retriever of {baseline.name} asks a language model, whose replies are not repeatable")
+    if baseline.addresses:
+        services = ", ".join(dict.fromkeys(baseline.addresses.values()))
+        raise NotComparable(f"{baseline.name} is of a live service ({services}), which may have changed")
+    data = {key: value for key, value in others["dataset"].items() if key != CHUNKING}
+    if CHUNKING in recorded["dataset"]:
+        data[CHUNKING] = recorded["dataset"][CHUNKING]
+    public = {
+        "retriever": recorded["retriever"],
+        "metrics": recorded["metrics"],
+        "dataset": data,
+        "choices": {**recorded["choices"], "dataset": (others.get("choices") or {}).get("dataset", "")},
+    }
+    config = {**restore_values(public), "plugins": list(plugins)}
+    name = f"{baseline.name} {RE_EVALUATED}"
+    return build_experiment(Settled(config, public, {}), name, baseline.swept)
+
+
+def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:
+    """Raise `NotComparable` if another search with the same settings may have another result on the same data."""
+    for part in _iter_settings(experiment.retriever):
+        if isinstance(part, RunFile):
+            raise NotComparable(f"the rankings of {baseline.name} were read from a file, {part.path}")
+        if isinstance(part, ExistingRetriever) and not part.pass_corpus:
+            raise NotComparable(
+                f"the retriever of {baseline.name} ({part.factory}) has an index of its own; only one with "
+                "retriever.pass_corpus=true can search other documents"
+            )
+        if getattr(part, "live", False) is True and not isinstance(part, ExistingRetriever):
+            raise NotComparable(f"{baseline.name} is of a live service, which may have changed")
+    recorded, now = baseline.environment.get("code"), describe_code(experiment.retriever)
+    if recorded and not any_code:
+        changed = sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
+        if changed:
+            raise NotComparable(
+                f"the code of {', '.join(changed)} changed since {baseline.name} was recorded, and the effect of that "
+                "would count as an effect of the data; evaluate the old code on the new data and take that as the "
+                "baseline, or ignore the change with compare.re_evaluate=any_code"
+            )
+
+
+def describe_versions(baseline: Result, again: Result) -> list[str]:
+    """Return remarks on the code and the versions that a result was recorded with, if they may not be those of now."""
+    remarks = []
+    recorded, now = baseline.environment, again.environment
+    if not recorded.get("code"):
+        remarks.append(
+            "The record of the baseline does not identify its code: a change of code since then counts as an effect of "
+            "the data."
+        )
+    elif recorded["code"] != now["code"]:
+        remarks.append("The code changed since the baseline was recorded: its effect counts as an effect of the data.")
+    before, after = ({"python": e.get("python"), **e.get("packages", {})} for e in (recorded, now))
+    changed = [f"{n} {v} to {after[n]}" for n, v in before.items() if v and after.get(n) and after[n] != v]
+    if changed:
+        remarks.append(f"Versions changed ({', '.join(changed)}): their effect counts as an effect of the data.")
+    return remarks
+
+
+def _iter_settings(settings: object) -> Iterator[object]:
+    """Yield settings and all that they hold."""
+    yield settings
+    for part in iter_parts(settings):
+        yield from _iter_settings(part)
+
+
+def _iter_targets(node: Any) -> Iterator[Any]:  # noqa: ANN401 (any recorded value)
+    """Yield the class that each part of a recorded configuration names."""
+    if isinstance(node, Mapping):
+        yield node.get("_target_")
+        for value in node.values():
+            yield from _iter_targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _iter_targets(value)
