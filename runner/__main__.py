@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +20,12 @@ from runner.config.completion import FLAGS, complete_verb
 from runner.processes import main_module_not_imported_again
 
 CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+JSON = "--json"
+"""The flag of commands that report: one JSON document on standard output, and nothing else there."""
+
+SERVERS = ("serve", "ui")
+"""The commands that report nothing."""
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
 """Hydra's flags whose value is the next word."""
@@ -45,10 +51,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     _handle_signals()
     try:
-        return _run(verb, verbs, words)
+        with _choose_output(words):
+            return _run_reporting_errors(verb, verbs, words)
     except BrokenPipeError:  # the reader of the output closed it
         sys.stdout = None  # or its closing would complain
         return PIPE_CLOSED
+
+
+def _choose_output(words: Sequence[str]) -> AbstractContextManager[None]:
+    """Return the context of a command: with --json, it prints one JSON document on standard output."""
+    if JSON not in words:
+        return nullcontext()
+    from runner.reports import console
+
+    return console.document_only()
+
+
+def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
+    try:
+        return _run(verb, verbs, [word for word in words if word != JSON], JSON in words)
+    except BrokenPipeError:
+        raise
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
@@ -62,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CRASHED
 
 
-def _run(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
+def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> int:
     from runner.config.launch import launch  # loads Hydra, which takes long enough to be interrupted
     from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
@@ -71,6 +94,8 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
     if verb not in verbs:
         way_out = "write --help" if verb == "help" else suggestion(verb, verbs)
         raise ConfigError(f"{verb}: no such command; {way_out}")
+    if verb in SERVERS and json:
+        raise ConfigError(f"{JSON}: {verb} runs until it is stopped, and reports nothing")
     with main_module_not_imported_again():
         return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
 
@@ -119,9 +144,7 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: --json and the folder of `new` are settings."""
-    if word == "--json":
-        return f"{verb}.json=true"
+    """Return a word as Hydra reads it: the folder of `new` is a setting."""
     if verb == "new" and not word.startswith("-") and "=" not in word:
         escaped = word.replace("'", "\\'")
         return f"folder='{escaped}'"

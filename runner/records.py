@@ -60,6 +60,13 @@ def save_record(result: Result, folder: Path) -> None:
         pq.write_table(_rankings_table(result), folder / "rankings.parquet", **compact, use_dictionary=coded)
     if result.grades is not None:
         save_grades(result.grades, q.ids, folder / "grades.parquet")
+    content = format_record(result)
+    with replace_file(folder / "result.json") as new:
+        new.write_bytes(content)
+
+
+def format_record(result: Result) -> bytes:
+    """Return the content of `result.json`: all of a result but its queries, scores, rankings and grades."""
     head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
     head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
     head |= {"abstention": result.abstention.to_dict()}
@@ -67,8 +74,7 @@ def save_record(result: Result, folder: Path) -> None:
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
     options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    with replace_file(folder / "result.json") as new:
-        new.write_bytes(orjson.dumps(head, option=options, default=str))
+    return orjson.dumps(head, option=options, default=str)
 
 
 def load_record(path: Path, rankings: bool = True) -> Result:

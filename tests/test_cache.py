@@ -236,7 +236,7 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
 
 
 def test_a_machine_is_told_everything(kept: dict[str, Path], out: Lines) -> None:
-    told = orjson.loads("\n".join(out("cache.json=true")))
+    told = orjson.loads("\n".join(out("--json")))
     assert (told["store"], len(told["entries"])) == ("mlruns/cache", 4)
     assert told["bytes"] == sum(entry["bytes"] for entry in told["entries"])
     by_digest = {entry["digest"]: entry for entry in told["entries"]}
@@ -249,7 +249,7 @@ def test_a_machine_is_told_everything(kept: dict[str, Path], out: Lines) -> None
 
 def test_a_machine_is_told_what_is_damaged_and_what_went(kept: dict[str, Path], out: Lines) -> None:
     (kept["vectors"] / "a.npy").unlink()
-    told = orjson.loads("\n".join(out("cache.json=true", "cache.verify=true", "cache.remove=true", code=1)))
+    told = orjson.loads("\n".join(out("--json", "cache.verify=true", "cache.remove=true", code=1)))
     by_digest = {entry["digest"]: (entry["damage"], entry["removed"]) for entry in told["entries"]}
     assert by_digest.pop(kept["vectors"].name) == ("a.npy is missing", True)
     assert set(by_digest.values()) == {(None, False)}

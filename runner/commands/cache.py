@@ -54,7 +54,6 @@ class CacheSettings:
     max_size: Annotated[float | None, BeforeValidator(_with_unit(BYTES, "2GB"))] = None
     verify: bool = False
     remove: bool = False
-    json: bool = False
 
     @property
     def has_filter(self) -> bool:
@@ -79,15 +78,13 @@ def main(cfg: DictConfig) -> int:
     failures = _remove(store, doomed, own.verify) if own.remove else {}
     removed = [entry for entry in doomed if own.remove and entry not in failures]
     waiting, orphans = waiting_results(store.run_files), find_orphaned_artifacts(build(config["tracking"], "tracking"))
-    if own.json:
-        console.line(report.as_json(store.location, selection, damage, removed, waiting, orphans))
-    elif damage is not None:
+    console.document(lambda: report.as_json(store.location, selection, damage, removed, waiting, orphans))
+    if damage is not None:
         _show_damage(selection, damage, removed, own)
     else:
         _show_entries(store.location, present, selection, removed, own, now)
-    if not own.json:
-        for line in report.leftover_lines(waiting, orphans):
-            console.line(line)
+    for line in report.leftover_lines(waiting, orphans):
+        console.line(line)
     for entry, reason in failures.items():
         console.error(f"{entry.place}: cannot be removed ({reason})")
     return FAILED if damage or failures else 0

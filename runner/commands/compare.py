@@ -49,7 +49,7 @@ VIOLATED, CRASHED = 1, 3
 
 @settings(frozen=True, config={"extra": "forbid"})
 class ShownSettings:
-    """What is compared and shown: the primary measure (None: the results' own), how many queries, whether as JSON.
+    """What is compared and shown: the primary measure (None: the results' own), and how many queries.
 
     `re_evaluate` says whether the baseline is evaluated again where the candidate's data are others.
     """
@@ -57,7 +57,6 @@ class ShownSettings:
     primary: str | None = None
     re_evaluate: Literal["auto", "any_code", "never"] = "auto"
     queries: int = Field(default=5, ge=0)
-    json: bool = False
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -104,10 +103,8 @@ def _compare(cfg: DictConfig) -> int:
     checks = check_gate(gate, comparison)
     if own.output is not None:
         _write(Path(own.output), comparison, checks, own.compare, effect)
-    if own.compare.json:
-        console.line(comparison_json(comparison, checks, effect))
-    else:
-        _show(comparison, checks, own.compare, effect)
+    console.document(lambda: comparison_json(comparison, checks, effect))
+    _show(comparison, checks, own.compare, effect)
     return VIOLATED if any(check.violated for check in checks) else 0
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import orjson
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -18,6 +19,7 @@ from runner.config.values import settle, store_path, without_secrets
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment, build_experiment
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
+from runner.records import format_record
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
@@ -62,6 +64,13 @@ def main(cfg: DictConfig) -> int:
         return FAILED
     if run is None:
         return FAILED
+    console.document(
+        lambda: {
+            "run": run.id or None,
+            "report": run.where("report.html") if run.id else None,
+            "result": orjson.Fragment(format_record(result)),
+        }
+    )
     if not run.id:
         console.line("not logged (tracking=none)")
         return FAILED if result.failures else 0

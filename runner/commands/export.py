@@ -35,6 +35,13 @@ def main(cfg: DictConfig) -> int:
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)
     for note in written.notes:
         console.note(note)
+    console.document(
+        lambda: {
+            "files": [str(path) for path in written.files],
+            "settings": dict(written.settings),
+            "notes": list(written.notes),
+        }
+    )
     for path in written.files:
         console.line(f"written: {path}")
     console.line(f"read it with: {arguments(written.settings)}")

@@ -63,6 +63,7 @@ def main(cfg: DictConfig) -> int:
         (folder / "inspection.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"output={own.output}: cannot be written ({error.strerror})") from None
+    console.document(lambda: tables.as_json(inspection).decode())
     console.line(tables.heading(inspection))
     console.line(tables.verdict(inspection))
     console.show_table(tables.findings_table(inspection), "Findings, worst first")

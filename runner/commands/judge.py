@@ -102,6 +102,14 @@ def main(cfg: DictConfig) -> int:
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         logged = tracker.log_at_once(DatasetMade(f"judge {run[:8]}", started, parameters, figures, files, tags))
+    console.document(
+        lambda: {
+            "run": logged.id or None,
+            "judgments": str(folder / "judgments.tsv"),
+            "measure": str(measure),
+            **{name.removesuffix(".json"): orjson.Fragment(text) for name, text in files.items()},
+        }
+    )
     if logged.id:  # else tracking=none
         console.line(f"run: {logged.id}")
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
@@ -84,6 +85,9 @@ def main(cfg: DictConfig) -> int:
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(path.stem, started, flatten(decided), compute_figures(summary), files, {"kind": "mining"})
         run = tracker.log_at_once(record)
+    console.document(
+        lambda: {"run": run.id or None, "dataset": str(path), "summary": orjson.Fragment(files["summary.json"])}
+    )
     if run.id:  # else tracking=none
         console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")

@@ -37,12 +37,15 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"folder={folder}: its name should begin with a letter and have letters and digits of ASCII")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: exists and is not empty; choose a new folder")
+    files = []
     for file in sorted(TEMPLATES.rglob("*.in")):
         path = file.relative_to(TEMPLATES).as_posix().removesuffix(".in")
         target = folder / Template(_PLACES.get(path, path)).substitute(module=module)
         target.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text(encoding="utf-8")
         target.write_text(Template(text).substitute(name=name, module=module), encoding="utf-8")
+        files.append(str(target))
+    console.document(lambda: {"folder": str(folder), "files": files})
     console.line(f"created {folder}; next:")
     console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
     return 0

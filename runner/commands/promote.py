@@ -68,7 +68,8 @@ def main(cfg: DictConfig) -> int:
         promoted = f"promoted by {earlier.get('by')} on {earlier.get('at')}"
         origin = f", from {earlier.get('source')}, {promoted}" if earlier else ""
         raise ConfigError(f"name={name}: is already a baseline{origin}; promote.replace=true replaces it")
-    _save(results[0], baselines / name, own.promote)
+    promotion = _save(results[0], baselines / name, own.promote)
+    console.document(lambda: {"baseline": str(baselines / name), **promotion})
     result = results[0].result
     console.line(f"{baselines / name}: {result.name}, {result.primary} {result.means[result.primary]:.4f}")
     words_to_compare = [f"baseline=baseline:{name}", "candidate=RUN", *tracking.overrides()]
@@ -90,8 +91,8 @@ def _load_promotion(folder: Path) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else {}
 
 
-def _save(named: Named, folder: Path, promote: Promotion) -> None:
-    """Write a record and who promoted it beside the folder of the baseline, then move it there."""
+def _save(named: Named, folder: Path, promote: Promotion) -> Mapping[str, Any]:
+    """Write a record and who promoted it beside the folder of the baseline, then move it there; return the latter."""
     result = named.result
     promotion = {
         "name": folder.name,
@@ -117,6 +118,7 @@ def _save(named: Named, folder: Path, promote: Promotion) -> None:
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise ConfigError(f"baselines={folder.parent}: cannot be written ({error.strerror})") from None
+    return promotion
 
 
 def _cut(result: Result, depth: int) -> Result:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
@@ -91,6 +92,9 @@ def main(cfg: DictConfig) -> int:
         files = {"summary.json": beside(output, SUMMARY).read_text(encoding="utf-8")}
         record = DatasetMade(output.stem, started, flatten(decided), figures(types), files, {"kind": "synthesis"})
         run = tracker.log_at_once(record)
+    console.document(
+        lambda: {"run": run.id or None, "queries": str(output), "summary": orjson.Fragment(files["summary.json"])}
+    )
     if run.id:  # else tracking=none
         console.line(f"run: {run.id}")
     if outcome.accepted:

@@ -89,13 +89,15 @@ def _evaluate(
     tasks: Tasks,
     metrics: MetricSettings,
 ) -> int:
+    import orjson
+
     from runner.agents.artifact_store import open_artifacts
     from runner.agents.evaluation import Evaluation
     from runner.agents.events.document import load_document
     from runner.config.objects import ConfigError, build
     from runner.reports import console
     from runner.reports.traces.comparisons import describe_decisions
-    from runner.reports.traces.report import build_report
+    from runner.reports.traces.report import build_report, summary_json
     from runner.reports.traces.tables import (
         confidence_note,
         configurations_table,
@@ -134,6 +136,8 @@ def _evaluate(
                 metrics,
             )
             files = _write(output, report)
+        summary = orjson.Fragment(summary_json(report))
+        console.document(lambda: {"report": str(output / "report.html"), "summary": summary})
         console.line(heading(report))
         for decision in describe_decisions(report):
             console.paragraph(decision)

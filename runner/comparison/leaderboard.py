@@ -175,6 +175,15 @@ class Leaderboard:
         """Return the data frame as comma-separated values."""
         return str(self.to_frame().to_csv(index=False))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the leaderboard for JSON."""
+        left_out = ("criteria", "letters", "failures", "search", "systems", "dataset")
+        return {name: value for name, value in vars(self).items() if name not in left_out} | {
+            "dataset": None if self.dataset is None else vars(self.dataset),
+            "rows": [{**vars(row), "letters": self.letters.get(row.rank, "")} for row in self.rows],
+            "failures": [{"name": failure.name, "error": failure.error} for failure in self.failures],
+        }
+
 
 def build_leaderboard(
     results: Sequence[Result],

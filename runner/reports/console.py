@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import orjson
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, Group, JustifyMethod, RenderableType
@@ -68,6 +69,48 @@ def silence() -> Iterator[None]:
         _silent.reset(before)
 
 
+class _JsonOutput:
+    """What a command reports as JSON: its documents (several for several jobs of Hydra), or its last error."""
+
+    def __init__(self) -> None:
+        self.documents: list[str] = []
+        self.error = ""
+
+    def to_text(self) -> str:
+        if len(self.documents) > 1:
+            return f"[{','.join(self.documents)}]"
+        return self.documents[0] if self.documents else _to_json({"error": self.error}) if self.error else ""
+
+
+_json_output: _JsonOutput | None = None
+"""Where documents go under `--json`; None without it."""
+
+
+@contextmanager
+def document_only() -> Iterator[None]:
+    """Print the document of the block on standard output, and nothing else there; the error if it gives none."""
+    global _json_output
+    output = _json_output = _JsonOutput()
+    try:
+        yield
+    finally:
+        _json_output = None
+    if text := output.to_text():  # events of a trace are written as they are read
+        sys.stdout.write(hide_values(text) + "\n")
+
+
+def document(build: Callable[[], str | Mapping[str, Any]]) -> None:
+    """Take what a command reports as JSON, which is built only under `--json`."""
+    if _json_output is not None:
+        content = build()
+        _json_output.documents.append(content.strip() if isinstance(content, str) else _to_json(content))
+
+
+def _to_json(content: Mapping[str, Any]) -> str:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(content, default=str, option=options).decode()
+
+
 def line(text: str) -> None:
     """Print a line."""
     _console().print(hide_values(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
@@ -89,7 +132,9 @@ def note_unfinished(result: Result) -> None:
 
 
 def error(text: str) -> None:
-    """Print what went wrong, as one line, to standard error."""
+    """Print what went wrong, as one line, to standard error; it is the document of a command that has no other."""
+    if _json_output is not None:
+        _json_output.error = " ".join(text.split())
     message = Text.assemble(("error: ", "bold red"), " ".join(hide_values(text).split()))
     _console(stderr=True).print(message, soft_wrap=True)
 
@@ -410,7 +455,8 @@ def _console(stderr: bool = False) -> Console:
     """Return a console on the stream of this moment; colour and width are the terminal's, if it is one."""
     stream = sys.stderr if stderr else sys.stdout
     plain = not stream.isatty() and "COLUMNS" not in os.environ
-    width, quiet = PLAIN_WIDTH if plain else None, _silent.get() and not stderr
+    width = PLAIN_WIDTH if plain else None
+    quiet = not stderr and (_silent.get() or _json_output is not None)
     return _Patient(stderr=stderr, width=width, quiet=quiet, force_jupyter=False, highlight=False, emoji=False)
 
 

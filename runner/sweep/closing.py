@@ -82,6 +82,15 @@ def report(
             parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})
     if run.tracking.is_off:
         parent = None
+    console.document(
+        lambda: {
+            "run": parent.id if parent else None,
+            "combinations": total or len(wanted),
+            "finished": len(results),
+            "interrupted": outcome.interrupted,
+            "leaderboards": [board.leaderboard.to_dict() for board in boards],
+        }
+    )
     for board in () if run.tracking.is_off else boards:
         console.show_compare_command(board.leaderboard, run.overrides)
     if not empty:

@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pydantic.dataclasses import dataclass as settings
-
 from retrievers.search import Work, is_live, plan_rankings, resolve_search_depth
 from retrievers.store import MemoryStore
-from runner.config.objects import build_settings
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench
@@ -38,16 +35,8 @@ START_S, WORKERS_S, SCORE_S, LOG_S = 6.0, 4.0, 0.035, 0.012
 which happens during the next one; measured on two cores."""
 
 
-@settings(frozen=True, config={"extra": "forbid"})
-class PlanSettings:
-    """The `plan` node of `conf/plan.yaml`: whether to print JSON."""
-
-    json: bool = False
-
-
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
     """Show the plan of a sweep, given its combinations by identity; return the exit code."""
-    own = build_settings(PlanSettings, declared.config.get("plan"), "plan")
     with console.Working("planning"):
         state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
         finished = {
@@ -56,24 +45,19 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
             if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
         made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
-    _show(made, own.json)
+    _show(made)
     return 0
 
 
 def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
     """Show how many combinations a search has; which ones, it decides as it runs. Return the exit code."""
-    _show(
-        SearchPlan(sweep.name, sweep.combinations, folds),
-        build_settings(PlanSettings, declared.config.get("plan"), "plan").json,
-    )
+    _show(SearchPlan(sweep.name, sweep.combinations, folds))
     return 0
 
 
-def _show(made: Plan | SearchPlan, json: bool) -> None:
-    if json:
-        console.line(made.to_json())
-    else:
-        console.show_plan(made)
+def _show(made: Plan | SearchPlan) -> None:
+    console.document(made.to_json)
+    console.show_plan(made)
 
 
 def plan_combinations(

@@ -373,12 +373,10 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
     ("arguments", "said"),
     [
         (["plan", "retriever.k2=1"], "retriever.k2: no such setting; did you mean retriever.k1?"),
-        (["plan", "plan.jsn=true"], "plan.jsn: no such setting; did you mean plan.json?"),
-        (["plan", "plan.json=maybe"], "plan.json=maybe: should be a valid boolean"),
         (["plan", "hydra.mode=RUN"], "hydra.mode: plan always describes a sweep"),
         (["plan", "dataset=beir", "dataset.path=nowhere"], "nowhere"),
         (["sweep.dry_run=true"], "sweep.dry_run: needs a sweep: add -m"),
-        (["--json"], "evaluate.json: no such setting"),
+        (["--jsn"], "--jsn: no such flag"),
     ],
 )
 @pytest.mark.usefixtures("here")

@@ -1,0 +1,109 @@
+"""With `--json`, each command prints one JSON document with the documented keys, and nothing else."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+import pytest
+
+from runner import commands
+from runner.__main__ import SERVERS, main
+from runner.records import save_record
+from runner.tracking.settings import Tracking
+from tests.agents.recorded import world
+from tests.fake_llm import FakeLLM
+from tests.generation.mining.test_command import WORLD
+from tests.generation.mining.worlds import written
+from tests.reports.factory import result
+from tests.test_docs import DIR, chapters, page, write
+
+BEIR = ("dataset=beir", "dataset.path=DIR", "metrics.permutations=100")
+CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")
+JUDGE = ("llm=openai", "llm.model=m", "judging.backoff_s=0", "judging.depth=3", "output=judged")
+SYNTHESIZE = ("count=20", "encoder.dimensions=32", "tracking.background=false", "output=queries.jsonl")
+
+COMMANDS: dict[str, Sequence[str]] = {
+    "evaluate": BEIR,
+    "evaluate, of a sweep": ("evaluate", "-m", *BEIR, "retriever.k1=0.9,1.2"),
+    "plan": (*BEIR, "retriever.k1=0.9,1.2"),
+    "compare": ("baseline=good", "candidate=good", "statistics.permutations=100", "output=out"),
+    "promote": ("run=good", "name=main"),
+    "inspect": (*BEIR[:2], "output=inspection", *CHEAP),
+    "export": (*BEIR[:2], "format=jsonl", "output=exported"),
+    "cache": (),
+    "new": ("project_of_mine",),
+    "mine": (*WORLD[1:], "output=out/mined.jsonl"),
+    "synthesize": SYNTHESIZE,
+    "traces": ("path=runs", "tasks=tasks", "output=traced", "workers=1", "log=false"),
+    "judge": JUDGE,
+}
+ROW = re.compile(r"^\| `(\w+)`(, of a sweep)? \| (.+?) \|", re.MULTILINE)
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a dataset, a record, benchmark definitions, traces and texts."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, DIR)
+    save_record(result("good"), tmp_path / "good")
+    return tmp_path
+
+
+def documented_keys() -> dict[str, list[str]]:
+    """Return the keys of the document of each command, as the documentation lists them."""
+    rows = ROW.findall(chapters(page("docs/ci.md"))["JSON on standard output"])
+    return {f"{verb}{of}": re.findall(r"`(\w+)`", keys) for verb, of, keys in rows}
+
+
+def test_every_command_that_reports_is_documented_and_tested() -> None:
+    verbs = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    assert {name.partition(",")[0] for name in COMMANDS} == verbs - set(SERVERS)
+    assert documented_keys().keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_prints_one_document_with_the_documented_keys(
+    name: str, here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb, words = name.partition(",")[0], [word for word in COMMANDS[name] if word != "evaluate"]
+    if verb == "judge":
+        assert main([*BEIR, "--json"]) == 0
+        run = orjson.loads(capsys.readouterr().out)["run"]
+        with FakeLLM() as server:
+            assert main(["judge", f"run={run}", *words, f"llm.base_url={server.url}", "--json"]) == 0
+    else:
+        prepare(verb, here)
+        assert main([verb, *words, "--json"]) == 0
+    document = orjson.loads(capsys.readouterr().out)
+    assert list(document) == documented_keys()[name]
+
+
+def prepare(verb: str, here: Path) -> None:
+    """Write what a command reads."""
+    if verb == "mine":
+        written(here)
+    if verb == "traces":
+        world(here)
+
+
+def test_an_error_is_a_document_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "baseline=good", "candidate=gone", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert orjson.loads(out) == {"error": err.strip().removeprefix("error: ")}
+
+
+@pytest.mark.parametrize("verb", SERVERS)
+def test_a_command_that_reports_nothing_refuses_the_flag(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--json"]) == 2
+    assert f"--json: {verb} runs until it is stopped, and reports nothing" in capsys.readouterr().err
+
+
+def test_the_result_is_that_of_the_record(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BEIR, "--json"]) == 0
+    document = orjson.loads(capsys.readouterr().out)
+    record = orjson.loads((Path(document["report"]).parent / "result.json").read_bytes())
+    assert document["result"] == record
