@@ -28,6 +28,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
     os.environ.pop(variable, None)  # where runs go is for each test to say
+for variable in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+    os.environ.pop(variable, None)  # the tests of this program may run in a workflow
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
 console.EVERY_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
 hypothesis.settings.register_profile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -37,9 +38,11 @@ from runner.metrics.measures import parse
 from runner.re_evaluation import RE_EVALUATED, describe_versions, re_evaluate
 from runner.reports import console
 from runner.reports.comparison import data, tables
+from runner.reports.comparison.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
+from runner.reports.rendering.junit import write_junit
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
 
@@ -51,11 +54,13 @@ VIOLATED, CRASHED = 1, 3
 class ShownSettings:
     """What is compared and shown: the primary measure (None: the results' own), and how many queries.
 
-    `re_evaluate` says whether the baseline is evaluated again where the candidate's data are others.
+    `re_evaluate` says whether the baseline is evaluated again where the candidate's data are others, and `github`
+    whether to write a step summary and annotations.
     """
 
     primary: str | None = None
     re_evaluate: Literal["auto", "any_code", "never"] = "auto"
+    github: Literal["auto", "always", "never"] = "auto"
     queries: int = Field(default=5, ge=0)
 
 
@@ -66,6 +71,7 @@ class CompareSettings:
     baselines: LocalPath
     compare: ShownSettings
     output: LocalPath | None = None
+    junit: LocalPath | None = None
 
 
 def main(cfg: DictConfig) -> int:
@@ -103,8 +109,12 @@ def _compare(cfg: DictConfig) -> int:
     checks = check_gate(gate, comparison)
     if own.output is not None:
         _write(Path(own.output), comparison, checks, own.compare, effect)
+    if own.junit is not None:
+        write_junit(comparison_junit(comparison, checks), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
     _show(comparison, checks, own.compare, effect)
+    if is_github(own.compare.github):
+        _write_for_github(comparison, checks, own.compare, effect)
     return VIOLATED if any(check.violated for check in checks) else 0
 
 
@@ -273,6 +283,21 @@ def _show_effect(effect: DataEffect | None) -> None:
         for text in data.describe(effect):
             console.paragraph(text)
         console.show_table(data.effect_table(effect), data.TITLE)
+
+
+def _write_for_github(
+    comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None
+) -> None:
+    """Annotate violated rules and the worst queries, and add the report to the summary of the step, if there is one."""
+    for command in iter_annotations(comparison, checks, shown.queries):
+        console.note(command)
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        text = cut_summary(comparison_markdown(comparison, checks, shown.queries, effect))
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            console.note(f"GITHUB_STEP_SUMMARY={summary}: cannot be written ({error.strerror})")
 
 
 def _write(

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import orjson
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
+from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import settle, store_path, without_secrets
 from runner.evaluation import Bench, hide_private_values
@@ -23,7 +26,9 @@ from runner.records import format_record
 from runner.reports import console
 from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
+from runner.reports.evaluation.junit import evaluation_junit
 from runner.reports.golden.files import golden_files
+from runner.reports.rendering.junit import write_junit
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.sweep.identity import combination_id
@@ -41,12 +46,20 @@ EVALUATIONS = "evaluations"
 """The folder of results that wait to be logged, beside those of sweeps."""
 
 
+@settings(frozen=True, config={"extra": "forbid"})
+class EvaluationSettings:
+    """What is written besides the run: see `conf/evaluate.yaml`."""
+
+    junit: LocalPath | None = None
+
+
 def main(cfg: DictConfig) -> int:
     """Run one evaluation; return 1 when the retriever or a query raised an error."""
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
     # A job of another sweeper, which a launcher may run on another machine, is named by its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
+    own = build_settings(EvaluationSettings, settled.config)
     sweep = build_settings(SweepSettings, settled.config.get("sweep"), "sweep")
     if sweep.union:
         raise ConfigError("sweep.union: add -m to run a sweep")
@@ -64,6 +77,8 @@ def main(cfg: DictConfig) -> int:
         return FAILED
     if run is None:
         return FAILED
+    if own.junit is not None:
+        write_junit(evaluation_junit(result), Path(own.junit))
     console.document(
         lambda: {
             "run": run.id or None,
