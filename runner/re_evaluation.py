@@ -6,13 +6,16 @@ other's data separates the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from retrievers.base import RetrieverError, iter_parts
 from retrievers.existing import ExistingRetriever
 from retrievers.run_file import RunFile
-from runner.comparison.comparability import NotComparable
+from runner.comparison.comparability import NotComparable, check_comparable
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, restore_values
 from runner.datasets.base import DatasetError
@@ -20,12 +23,69 @@ from runner.datasets.settings import CHUNKING
 from runner.environment import describe_code
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment, build_experiment
+from runner.lookup import Named
 from runner.result import Result
 
 RE_EVALUATED = "re-evaluated"
 """What the name of a result on other data ends with."""
 
 _LLM, _NO_LLM = "runner.llm.", "runner.llm.none.NoLLM"
+
+
+ReEvaluation = Literal["auto", "any_code", "never"]
+"""Whether to evaluate a baseline again where data differ: if its code is unchanged, whatever its code, or never."""
+
+
+def compare_on_same_data(
+    results: Sequence[Named],
+    statistics: TableStatistics,
+    primary: str | None,
+    wanted: ReEvaluation,
+    open_bench: Callable[[], Bench],
+    plugins: Sequence[str],
+) -> tuple[Comparison, DataEffect | None]:
+    """Compare candidates with the first result; where data differ, with its configuration on the candidates' data.
+
+    The effect of the data is None where these are the same. Raises `NotComparable`.
+    """
+    first, *candidates = results
+    again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, plugins)
+    systems = [again or first.result, *(named.result for named in candidates)]
+    sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
+    comparison = compare_results(systems, statistics, primary, sources)
+    if again is None:
+        return comparison, None
+    if RE_EVALUATED not in comparison.labels[0]:
+        comparison = replace(comparison, labels=[f"{comparison.labels[0]} {RE_EVALUATED}", *comparison.labels[1:]])
+    effect = measure_data_effect(first.result, again, comparison.results[1:], comparison.labels[1:], comparison)
+    remarks = [*comparison.notes, *describe_versions(first.result, again)]
+    return replace(comparison, notes=remarks), effect
+
+
+def _bring_to_data(
+    baseline: Result,
+    candidates: Sequence[Result],
+    wanted: ReEvaluation,
+    open_bench: Callable[[], Bench],
+    plugins: Sequence[str],
+) -> Result | None:
+    """Return the baseline evaluated on the candidates' data; None where these are its own, or unknown."""
+    other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
+    if other is None or not (baseline.dataset.fingerprint and other.dataset.fingerprint):
+        return None
+    try:
+        check_comparable(baseline, other)
+    except NotComparable as problem:
+        if wanted == "never":
+            raise NotComparable(
+                f"{problem}; compare.re_evaluate=auto evaluates the baseline again on the candidate's data"
+            ) from None
+        try:
+            check_shared_queries(baseline, other)
+            return re_evaluate(baseline, other, open_bench(), plugins, wanted == "any_code")
+        except NotComparable as reason:
+            raise NotComparable(f"{problem}; the baseline cannot be evaluated on the candidate's: {reason}") from reason
+    return None
 
 
 def re_evaluate(baseline: Result, candidate: Result, bench: Bench, plugins: Sequence[str], any_code: bool) -> Result:

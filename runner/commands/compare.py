@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +19,8 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
-from runner.comparison.comparability import NotComparable, check_comparable
-from runner.comparison.compare import Comparison, TableStatistics, compare_results, is_same_evaluation
-from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
+from runner.comparison.compare import Comparison, is_same_evaluation
+from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
@@ -35,7 +33,7 @@ from runner.golden.reading import is_report, report_content
 from runner.lookup import LATEST, Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse
-from runner.re_evaluation import RE_EVALUATED, describe_versions, re_evaluate
+from runner.re_evaluation import ReEvaluation, compare_on_same_data
 from runner.reports import console
 from runner.reports.comparison import data, tables
 from runner.reports.comparison.ci import comparison_junit, cut_summary, is_github, iter_annotations
@@ -59,7 +57,7 @@ class ShownSettings:
     """
 
     primary: str | None = None
-    re_evaluate: Literal["auto", "any_code", "never"] = "auto"
+    re_evaluate: ReEvaluation = "auto"
     github: Literal["auto", "always", "never"] = "auto"
     queries: int = Field(default=5, ge=0)
 
@@ -105,7 +103,10 @@ def _compare(cfg: DictConfig) -> int:
         return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
-    comparison, effect = _compare_on_same_data(results, own.compare, statistics, bench, config["plugins"])
+    with console.Working("comparing"):
+        comparison, effect = compare_on_same_data(
+            results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, config["plugins"]
+        )
     checks = check_gate(gate, comparison)
     if own.output is not None:
         _write(Path(own.output), comparison, checks, own.compare, effect)
@@ -116,59 +117,6 @@ def _compare(cfg: DictConfig) -> int:
     if is_github(own.compare.github):
         _write_for_github(comparison, checks, own.compare, effect)
     return VIOLATED if any(check.violated for check in checks) else 0
-
-
-def _compare_on_same_data(
-    results: Sequence[Named],
-    own: ShownSettings,
-    statistics: TableStatistics,
-    open_bench: Callable[[], Bench],
-    plugins: Sequence[str],
-) -> tuple[Comparison, DataEffect | None]:
-    """Compare candidates with the baseline; where their data are others, with the baseline evaluated again on these."""
-    first, *candidates = results
-    primary = _parse_primary(own)
-    again = _re_evaluate(first.result, [named.result for named in candidates], own, open_bench, plugins)
-    systems = [again or first.result, *(named.result for named in candidates)]
-    sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
-    comparison = compare_results(systems, statistics, primary, sources)
-    if again is None:
-        return comparison, None
-    if RE_EVALUATED not in comparison.labels[0]:
-        comparison = replace(comparison, labels=[f"{comparison.labels[0]} {RE_EVALUATED}", *comparison.labels[1:]])
-    effect = measure_data_effect(first.result, again, comparison.results[1:], comparison.labels[1:], comparison)
-    remarks = [*comparison.notes, *describe_versions(first.result, again)]
-    return replace(comparison, notes=remarks), effect
-
-
-def _re_evaluate(
-    baseline: Result,
-    candidates: Sequence[Result],
-    own: ShownSettings,
-    open_bench: Callable[[], Bench],
-    plugins: Sequence[str],
-) -> Result | None:
-    """Return the baseline evaluated again on the candidates' data; None where these are its own, or unknown.
-
-    Raises `NotComparable` with the reason if that is not possible.
-    """
-    other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
-    if other is None or not (baseline.dataset.fingerprint and other.dataset.fingerprint):
-        return None
-    try:
-        check_comparable(baseline, other)
-    except NotComparable as problem:
-        if own.re_evaluate == "never":
-            raise NotComparable(
-                f"{problem}; compare.re_evaluate=auto evaluates the baseline again on the candidate's data"
-            ) from None
-        try:
-            check_shared_queries(baseline, other)
-            with console.Working("evaluating the baseline on the candidate's data"):
-                return re_evaluate(baseline, other, open_bench(), plugins, own.re_evaluate == "any_code")
-        except NotComparable as reason:
-            raise NotComparable(f"{problem}; the baseline cannot be evaluated on the candidate's: {reason}") from reason
-    return None
 
 
 def _parse_primary(shown: ShownSettings) -> str | None:
