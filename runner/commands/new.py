@@ -1,10 +1,11 @@
-"""Create a project: configuration, a dataset, a plug-in with its test, a CI workflow, a README."""
+"""Create a project, or a CI job with a gate, from the templates of this program."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from string import Template
+from typing import Literal
 
 from omegaconf import DictConfig
 from pydantic import Field
@@ -15,37 +16,44 @@ from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
 from runner.reports import console
 
-TEMPLATES = Path(__file__).parents[1] / "templates" / "project"
-"""The files of a new project; each ends in `.in` and may contain $name and $module."""
+TEMPLATES = Path(__file__).parents[1] / "templates"
+"""A folder of files for each template; those that end in `.in` may contain $name and $module."""
 
 _PLACES = {"plugin.py": "$module.py", "workflows/ci.yml": ".github/workflows/ci.yml"}
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class ProjectSettings:
-    """Where the project is created: see `conf/new.yaml`."""
+    """What is created, and where: see `conf/new.yaml`."""
 
     folder: LocalPath = Field(min_length=1)
+    template: Literal["project", "github_action", "gitlab"] = "project"
 
 
 def main(cfg: DictConfig) -> int:
-    """Create a project; raises `ConfigError` if the folder has files or no name that a module can have."""
-    folder = Path(build_settings(ProjectSettings, resolve_config(cfg)).folder)
+    """Create the files; raises `ConfigError` if the folder has files or no name that a module can have."""
+    own = build_settings(ProjectSettings, resolve_config(cfg))
+    folder, is_project = Path(own.folder), own.template == "project"
     name = folder.resolve().name
     module = re.sub(r"\W", "_", name).lower()
-    if not re.fullmatch(r"[a-z]\w*", module, re.ASCII):
+    if is_project and not re.fullmatch(r"[a-z]\w*", module, re.ASCII):
         raise ConfigError(f"folder={folder}: its name should begin with a letter and have letters and digits of ASCII")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: exists and is not empty; choose a new folder")
     files = []
-    for file in sorted(TEMPLATES.rglob("*.in")):
-        path = file.relative_to(TEMPLATES).as_posix().removesuffix(".in")
+    for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
+        path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")
         target = folder / Template(_PLACES.get(path, path)).substitute(module=module)
         target.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text(encoding="utf-8")
-        target.write_text(Template(text).substitute(name=name, module=module), encoding="utf-8")
+        if file.suffix == ".in":
+            text = Template(text).substitute(name=name, module=module)
+        target.write_text(text, encoding="utf-8")
         files.append(str(target))
     console.document(lambda: {"folder": str(folder), "files": files})
-    console.line(f"created {folder}; next:")
-    console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
+    if is_project:
+        console.line(f"created {folder}; next:")
+        console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
+    else:
+        console.line(f"created {', '.join(files)}; its first lines say how a workflow uses it")
     return 0
