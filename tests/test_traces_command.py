@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from runner.__main__ import INTERRUPTED, USER_MISTAKE, main
 from runner.agents import evaluation, formats
 from runner.agents.artifact_store import ArtifactStore, open_artifacts
 from runner.agents.events.document import load_document
+from runner.agents.runs.layout import find_runs
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import trajectory, world, write_run
 
@@ -375,13 +377,19 @@ def test_the_console_fits_80_columns(
 def test_the_documented_format_of_one_s_own_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[1] / "docs" / "traces.md").read_text(encoding="utf-8")
     chapter = page.partition("## A custom trace format")[2]
-    code, line = re.search(r"```python\n(.*?)```", chapter, re.DOTALL), re.search(r"^`(\{.*\})`", chapter, re.MULTILINE)
-    assert code
-    assert line
-    names: dict[str, Any] = {}
-    exec(code[1], names)
-    (tmp_path / "trace").write_text(f"{line[1]}\nno JSON\n")
-    trace = formats.read_trace(tmp_path / "trace", lambda call: (call.name, call.result), names["FORMATS"])
-    assert [step.seen for step in trace.steps] == [("Read", "import b")]
-    assert trace.source == "transcript"
-    assert sum(trace.losses.values()) == 1
+    reader, entry = re.findall(r"```python\n(.*?)```", chapter, re.DOTALL)
+    document = re.search(r"```json\n(.*?)```", chapter, re.DOTALL)
+    assert document
+    mine = ModuleType("mine")
+    exec(reader, vars(mine))
+    known = {**formats.FORMATS, **eval(f"{{{entry}}}", {"Format": formats.Format, "mine": mine})}
+    (tmp_path / "task" / "agent").mkdir(parents=True)
+    (tmp_path / "task" / "agent" / "mine.json").write_text(document[1])
+    (run,) = find_runs(tmp_path, formats=known)
+    assert run.transcript
+    trace = formats.read_trace(run.transcript, lambda call: (call.name, call.arguments, call.result), known)
+    assert [step.seen for step in trace.steps] == [
+        ("Read", {"path": "a.py"}, "import b"),
+        ("Grep", {"pattern": "b"}, "b.py:1:b"),
+    ]
+    assert (trace.source, trace.losses) == ("transcript", {"calls without a tool": 1})

@@ -1,6 +1,7 @@
-"""The formats in which agents record their work. To add one, write a function that reads it and an entry in `FORMATS`.
+"""The formats in which agents record their work: a module that reads each, and an entry in `FORMATS`.
 
-A format is recognised by the content of a file, never by its name. Nothing here knows what tools do.
+A folder of runs is searched for the file names of all formats. The format of a file is then recognised by its content.
+What tools do is in `runner/agents/events/tools.yaml`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ _BLOCK = 1 << 18
 
 
 class Format(NamedTuple):
-    """A format: the kind of its files, a pattern of bytes that is rare in files of other formats, and its reader."""
+    """A format: the kind of its files, a pattern of bytes that is rare in files of other formats, and its reader.
+
+    A folder of runs is searched for `names`, the likeliest first, and for `sessions`, the logs that the agent keeps for
+    itself. The names that the output of any harness may have (`runner.agents.runs.layout.OUTPUTS`) need no mention.
+    """
 
     source: TraceSource
     signs: bytes
     read: Callable[[BufferedReader[Any], Recording[Any]], None]
+    names: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
 
 
 FORMATS: Mapping[str, Format] = {
@@ -32,11 +39,14 @@ FORMATS: Mapping[str, Format] = {
         "trajectory",
         rb'"schema_version"\s*:\s*"ATIF|"(?:tool_call_id|source_call_id|function_name)"\s*:',
         atif.read,
+        names=("trajectory.json",),
     ),
     "Claude Code": Format(
         "transcript",
         rb'"type"\s*:\s*"(?:assistant|tool_use)"|"(?:isSidechain|parent_tool_use_id)"\s*:',
         claude_code.read,
+        names=("claude-code.txt",),
+        sessions=("agent_trace.jsonl", "session.jsonl"),
     ),
     "Cursor": Format(
         "trajectory",

@@ -1,6 +1,6 @@
 """Finds recorded runs: folders with a trace or other output of a run, in any arrangement.
 
-Knows nothing of the content of a trace.
+A trace is found by its name, which a format lists (`runner.agents.formats`). Its content is not read here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from runner.agents.formats import FORMATS, Format
 from runner.agents.runs.outcomes import Records, read_records
 from runner.agents.runs.provenance import Provenance, find_provenance, is_task_folder
 from runner.agents.runs.tasks import Tasks
@@ -19,18 +21,16 @@ from runner.config.objects import ConfigError
 
 _HOLDERS = ("agent", "", "agent_output")  # the subfolders that may hold a run's trace, the likeliest first
 
-_HARNESSES = ("claude", "codex", "cursor", "gemini", "copilot", "openhands")
-TRAJECTORIES = ("trajectory.json",)
-TRANSCRIPTS = (
+_HARNESSES = ("codex", "cursor", "gemini", "copilot", "openhands")
+OUTPUTS = (
     *(f"{harness}-code.txt" for harness in _HARNESSES),
     "openhands.txt",
     "transcript.jsonl",
     "transcript.txt",
     "agent_stdout.log",
 )
-SESSIONS = ("agent_trace.jsonl", "session.jsonl")
+"""The names of what a harness prints, in any format."""
 _PACKED = ".gz"
-_TRACES = frozenset(name + end for name in (*TRAJECTORIES, *TRANSCRIPTS, *SESSIONS) for end in ("", _PACKED))
 
 _LEFT_BEHIND = {"result.json", "results.json", "task_metrics.json"}
 _PARTS = {"agent", "agent_output"}  # parts of a run with records of their own
@@ -55,7 +55,25 @@ class RunFolder:
     tasks: Sequence[Path] = ()
 
 
-def find_runs(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
+class _TraceNames(NamedTuple):
+    """The file names of traces by their role in a run, the likeliest first; `every` includes packed ones."""
+
+    trajectories: Sequence[str]
+    transcripts: Sequence[str]
+    sessions: Sequence[str]
+    every: frozenset[str]
+
+
+def _list_names(formats: Mapping[str, Format]) -> _TraceNames:
+    trajectories = [name for known in formats.values() if known.source == "trajectory" for name in known.names]
+    transcripts = [name for known in formats.values() if known.source != "trajectory" for name in known.names]
+    sessions = [name for known in formats.values() for name in known.sessions]
+    plain = (*trajectories, *transcripts, *OUTPUTS, *sessions)
+    every = frozenset(name + end for name in plain for end in ("", _PACKED))
+    return _TraceNames(trajectories, (*transcripts, *OUTPUTS), sessions, every)
+
+
+def find_runs(path: Path, tasks: Tasks | None = None, formats: Mapping[str, Format] = FORMATS) -> Iterator[RunFolder]:
     """Yield the runs in a folder, which may itself be one, in the order of their paths.
 
     A folder is that of a run if it has a trace; or, for a run without a trace, if it has other output of a run and no
@@ -64,7 +82,8 @@ def find_runs(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
     if not path.is_dir():
         raise ConfigError(f"path={path}: {'is a file, not a folder of runs' if path.exists() else 'does not exist'}")
     taken: set[str] = set()
-    for place, traces in _iter_candidates(path):
+    names = _list_names(formats)
+    for place, traces in _iter_candidates(path, names.every):
         records = read_records(place.path, place.files)
         if not traces and _sums_up_others(records):
             continue
@@ -75,9 +94,9 @@ def find_runs(path: Path, tasks: Tasks | None = None) -> Iterator[RunFolder]:
             folder=place.path,
             provenance=provenance,
             artifact=artifact,
-            trajectory=_select_trace(place.path, TRAJECTORIES, traces),
-            transcript=_select_trace(place.path, TRANSCRIPTS, traces),
-            session=_select_trace(place.path, SESSIONS, traces)
+            trajectory=_select_trace(place.path, names.trajectories, traces),
+            transcript=_select_trace(place.path, names.transcripts, traces),
+            session=_select_trace(place.path, names.sessions, traces)
             or (_find_session(place.path) if "agent" in place.folders else None),
             tasks=folders,
         )
@@ -87,10 +106,10 @@ Traces = Mapping[str, frozenset[str]]
 """The names of the traces of a run by subfolder; "" is the run's folder itself."""
 
 
-def _iter_candidates(path: Path) -> Iterator[tuple[FolderContent, Traces]]:
+def _iter_candidates(path: Path, names: frozenset[str]) -> Iterator[tuple[FolderContent, Traces]]:
     """Yield the folders with a trace, and those without one that look like a run and have no such folder below."""
     waiting: tuple[FolderContent, Traces] | None = None
-    for place, traces in _iter_places(path):
+    for place, traces in _iter_places(path, names):
         if not traces and not _looks_like_a_run(place):
             continue
         if waiting and (waiting[1] or not place.path.is_relative_to(waiting[0].path)):
@@ -100,24 +119,24 @@ def _iter_candidates(path: Path) -> Iterator[tuple[FolderContent, Traces]]:
         yield waiting
 
 
-def _iter_places(path: Path) -> Iterator[tuple[FolderContent, Traces]]:
+def _iter_places(path: Path, names: frozenset[str]) -> Iterator[tuple[FolderContent, Traces]]:
     """Yield each folder with its traces, but not the subfolders that hold the trace of the folder above."""
     held: set[Path] = set()
     for place in walk_folders(path, enters=lambda name: name not in _NOT_ENTERED):
         if place.path in held:
             continue
-        traces = {"": _list_traces(place)}
+        traces = {"": _list_traces(place, names)}
         for holder in set(_HOLDERS) & set(place.folders):
             below = list_folder(place.path / holder)
-            traces[holder] = _list_traces(below) if below else frozenset()
-        own = {holder: names for holder, names in traces.items() if names}
+            traces[holder] = _list_traces(below, names) if below else frozenset()
+        own = {holder: listed for holder, listed in traces.items() if listed}
         held |= {place.path / holder for holder in own if holder}
         yield place, own
 
 
-def _list_traces(place: FolderContent) -> frozenset[str]:
+def _list_traces(place: FolderContent, names: frozenset[str]) -> frozenset[str]:
     """Return the names of the traces in a folder; a subfolder of such a name is a trace that cannot be read."""
-    return (place.files | {*place.folders}) & _TRACES
+    return (place.files | {*place.folders}) & names
 
 
 def _looks_like_a_run(place: FolderContent) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import tracemalloc
 from collections.abc import Mapping
 from io import BufferedReader
@@ -15,12 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runner.agents.evaluation import Reading, read_events
 from runner.agents.formats import FORMATS, Format, read_trace
 from runner.agents.formats.recording import Recording
+from runner.agents.runs.tasks import Tasks
 from runner.agents.trace import ToolCall, Trace
 from tests.agents.formats.written import (
     ALL,
+    DOCUMENTS,
+    FORMAT_OF,
     TRANSCRIPT,
+    WRITTEN,
     answer,
     assistant,
     atif,
@@ -34,6 +40,7 @@ from tests.agents.formats.written import (
 )
 from tests.strategies import at_most, json_values
 
+ROOT = Path(__file__).parents[3]
 KINDS = sorted(ALL)
 JSON = json_values(numbers=st.integers())
 
@@ -51,11 +58,29 @@ def is_sound(trace: Trace[ToolCall]) -> bool:
     return True
 
 
+def test_every_format_has_traces_on_which_it_is_tested() -> None:
+    assert set(WRITTEN) == set(FORMATS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tools_of_every_format_are_known_and_the_files_that_they_read(folder: Path, kind: str) -> None:
+    (folder / "tools").write_bytes(ALL[kind])
+    events = read_events(folder / "tools", Reading(), Tasks())["events"]
+    assert any(event["tool_category"] == "file_read" and event["target_files"] for event in events)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_documented_with_the_names_of_its_files(name: str) -> None:
+    (row,) = re.findall(rf"^\| {re.escape(name)}\b.*", (ROOT / "docs" / "traces.md").read_text("utf-8"), re.MULTILINE)
+    assert all(f"`{file}`" in row for file in (*FORMATS[name].names, *FORMATS[name].sessions))
+    assert name in (ROOT / "conf" / "help" / "traces.txt").read_text("utf-8")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_format_is_known_by_its_content_whatever_the_file_is_called(folder: Path, kind: str, packed: bool) -> None:
     trace = trace_of(folder, ALL[kind], "agent.bin", packed=packed)
-    assert trace.source == ("transcript" if kind in ("transcript", "session") else "trajectory")
+    assert trace.source == FORMATS[FORMAT_OF[kind]].source
     assert len(trace.steps) >= 2
     assert not trace.losses
 
@@ -87,7 +112,7 @@ def test_a_file_that_cannot_be_opened_has_no_source_and_says_why(folder: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_archive_that_was_cut_off_or_damaged_gives_what_can_be_unpacked(folder: Path, kind: str) -> None:
     noise = random.Random(0).randbytes(30_000).hex().encode()  # so that the archive is long enough to be cut
-    whole = gzip.compress(ALL[kind] + (b"\n" if kind.endswith("document") or kind == "trajectory" else b"") + noise)
+    whole = gzip.compress(ALL[kind] + (b"\n" if kind in DOCUMENTS else b"") + noise)
     (folder / "cut.gz").write_bytes(whole[:-5000])
     trace = read_trace(folder / "cut.gz", seen)
     assert len(trace.steps) >= 2
@@ -102,7 +127,7 @@ def test_a_trace_cut_at_any_byte_is_read_up_to_the_cut(folder: Path, kind: str, 
     whole = trace_of(folder, ALL[kind])
     assert is_sound(trace)
     assert [step.id for step in trace.steps] == [step.id for step in whole.steps[: len(trace.steps)]]
-    if kind in ("trajectory", "cursor document"):  # lines may be cut between two of them, which nobody can tell
+    if kind in DOCUMENTS:  # lines may be cut between two of them, which nobody can tell
         assert bool(trace.losses) == (cut < len(ALL[kind]))
 
 
@@ -125,10 +150,10 @@ def test_shuffled_and_repeated_lines_give_each_call_at_most_once(
     trace = trace_of(folder, b"".join(several))
     assert is_sound(trace)
     ids = [step.id for step in trace.steps if step.id]
-    assert kind in ("trajectory", "cursor document") or len(ids) == len(set(ids))
+    assert kind in DOCUMENTS or len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("kind", ["transcript", "session", "cursor"])
+@pytest.mark.parametrize("kind", sorted(ALL.keys() - DOCUMENTS))
 def test_repeating_every_line_changes_nothing_but_the_losses(folder: Path, kind: str) -> None:
     doubled = b"".join(line * 2 for line in ALL[kind].splitlines(keepends=True))
     once, twice = trace_of(folder, ALL[kind]), trace_of(folder, doubled)
@@ -140,8 +165,7 @@ def test_repeating_every_line_changes_nothing_but_the_losses(folder: Path, kind:
 @pytest.mark.parametrize("kind", KINDS)
 @given(value=JSON, data=st.data())
 def test_any_value_in_any_place_is_no_error(folder: Path, kind: str, value: object, data: st.DataObject) -> None:
-    document = kind in ("trajectory", "cursor document")
-    parts = [json.loads(ALL[kind])] if document else [json.loads(line) for line in ALL[kind].splitlines()]
+    parts = [json.loads(ALL[kind])] if kind in DOCUMENTS else [json.loads(line) for line in ALL[kind].splitlines()]
     where: Any = parts
     while True:  # walk down to a random place, and put the value there
         key = data.draw(st.sampled_from(sorted(where) if isinstance(where, dict) else range(len(where))))

@@ -139,10 +139,13 @@ EVENTS = [
 CURSOR = lines(*EVENTS)
 CURSOR_DOCUMENT = json.dumps({"schema_version": "cursor-jsonl-v1", "steps": EVENTS}).encode()
 
-ALL = {
-    "transcript": TRANSCRIPT,
-    "session": SESSION,
-    "trajectory": TRAJECTORY,
-    "cursor": CURSOR,
-    "cursor document": CURSOR_DOCUMENT,
+WRITTEN = {
+    "Claude Code": {"transcript": TRANSCRIPT, "session": SESSION},
+    "ATIF": {"trajectory": TRAJECTORY},
+    "Cursor": {"cursor": CURSOR, "cursor document": CURSOR_DOCUMENT},
 }
+"""The traces by format and kind of file. Each has a call that reads a file, and one that follows it."""
+ALL = {kind: content for kinds in WRITTEN.values() for kind, content in kinds.items()}
+FORMAT_OF = {kind: name for name, kinds in WRITTEN.items() for kind in kinds}
+DOCUMENTS = frozenset(kind for kind, content in ALL.items() if b"\n{" not in content)
+"""The kinds that are one JSON document; the others are JSON lines."""

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.agents.formats import FORMATS, Format, atif
 from runner.agents.runs.layout import RunFolder, find_runs
 from runner.agents.runs.outcomes import read_outcome
 from runner.agents.runs.provenance import Provenance
 from runner.agents.runs.tasks import Tasks, find_tasks, strip_decoration
 from runner.agents.runs.walk import walk_folders
+from runner.agents.trace import TraceSource
 from runner.agents.truth.ground_truth import read_ground_truth
 from runner.config.objects import ConfigError
 
@@ -129,6 +131,16 @@ def test_each_kind_of_trace_is_taken_from_its_likeliest_place_and_is_not_empty(t
     (only,) = found(tmp_path)
     taken = [only.trajectory, only.transcript, only.session]
     assert taken == [folder / "trajectory.json", folder / "transcript.txt", folder / "agent_trace.jsonl"]
+
+
+@pytest.mark.parametrize("source", ["trajectory", "transcript"])
+def test_a_folder_is_searched_for_the_names_of_every_format(tmp_path: Path, source: TraceSource) -> None:
+    folder = run(tmp_path / "a", "agent/mine.json", "agent/mine.log.gz")
+    mine = Format(source, b"mine", atif.read, names=("mine.json",), sessions=("mine.log",))
+    assert not found(tmp_path)[0].session
+    (only,) = find_runs(tmp_path, formats={**FORMATS, "Mine": mine})
+    assert getattr(only, source) == folder / "agent" / "mine.json"
+    assert only.session == folder / "agent" / "mine.log.gz"
 
 
 def test_an_empty_trace_is_a_trace_where_there_is_no_other(tmp_path: Path) -> None:
