@@ -172,9 +172,10 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
 
     def list_settings(choice: str) -> set[str]:
-        """Return the settings that another choice has; none if it cannot be composed."""
-        with suppress(HydraException, OmegaConfBaseException, ValueError):
-            return set(_settings(loader.load_configuration(config_name or verb, [*choices, choice], RunMode.RUN)))
+        """Return the settings that another choice has, alone or in the config; none if it cannot be composed."""
+        for name, words in ((None, [f"+{choice}"]), (config_name or verb, [*choices, choice])):
+            with suppress(HydraException, OmegaConfBaseException, ValueError):
+                return set(_settings(loader.load_configuration(name, words, RunMode.RUN)))
         return set()
 
     value = next(
