@@ -169,6 +169,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=bad", "gate.floor={mrr: 1}"], "no such setting; did you mean gate.floors?"),
         (["baseline=good", "candidate=bad", "statistics.test=chi"], "statistics.test=chi: should be 'permutation'"),
         (["baseline=good", "candidate=bad", "compare.primary=P@7"], "good has no P@7"),
+        (["baseline=good", "candidate=bad", "compare.primary=Judged@10"], "Judged@10: systems cannot be ranked"),
         (["baseline=good", "candidate=bad", "compare.primary=bla"], "compare.primary=bla: unknown measure 'bla'"),
         (["baseline=good", "candidate=bad", "metrics.test=t"], "metrics.test: no such setting; did you mean stat"),
         (["baseline=good", "candidate=bad", "+gate.floors={mrr: 85}"], "gate.floors.RR=85: it is from 0 to 1; did you"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.comparison.compare import Comparison, TableStatistics, Versus, compare_results
 from runner.config.objects import build_settings
-from runner.metrics.measures import parse
+from runner.metrics.measures import parse, parse_primary
 from runner.reports.notebook import render_comparison
 from runner.result import Result, ResultError
 
@@ -71,7 +71,7 @@ def compare(
     if not candidates:
         raise TypeError("compare: needs a baseline and at least one candidate")
     own = build_settings(TableStatistics, statistics, "statistics")
-    measure = None if primary is None else str(parse(primary))
+    measure = None if primary is None else str(parse_primary(primary))
     comparison = compare_results([baseline, *candidates], own, measure)
     values: Mapping[str, Any] = {field.name: getattr(comparison, field.name) for field in fields(Comparison)}
     return ResultComparison(**values)

@@ -32,7 +32,7 @@ from runner.experiment import Experiment
 from runner.golden.reading import is_report, report_content
 from runner.lookup import LATEST, Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
-from runner.metrics.measures import parse
+from runner.metrics.measures import parse_primary
 from runner.re_evaluation import ReEvaluation, compare_on_same_data
 from runner.reports import console
 from runner.reports.comparison import data, tables
@@ -121,7 +121,7 @@ def _compare(cfg: DictConfig) -> int:
 
 def _parse_primary(shown: ShownSettings) -> str | None:
     try:
-        return None if shown.primary is None else str(parse(shown.primary))
+        return None if shown.primary is None else str(parse_primary(shown.primary))
     except MeasureError as error:
         raise ConfigError(f"compare.primary={shown.primary}: {error}") from None
 

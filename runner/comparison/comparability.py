@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from retrievers.base import Rankings
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.comparison.notes import describe_dataset, list_some
-from runner.metrics.formulas import find_formula
+from runner.metrics.formulas import is_merit
 from runner.result import QueryTable, Result, ResultError
 
 
@@ -141,7 +141,7 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
     for result in results:
         result.of(primary)
     depths = [compute_depth(result) for result in results]
-    shared = [m for m in results[0].measures if all(m in r.measures for r in results) and _is_merit(m)]
+    shared = [m for m in results[0].measures if all(m in r.measures for r in results) and is_merit(m)]
     if len(set(depths)) > 1:
         whole = [m for m in shared if "@" not in m]
         if primary in whole:
@@ -156,12 +156,6 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
         shared = [m for m in shared if m not in whole]
     unranked = [m for m in UNRANKED_MEASURES if not any(np.isnan(score_queries(r, m)).all() for r in results)]
     return [primary, *(m for m in shared if m != primary), *unranked]
-
-
-def _is_merit(measure: str) -> bool:
-    """Return whether a higher value of a measure is better."""
-    formula = find_formula(measure)
-    return formula is None or formula.better == "higher"
 
 
 def compute_depth(result: Result) -> int:

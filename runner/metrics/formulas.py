@@ -1,4 +1,9 @@
-"""The built-in measures: formula, reference, cutoff, direction and name in MLflow."""
+"""The built-in measures: formula, reference, cutoff and name in MLflow.
+
+A measure gives each query a value from 0 to 1, and a system is judged by the mean over queries: leaderboards, selection
+and comparisons rank by the highest mean. What has no value per query, such as a median of ranks over all queries, and
+what is better when it is lower is not a measure here: use the reciprocal or one minus the value.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +26,9 @@ class Formula:
 
     `formula` and `reference` are Markdown for the documentation, `mlflow` is its name in MLflow without the cutoff,
     `aliases` are other ways to write it, in lower case. A `whole_ranking` measure is meant for the whole ranking; its
-    cutoff, if any, is the depth of the search. `better` says how to read it: a share of judged documents is no merit.
-    `compute` takes the judged documents found, the number of gold documents per query, and the cutoff; it returns one
-    value per query.
+    cutoff, if any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of
+    judged documents describes the judgments, and systems cannot be ranked by it. `compute` takes the judged documents
+    found, the number of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query.
     """
 
     name: str
@@ -35,7 +40,7 @@ class Formula:
     compute: Callable[[Graded, NDArray[np.int64], int], Floats]
     aliases: tuple[str, ...] = ()
     whole_ranking: bool = False
-    better: Literal["higher", "neither"] = "higher"
+    is_merit: bool = True
 
 
 def find_formula(measure: str) -> Formula | None:
@@ -47,6 +52,12 @@ def is_of_whole_ranking(measure: str) -> bool:
     """Return whether a measure is meant for the whole ranking, given its name with or without a cutoff."""
     formula = find_formula(measure)
     return formula is not None and formula.whole_ranking
+
+
+def is_merit(measure: str) -> bool:
+    """Return whether a higher value is better, given a measure with or without a cutoff; assumed for ir_measures."""
+    formula = find_formula(measure)
+    return formula is None or formula.is_merit
 
 
 def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
@@ -138,7 +149,7 @@ FORMULAS = _index(
             mlflow="judged",
             cutoff="required",
             compute=lambda graded, golds, k: _divide(graded.count(k), np.minimum(graded.returned, k)),
-            better="neither",
+            is_merit=False,
         ),
         Formula(
             name="Rprec",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from runner.metrics.delegated import describe_obstacle, find_largest_grade, parse_delegated, suggest_for_grades
 from runner.metrics.errors import MeasureError
-from runner.metrics.formulas import FORMULAS, Formula
+from runner.metrics.formulas import FORMULAS, Formula, is_merit
 
 WHOLE_FROM = 1000
 """The depth from which a ranking counts as whole: that of TREC runs, on which `AP` without a cutoff is reported."""
@@ -55,6 +55,16 @@ def parse(text: str) -> Measure:
     if cutoff is None and FORMULAS[name].cutoff == "required":
         raise MeasureError(f"the measure {text!r} has no cutoff: write {name}@10, for example")
     return Measure(name, cutoff)
+
+
+def parse_primary(text: str) -> Measure:
+    """Return the measure of a name if systems can be ranked by it; raises `MeasureError`."""
+    measure = parse(text)
+    if not is_merit(measure.name):
+        raise MeasureError(
+            f"systems cannot be ranked by {measure}, which describes the judgments: choose another, such as nDCG@10"
+        )
+    return measure
 
 
 def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, ...]:

@@ -22,11 +22,12 @@ _INTRODUCTION = f"""\
 
 Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The names of built-in measures are not
 case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_values`. Systems are ranked by
-`metrics.primary`.
+`metrics.primary`, the highest mean first; `Judged`, which only describes the judgments, is rejected there.
 
-Every measure is computed for each query first; its mean is taken over the queries that have gold. A query without any
-results scores 0. Queries without gold, and queries whose search failed, are excluded from means. A gold document is one
-with a grade above 0. Equal scores are ordered by document id, descending, as in trec_eval.
+Every measure is computed for each query first, as a value from 0 to 1 if it is built in; its mean is taken over the
+queries that have gold. A query without any results scores 0. Queries without gold, and queries whose search failed,
+are excluded from means. A gold document is one with a grade above 0. Equal scores are ordered by document id,
+descending, as in trec_eval.
 
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
 such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""
@@ -68,7 +69,7 @@ def render_page() -> str:
 def _row(formula: Formula) -> list[str]:
     mlflow = formula.mlflow if formula.cutoff == "depth" else f"{formula.mlflow}_at_k"
     names = f"`{formula.mlflow}`, `{mlflow}`" if formula.cutoff == "optional" else f"`{mlflow}`"
-    better = "yes" if formula.better == "higher" else "neither: it describes the judgments"
+    better = "yes" if formula.is_merit else "neither: it describes the judgments"
     return [formula.title, _WRITTEN[formula.cutoff].format(formula.name), formula.formula, better, names]
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.metrics.formulas import FORMULAS
-from runner.metrics.measures import Measure, add_depth, expand, parse
+from runner.metrics.measures import Measure, add_depth, expand, parse_primary
 from runner.metrics.statistics import Statistics
 
 
@@ -53,4 +53,4 @@ class MetricSettings(Statistics):
     @cached_property
     def primary_measure(self) -> Measure:
         """Return the measure that ranks systems, with the depth as its cutoff as in `expanded`."""
-        return add_depth(parse(self.primary), self.depth)
+        return add_depth(parse_primary(self.primary), self.depth)

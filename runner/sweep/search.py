@@ -25,6 +25,7 @@ from runner.comparison.criteria import COSTS, Criterion, mean_of
 from runner.comparison.search import FrontPoint, Search, SearchTrial
 from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
+from runner.metrics.formulas import is_merit
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.result import Result
@@ -267,6 +268,8 @@ def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Cr
     for name in names or ():
         if name not in known:
             raise ConfigError(f"hydra.sweeper.objectives: {name} is not measured; {suggestion(name, known)}")
+        if not is_merit(name):
+            raise ConfigError(f"hydra.sweeper.objectives: {name} describes the judgments, not the retriever; remove it")
     if names is not None and primary not in names:
         raise ConfigError(
             f"hydra.sweeper.objectives: lacks {primary}, which the sweep is ranked by; add it, or set metrics.primary"

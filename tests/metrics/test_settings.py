@@ -62,6 +62,10 @@ def test_how_results_are_compared_is_no_part_of_what_was_measured() -> None:
         ({"measures": ["ERR@300"]}, "ERR@300 looks deeper than depth=100"),
         ({"measures": ["nDGC"]}, "unknown measure 'nDGC': did you mean nDCG?"),
         ({"primary": "nDCG"}, "the measure 'nDCG' has no cutoff: write nDCG@10"),
+        (
+            {"primary": "Judged@10"},
+            "systems cannot be ranked by Judged@10, which describes the judgments: choose another",
+        ),
         ({"k_values": [0]}, "greater than or equal to 1"),
         ({"thresholds": [float("nan")]}, "less than or equal to"),
         ({"thresholds": [1e39]}, "less than or equal to"),
