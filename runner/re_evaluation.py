@@ -18,7 +18,7 @@ from runner.comparison.compare import Comparison, TableStatistics, compare_resul
 from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, restore_values
-from runner.datasets.base import DatasetError
+from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.settings import CHUNKING
 from runner.environment import describe_code
 from runner.evaluation import Bench, hide_private_values
@@ -43,13 +43,15 @@ def compare_on_same_data(
     wanted: ReEvaluation,
     open_bench: Callable[[], Bench],
     plugins: Sequence[str],
+    dataset: Dataset | None = None,
 ) -> tuple[Comparison, DataEffect | None]:
     """Compare candidates with the first result; where data differ, with its configuration on the candidates' data.
 
-    The effect of the data is None where these are the same. Raises `NotComparable`.
+    `dataset` are these data, if they are loaded already. The effect of the data is None where they are the same. Raises
+    `NotComparable`.
     """
     first, *candidates = results
-    again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, plugins)
+    again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, plugins, dataset)
     systems = [again or first.result, *(named.result for named in candidates)]
     sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
     comparison = compare_results(systems, statistics, primary, sources)
@@ -68,6 +70,7 @@ def _bring_to_data(
     wanted: ReEvaluation,
     open_bench: Callable[[], Bench],
     plugins: Sequence[str],
+    dataset: Dataset | None,
 ) -> Result | None:
     """Return the baseline evaluated on the candidates' data; None where these are its own, or unknown."""
     other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
@@ -82,13 +85,20 @@ def _bring_to_data(
             ) from None
         try:
             check_shared_queries(baseline, other)
-            return re_evaluate(baseline, other, open_bench(), plugins, wanted == "any_code")
+            return re_evaluate(baseline, other, open_bench(), plugins, wanted == "any_code", dataset)
         except NotComparable as reason:
             raise NotComparable(f"{problem}; the baseline cannot be evaluated on the candidate's: {reason}") from reason
     return None
 
 
-def re_evaluate(baseline: Result, candidate: Result, bench: Bench, plugins: Sequence[str], any_code: bool) -> Result:
+def re_evaluate(
+    baseline: Result,
+    candidate: Result,
+    bench: Bench,
+    plugins: Sequence[str],
+    any_code: bool,
+    dataset: Dataset | None = None,
+) -> Result:
     """Return the baseline's retriever, chunking and measures evaluated on the candidate's data.
 
     Its code must be that of the baseline, unless `any_code` is true: otherwise the effect of a change of code would
@@ -98,11 +108,13 @@ def re_evaluate(baseline: Result, candidate: Result, bench: Bench, plugins: Sequ
     try:
         experiment = _build_experiment(baseline, candidate, plugins)
         _check_repeatable(experiment, baseline, any_code)
-        dataset = bench.dataset(experiment)
-        if dataset.fingerprint != candidate.dataset.fingerprint:
+        if dataset is not None:
+            bench.datasets.add(experiment.source, experiment.chunking, dataset)
+        data = bench.dataset(experiment)
+        if data.fingerprint != candidate.dataset.fingerprint:
             raise NotComparable(
                 f"the data of {candidate.name} changed after its evaluation (from {candidate.dataset.fingerprint[:8]} "
-                f"to {dataset.fingerprint[:8]}); evaluate it again"
+                f"to {data.fingerprint[:8]}); evaluate it again"
             )
         return hide_private_values(bench.evaluate(experiment))
     except (ConfigError, DatasetError, RetrieverError) as error:
@@ -119,6 +131,8 @@ def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str
         raise NotComparable(f"the record of {candidate.name} has no settings of its dataset")
     if any(str(target).startswith(_LLM) and target != _NO_LLM for target in _iter_targets(recorded["retriever"])):
         raise NotComparable(f"the retriever of {baseline.name} asks a language model, whose replies are not repeatable")
+    if "retrievers.existing.GivenRetriever" in _iter_targets(recorded["retriever"]):
+        raise NotComparable(f"the retriever of {baseline.name} is an object that was given in Python")
     if baseline.addresses:
         services = ", ".join(dict.fromkeys(baseline.addresses.values()))
         raise NotComparable(f"{baseline.name} is of a live service ({services}), which may have changed")

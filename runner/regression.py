@@ -14,6 +14,7 @@ from runner.comparison.gate import Gate, check_gate
 from runner.config import CONF
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import store_path as path_of_store
+from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.lookup import Named, results_called
 from runner.re_evaluation import ReEvaluation, compare_on_same_data
@@ -34,6 +35,7 @@ def assert_no_regression(
     gate: Gate | Mapping[str, Any] | str = "default",
     primary: str | None = None,
     statistics: Mapping[str, Any] | None = None,
+    dataset: Dataset | None = None,
     re_evaluate: ReEvaluation = "auto",
     plugins: Sequence[str] = (),
     baselines: str | PathLike[str] = "baselines",
@@ -45,8 +47,9 @@ def assert_no_regression(
 
     Both are results of `runner.evaluate`, or names as on the command line: "latest", "baseline:main", the id of a run,
     a file. `gate` is the name of a file in `conf/gate`, or rules such as {"drops": {"primary": 0.01}}; `statistics` are
-    settings of `conf/compare.yaml`. The other arguments are the settings of the same names. Raises `NotComparable` for
-    results that cannot be compared, `ConfigError` for mistakes.
+    settings of `conf/compare.yaml`. If the baseline was measured on other data, it is evaluated again on those of the
+    result, which `dataset` holds if they were made in Python. The other arguments are the settings of the same names.
+    Raises `NotComparable` for results that cannot be compared, `ConfigError` for mistakes.
     """
     tracking: Tracking = build_settings(Tracking, {"uri": tracking_uri, "experiment": experiment}, "tracking")
     folder = Path(baselines)
@@ -54,7 +57,7 @@ def assert_no_regression(
     own = build_settings(TableStatistics, statistics or {}, "statistics")
     place = path_of_store({"store": {"path": str(store_path or "mlruns/cache")}})
     comparison, effect = compare_on_same_data(
-        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), plugins
+        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), plugins, dataset
     )
     checks = check_gate(_build_gate(gate), comparison)
     violated = [check for check in checks if check.violated]

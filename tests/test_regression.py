@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import runner
+from retrievers.bm25 import BM25
 from runner.comparison.comparability import NotComparable
 from runner.comparison.gate import Gate
 from runner.config.objects import ConfigError
@@ -75,6 +77,27 @@ def test_mistakes_are_errors_rather_than_failures() -> None:
     ):
         assert_no_regression(other, result("old"))
     assert issubclass(NotComparable, ResultError)
+
+
+DOCUMENTS = {f"d{i}": f"{word} and nothing else" for i, word in enumerate(("ship", "tower", "ferry", "market"))}
+QUERIES = {f"q{i}": word for i, word in enumerate(("ship", "tower", "ferry", "market"))}
+QRELS = {f"q{i}": {f"d{i}": 1} for i in range(4)}
+
+
+def test_results_of_the_python_api_are_compared_also_where_the_data_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = runner.Dataset.of(DOCUMENTS, QUERIES, QRELS)
+    after = runner.Dataset.of({**DOCUMENTS, "d0": "nothing", "d4": "a ship"}, QUERIES, QRELS)
+    old, new = (runner.evaluate(BM25(), data, tracking_uri="none") for data in (before, after))
+    strict = {"drops": {"primary": 0.0}, "alpha": None}
+    assert_no_regression(new, old, gate=strict, dataset=after, statistics=QUICK)
+    given = runner.evaluate(lambda query, k: ["d0"], before, tracking_uri="none")
+    with pytest.raises(NotComparable, match="is an object that was given in Python"):
+        assert_no_regression(new, given, dataset=after)
+    with pytest.raises(AssertionError, match="fell by"):
+        assert_no_regression(given, old, gate=strict, statistics=QUICK)
 
 
 TEST = """
