@@ -362,7 +362,9 @@ class _Screen:
 
     def start(self) -> None:
         """Begin to draw."""
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        self._bar = notebook.open_bar(self._plain(), *self._count())
+        is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
+        if self._bar is None and is_terminal:  # Jupyter sets FORCE_COLOR, which makes its streams look like one
             self._live = Live(
                 get_renderable=self._draw,
                 console=self._console,
@@ -371,9 +373,8 @@ class _Screen:
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._live.start()
-            return
-        self._bar = notebook.open_bar(self._plain(), *self._count())
-        self._ticking.start()
+        else:
+            self._ticking.start()
 
     def stop(self) -> None:
         """Take away what was drawn."""

@@ -18,6 +18,7 @@ from retrievers.store import Store
 from runner.commands.evaluate import FailedEvaluation
 from runner.result import Result
 from tests.api.conftest import DOCUMENTS, list_runs, load_result, run_command
+from tests.retrievers.test_existing_libraries import load
 
 
 def assert_same(first: Result, second: Result) -> None:
@@ -128,6 +129,21 @@ def test_a_function_or_an_object_of_another_library_is_evaluated(given: runner.D
     assert result.name == getattr(retriever, "__name__", type(retriever).__name__)
     assert result.per_query["RR@10"].tolist() == [1.0, 1.0, 1.0]
     assert result.rankings.to_frame().query("query_id == 'q1'")["document_id"].tolist() == ["d1", "d3"]
+    assert not result.failures
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_real_langchain_retriever_is_evaluated_in_one_line(given: runner.Dataset) -> None:
+    retrievers, documents = load("langchain_core.retrievers"), load("langchain_core.documents")
+
+    class Words(retrievers.BaseRetriever):  # type: ignore[misc]  # of a package without types here
+        def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Any]:
+            return [
+                documents.Document(page_content="", metadata={"source": name}) for name, _ in search_words(query, 100)
+            ]
+
+    result = runner.evaluate(Words(), given, tracking_uri="none")
+    assert result.means == runner.evaluate(LikeLangChain(), given, tracking_uri="none").means
     assert not result.failures
 
 

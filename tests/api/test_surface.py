@@ -85,7 +85,9 @@ class Shown:
         return SimpleNamespace(update=lambda content, raw: self.pages.append(content))
 
 
-def test_a_notebook_has_a_bar_that_ends_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_has_a_bar_that_ends_with_the_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown, now = Shown(), iter(range(1000))
     python = ModuleType("IPython")
     python.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]  # as in a notebook
@@ -93,6 +95,7 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(monkeypatch: pytest.Monkey
     python.display.display = shown.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", python)
     monkeypatch.setitem(sys.modules, "IPython.display", python.display)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter's kernel does
     with console.Progress(2, clock=lambda: float(next(now))) as progress:
         progress.advance(best="<b>")
         progress.advance()
@@ -100,6 +103,7 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(monkeypatch: pytest.Monkey
     assert '<progress value="0" max="2">' in first
     assert any('<progress value="1" max="2">' in page and "&lt;b&gt;" in page for page in updates)
     assert last == ""
+    assert "\r" not in capsys.readouterr().err
 
 
 def test_outside_a_notebook_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
