@@ -55,6 +55,7 @@ STATED_ELSEWHERE: Mapping[str, str] = {
     "itsdangerous": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
+    "lz4": "BSD-3-Clause",
     "matplotlib": "PSF-2.0",
     "mpmath": "BSD-3-Clause",
     "numba": "BSD-2-Clause",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,10 +34,13 @@ class Beir(DatasetSource):
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
-        judgments = self._qrels_path(folder)
+        judgments, queries = self._qrels_path(folder), files.resolve_path(folder / self.queries, "queries")
+        documents = (
+            files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
+        )
         return Raw(
-            corpus=corpus_of(documents(files.resolve_path(folder / self.documents, "path")) if self.documents else ()),
-            queries=queries(files.resolve_path(folder / self.queries, "queries"), self.type_field, self.cluster_field),
+            corpus=corpus_of(iter_documents(documents)),
+            queries=build_queries(list(files.json_lines(queries)), str(queries), self.type_field, self.cluster_field),
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
         )
@@ -67,19 +70,23 @@ class Beir(DatasetSource):
         return files.resolve_path(folder / "qrels" / f"{self.split}.tsv", "split")
 
 
-def documents(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of each document of a JSONL file."""
-    for record in files.json_lines(path):
+def iter_documents(records: Iterable[files.SourceRecord]) -> Iterator[tuple[str, str, str]]:
+    """Yield the (id, title, text) of each document."""
+    for record in records:
         title = record.text("title") if "title" in record.fields else ""
         yield record.identifier("_id", "id"), title, record.text("text")
 
 
-def queries(path: Path, type_field: str | None = None, cluster_field: str | None = None) -> Queries:
-    """Read the queries of a JSONL file; their metadata have the cluster field even where it stands beside them."""
-    records = list(files.json_lines(path))
+def build_queries(
+    records: Sequence[files.SourceRecord], name: str, type_field: str | None = None, cluster_field: str | None = None
+) -> Queries:
+    """Return queries; their metadata have the cluster field even where it is a field of the query itself.
+
+    `name` says in errors where the records come from.
+    """
     types = [_type(record, type_field) if type_field else "" for record in records]
     if type_field and records and not any(types):
-        raise DatasetError(f"dataset.type_field: no query of {path} has a field or metadata {type_field!r}")
+        raise DatasetError(f"dataset.type_field: no query of {name} has a field or metadata {type_field!r}")
     metadata = files.with_cluster_field(records, [_metadata(record) for record in records], cluster_field)
     return Queries(
         ids=[record.identifier("_id", "id") for record in records],

@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
+from runner.datasets.tabular import iter_parquet
 
 TEXT_FIELDS = ("chunk_text", "chunk")
 VECTOR_FIELDS = ("embedding", "content_vector")
@@ -159,7 +159,8 @@ def _records_of_file(path: Path) -> Iterator[SourceRecord]:
     if name.endswith(_LINES):
         yield from files.json_lines(path)
     elif name.endswith(_TABLES):
-        yield from _parquet_rows(path)
+        wanted = {"doc_id", "chunk_id", "title", *TEXT_FIELDS, *VECTOR_FIELDS}
+        yield from iter_parquet(path, wanted, _ROWS, _missing)
     elif name.endswith(_OBJECTS):
         content = files.json_content(path)
         yield from files.json_objects(path, "chunk", content if isinstance(content, list) else [content])
@@ -168,20 +169,3 @@ def _records_of_file(path: Path) -> Iterator[SourceRecord]:
             f"{path}: what is it? Chunks are in .jsonl, .parquet or .json, or a folder "
             "of these, documents in a folder of Markdown or text"
         )
-
-
-def _parquet_rows(path: Path) -> Iterator[SourceRecord]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        table = parquet.ParquetFile(path)
-        if missing := _missing(table.schema_arrow.names):
-            raise DatasetError(f"{path}: {missing}")
-        wanted = {"doc_id", "chunk_id", "title", *TEXT_FIELDS, *VECTOR_FIELDS}
-        columns = [name for name in table.schema_arrow.names if name in wanted]
-        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(_ROWS, columns=columns))
-        for number, fields in enumerate(rows, start=1):
-            yield SourceRecord(f"{path}, row ", number, fields)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DatasetError(f"{path} cannot be read: {error}") from None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
@@ -18,6 +19,9 @@ from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, R
 from runner.datasets.files import SourceRecord
 from runner.datasets.source import DatasetSource
 from runner.datasets.variants import no_query_has
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 Format = Literal["jsonl", "csv", "tsv", "parquet"]
 
@@ -235,20 +239,45 @@ def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Co
 
 
 def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
-    import pyarrow
-    from pyarrow import parquet
-
-    place = f"{path}, row "
-    try:
-        table = parquet.ParquetFile(path)
+    with _open_parquet(path) as table:
         has = table.schema_arrow.names
         if not columns.keys() <= set(has):
             raise DatasetError(f"{path}: {_missing(columns, has)}")
         if also is not None and also not in has:
             raise DatasetError(f"{path}: {no_query_has(also, [dict.fromkeys(has)])}")
-        wanted = dict.fromkeys([*columns, *([also] if also else [])])
-        rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches(columns=list(wanted)))
-        for number, fields in enumerate(rows, start=1):
-            yield SourceRecord(place, number, fields)
+        yield from _iter_rows(path, table, list(dict.fromkeys([*columns, *([also] if also else [])])))
+
+
+def iter_parquet(
+    path: Path,
+    wanted: Collection[str] | None = None,
+    rows: int = 65_536,
+    describe_missing: Callable[[Collection[str]], str] | None = None,
+) -> Iterator[SourceRecord]:
+    """Yield the rows of a Parquet file with all of its columns, or the `wanted` ones; raises `DatasetError`.
+
+    So many `rows` are read at a time. `describe_missing` returns the error that the names of the columns call for, or
+    an empty text.
+    """
+    with _open_parquet(path) as table:
+        names = table.schema_arrow.names
+        if describe_missing and (missing := describe_missing(names)):
+            raise DatasetError(f"{path}: {missing}")
+        yield from _iter_rows(path, table, [name for name in names if wanted is None or name in wanted], rows)
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[ParquetFile]:
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        yield ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from None
+
+
+def _iter_rows(path: Path, table: ParquetFile, columns: list[str], rows: int = 65_536) -> Iterator[SourceRecord]:
+    batches = table.iter_batches(rows, columns=columns)
+    for number, fields in enumerate(chain.from_iterable(batch.to_pylist() for batch in batches), start=1):
+        yield SourceRecord(f"{path}, row ", number, fields)

@@ -76,7 +76,7 @@ class Trec(DatasetSource):
         for path in files.matching(self.documents, "documents") if self.documents else ():
             kind = self.documents_format or _format(path)
             if kind == "jsonl":
-                yield from beir.documents(path)
+                yield from beir.iter_documents(files.json_lines(path))
             elif kind == "tsv":
                 yield from _tsv_documents(path, self.encoding)
             else:
@@ -114,7 +114,7 @@ class Trec(DatasetSource):
         """Read a file of topics."""
         kind = self.topics_format or _format(path)
         if kind == "jsonl":
-            return beir.queries(path, cluster_field=self.cluster_field)
+            return beir.build_queries(list(files.json_lines(path)), str(path), cluster_field=self.cluster_field)
         topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 

@@ -1,0 +1,136 @@
+"""Datasets by name from the Hugging Face hub, in the layouts of BEIR and MTEB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import field_validator, model_validator
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.extras import check_installed
+from runner.datasets.base import DatasetError, Raw, corpus_of
+from runner.datasets.beir import build_queries, iter_documents
+from runner.datasets.files import SourceRecord, json_lines
+from runner.datasets.files import qrels as read_qrels
+from runner.datasets.ir_datasets import EXTRA
+from runner.datasets.source import DatasetSource
+from runner.datasets.tabular import Tabular, iter_parquet
+
+_PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", "*.tsv", "*.tsv.gz")
+_SHARD = r"(-\d{5}-of-\d{5})?"
+_TABLE = re.compile(rf"(?P<name>corpus|queries)(/[\w.-]+?)?{_SHARD}\.(jsonl|jsonl\.gz|parquet)")
+_QRELS = re.compile(rf"((qrels|data|default)/(?P<split>\w+){_SHARD}\.(tsv|jsonl|parquet)|(?P<bare>\w+)\.tsv)(\.gz)?")
+"""The files of a repository: all that may be needed, the tables, and the judgments by split."""
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class HuggingFace(DatasetSource):
+    """A dataset repository of the hub, which is downloaded once and read from the hub's cache afterwards.
+
+    The repository has tables `corpus` and `queries` in JSONL or Parquet, with the columns `_id`, `title` and `text`,
+    and judgments for each split: TSV as in BEIR, or a table with `query-id`, `corpus-id` and `score` as in MTEB.
+    `qrels` names another repository for the judgments; without it, one without judgments is completed by the one whose
+    name ends in "-qrels". `revision` is a branch, a tag or a commit.
+    """
+
+    name: str
+    revision: str | None = None
+    qrels: str | None = None
+
+    @field_validator("name", "qrels")
+    @classmethod
+    def _check_name(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+            raise ValueError("should be OWNER/NAME, as in the address of the dataset's page")
+        return name
+
+    @model_validator(mode="after")
+    def _check_installed(self) -> Self:
+        check_installed("huggingface_hub", "huggingface_hub", EXTRA)
+        return self
+
+    @property
+    def origin(self) -> str:
+        """Return the name of the repository."""
+        return self.name
+
+    def splits(self) -> list[str]:
+        """Return the splits that have judgments."""
+        return sorted(self._find_qrels(download_repository(self.name, self.revision)))
+
+    def read(self) -> Raw:
+        """Download what the cache lacks, and read it; raises `DatasetError`."""
+        folder = download_repository(self.name, self.revision)
+        qrels = self._find_qrels(folder)
+        if self.split not in qrels:
+            has = ", ".join(sorted(qrels)) or "none"
+            raise DatasetError(f"dataset.split={self.split}: {self.name} has no such split; choose from: {has}")
+        return Raw(
+            corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"))),
+            queries=build_queries(
+                list(self._iter_rows(folder, "queries")), self.name, cluster_field=self.cluster_field
+            ),
+            qrels=[qrel for file in qrels[self.split] for qrel in _read_qrels(file)],
+            qrels_name=f"{self.qrels or self.name} ({self.split})",
+        )
+
+    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
+        """Return the rows that have an id."""
+        folder, name = download_repository(self.name, self.revision), "corpus" if table == "document" else "queries"
+        return [row.location for row in self._iter_rows(folder, name) if row.identifier("_id", "id") == identifier]
+
+    def _iter_rows(self, folder: Path, name: str) -> Iterator[SourceRecord]:
+        files = _list_files(folder)
+        chosen = [file for path, file in files.items() if (m := _TABLE.fullmatch(path)) and m["name"] == name]
+        for file in chosen:
+            yield from iter_parquet(file) if file.suffix == ".parquet" else json_lines(file)
+        if not chosen:
+            raise DatasetError(
+                f"dataset.name={self.name}: has no {name}.jsonl or {name}/*.parquet, as BEIR and MTEB have"
+            )
+
+    def _find_qrels(self, folder: Path) -> dict[str, list[Path]]:
+        """Return the files of judgments by split, from the repository that has them."""
+        splits = _list_splits(folder) if self.qrels is None else {}
+        if splits:
+            return splits
+        return _list_splits(download_repository(self.qrels or f"{self.name}-qrels", None))
+
+
+def download_repository(name: str, revision: str | None) -> Path:
+    """Return the folder of a dataset repository; raises `DatasetError` where it is neither on the hub nor cached."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    place = f"dataset.name={name}" + (f" dataset.revision={revision}" if revision else "")
+    try:
+        return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(_PATTERNS)))
+    except RepositoryNotFoundError:
+        raise DatasetError(f"{place}: the hub has no such dataset, or HF_TOKEN may not read it") from None
+    except LocalEntryNotFoundError:
+        raise DatasetError(f"{place}: is not in the cache, and the hub cannot be reached") from None
+    except (HfHubHTTPError, OSError) as error:
+        raise DatasetError(f"{place}: cannot be downloaded: {str(error).splitlines()[0]}") from error
+
+
+def _list_files(folder: Path) -> Mapping[str, Path]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {path: folder / path for path in sorted(file.relative_to(folder).as_posix() for file in files)}
+
+
+def _list_splits(folder: Path) -> dict[str, list[Path]]:
+    splits: dict[str, list[Path]] = {}
+    for path, file in _list_files(folder).items():
+        if (match := _QRELS.fullmatch(path)) and not _TABLE.fullmatch(path):
+            splits.setdefault(match["split"] or match["bare"], []).append(file)
+    return splits
+
+
+def _read_qrels(file: Path) -> list[tuple[str, str, int]]:
+    if ".tsv" in file.suffixes:
+        return read_qrels(file)
+    columns = Tabular(queries="", qrel_query="query-id", qrel_document="corpus-id", qrel_grade="score")
+    return list(columns.iter_qrels(str(file)))
