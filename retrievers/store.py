@@ -14,6 +14,9 @@ from retrievers.code import hash_code
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
+ENGINE_BYTES = "engine_bytes"
+"""The array of an entry that notes work in a server: the bytes that the server needs for it."""
+
 
 @dataclass(frozen=True)
 class Key:

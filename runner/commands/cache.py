@@ -11,6 +11,9 @@ from omegaconf import DictConfig
 from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.base import RetrieverError
+from retrievers.engines.postgres_tables import drop_table
+from retrievers.work import kind_of
 from runner.config.objects import ConfigError, build, build_settings, suggestion
 from runner.config.values import resolve_config, store_path
 from runner.reports import cache as report
@@ -132,9 +135,13 @@ def _remove(store: WorkStore, doomed: Iterable[Entry], damaged: bool) -> dict[En
     failures = {}
     for entry in doomed:
         try:
+            if kind_of(entry.kind).external and not damaged:
+                drop_table(entry.parts, entry.digest)
             store.remove(entry, only_damaged=damaged)
         except OSError as error:
             failures[entry] = error.strerror or str(error)
+        except RetrieverError as error:
+            failures[entry] = str(error)
     store.tidy()
     return failures
 

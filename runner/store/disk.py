@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retrievers.store import Arrays, Key
-from retrievers.work import Cost
+from retrievers.work import Cost, kind_of
 from runner.store import entries
 from runner.store.base import Costs, Entry, EntryUse, RunFiles
 from runner.store.lock import alone
@@ -30,7 +30,7 @@ from runner.store.seals import Damaged, Seals
 T = TypeVar("T")
 
 WORTH_KEEPING_S = 0.05
-"""Arrays that are built faster than this are not written to disk."""
+"""Arrays that are built faster than this are not written to disk, unless they note work in a server."""
 
 LIVE_OBJECTS = 256
 """How many live objects are kept in memory; the least recently used is dropped first."""
@@ -187,7 +187,7 @@ class DiskStore:
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
-            if time.perf_counter() - start < WORTH_KEEPING_S:
+            if time.perf_counter() - start < WORTH_KEEPING_S and not kind_of(key.kind).external:
                 return arrays, costs
             self._keep(folder, key, arrays, costs)
         with suppress(OSError, Damaged):  # large arrays are mapped now

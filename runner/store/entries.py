@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from retrievers.store import Arrays, Key
+from retrievers.store import ENGINE_BYTES, Arrays, Key
 from runner.store import seals
 from runner.store.base import Entry, EntryUse
 from runner.store.lock import holder, is_gone
@@ -231,6 +231,9 @@ def _folders(store: Path) -> Iterator[Path]:
 
 def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
     sizes = [file.stat().st_size for file in folder.iterdir()]
+    if (elsewhere := folder / f"{ENGINE_BYTES}.npy").exists():
+        with suppress(OSError, ValueError):
+            sizes.append(int(np.load(elsewhere, allow_pickle=False)))
     try:
         manifest = _parse((folder / MANIFEST).read_bytes())
         made = (folder / MANIFEST).stat().st_mtime

@@ -1,0 +1,269 @@
+"""Search with PostgreSQL: full text, vectors through pgvector, or a statement of the user's.
+
+The corpus is loaded into tables of a schema of its own, each stored under what it is built with. Tables and statements
+of the user's are searched as they are, and their results are never cached. Builds of an approximate index are not
+reproducible.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, rank
+from retrievers.encoders.base import Encoder, Vectors
+from retrievers.engines.postgres_live import LiveStatement, build_query, build_statement
+from retrievers.engines.postgres_server import PostgresServer, open_server
+from retrievers.engines.postgres_tables import (
+    KIND,
+    OPERATORS,
+    EngineTable,
+    clean_text,
+    describe_index,
+    fill_vectors,
+    fill_words,
+    format_vector,
+    open_table,
+)
+from retrievers.extras import check_installed
+from retrievers.points import Nearest
+from retrievers.search import Work, build_rankings_key
+from retrievers.store import Key, NoStore, Store
+from retrievers.vector_search import Metric, VectorSpace
+
+if TYPE_CHECKING:
+    from psycopg.sql import Composable
+
+_MODULES = (__name__, "retrievers.engines.postgres_tables")
+
+
+@settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
+class Postgres:
+    """Settings of PostgreSQL. Settings of the other ranks and index types have no effect.
+
+    `dsn` is the address; null takes libpq's environment variables (PGHOST, PGUSER, PGPASSWORD, ...).
+
+    `rank` ts_rank and ts_rank_cd are full text: `config` is the text search configuration that the words are stored
+    with. At search time, `match` selects documents with any or all words, the phrase, or what websearch_to_tsquery
+    makes of the query; `normalization` is the bit mask of PostgreSQL's manual (1: divide by 1 + log of the length, 2:
+    by the length, ...), and words count by `title_weight` and `text_weight`.
+
+    `rank` vector is pgvector: flat compares all vectors, hnsw and ivfflat are approximate and built with `m` and
+    `ef_construction` or with `lists`; `type` halfvec stores 16-bit numbers. At search time apply `ef_search`, `probes`
+    and `iterative_scan` (null: the server's own; ivfflat has no strict_order). pgvector returns at most `ef_search`
+    hits without iterative_scan: the diagnostic `short_answers_at_k` counts queries with fewer hits than there are.
+
+    The program loads the corpus into tables of `schema`. With `table`, an existing table is searched instead, by its
+    columns; with `sql`, your own statement, with `%(query)s`, `%(vector)s` and `%(k)s` (write `%%` for a per cent
+    sign), which returns ids, and perhaps scores, best first. Their order is kept, and their results are never cached.
+    """
+
+    dsn: str | None = Field(default=None, repr=False)
+    rank: Literal["ts_rank", "ts_rank_cd", "vector"] = "ts_rank_cd"
+    config: str = "english"
+    match: Literal["any", "all", "phrase", "websearch"] = "any"
+    normalization: int = Field(default=0, ge=0, le=63)
+    title_weight: float = Field(default=0.1, ge=0, le=1)
+    text_weight: float = Field(default=0.1, ge=0, le=1)
+    encoder: Encoder | None = None
+    metric: Metric = "cosine"
+    index_type: Literal["flat", "hnsw", "ivfflat"] = "flat"
+    type: Literal["vector", "halfvec"] = "vector"
+    m: int = Field(default=16, ge=2, le=100)
+    ef_construction: int = Field(default=64, ge=4, le=1000)
+    lists: int = Field(default=100, ge=1, le=32768)
+    ef_search: int | None = Field(default=None, ge=1, le=1000)
+    probes: int | None = Field(default=None, ge=1, le=32768)
+    iterative_scan: Literal["off", "strict_order", "relaxed_order"] | None = None
+    table: str | None = None
+    id_column: str = "id"
+    text_column: str = "text"
+    vector_column: str = "embedding"
+    sql: str | None = None
+    schema: str = Field(default="retrieval_runner", repr=False)
+    timeout_s: float = Field(default=30.0, gt=0, repr=False)
+
+    def __post_init__(self) -> None:
+        check_installed("psycopg", "psycopg", "postgres")
+        if self.table is not None and self.sql is not None:
+            raise RetrieverError("table and sql exclude each other; set one of them")
+        needs_vector = "%(vector)s" in self.sql if self.sql else self.rank == "vector"
+        if needs_vector and self.encoder is None:
+            raise RetrieverError("encoder: vectors need one; choose retriever=pgvector, with encoder=minilm or another")
+        if self.index_type == "hnsw" and self.ef_construction < 2 * self.m:
+            raise RetrieverError(
+                f"ef_construction={self.ef_construction}: pgvector needs at least twice m, {2 * self.m}"
+            )
+        if self.sql is not None and not any(name in self.sql for name in ("%(query)s", "%(vector)s")):
+            raise RetrieverError("sql: has neither %(query)s nor %(vector)s, so that all queries would be equal")
+
+    @property
+    def live(self) -> bool:
+        """Return whether an existing table is searched, whose results are never cached."""
+        return self.table is not None or self.sql is not None
+
+    @property
+    def server(self) -> PostgresServer:
+        """Return the server, which is connected when it is first used."""
+        return open_server(self.dsn)
+
+    @property
+    def engine_version(self) -> str:
+        """Return the versions of the server and, for vectors, pgvector; raises `ServerError`."""
+        if self.live:
+            return ""
+        versions = [f"PostgreSQL {self.server.read_version()}"]
+        if self.rank == "vector":
+            versions.append(f"pgvector {self.server.read_version('vector')}")
+        return ", ".join(versions)
+
+    def index(self, corpus: Corpus, store: Store) -> Searcher:
+        """Return a searcher; the tables are filled unless the server has them. Raises `RetrieverError`."""
+        if self.live:
+            return self._open_live(corpus, store)
+        if self.rank != "vector":
+            fill = fill_words(corpus, self.config)
+            return PostgresTextSearcher(self, self._open(self._words_key(KIND, corpus), fill, store), corpus.tie_order)
+        space = self._space(corpus)
+        embedded = space.embed(store)
+        if not len(embedded.points.rows):
+            return embedded.open_searcher(None)
+        fill = fill_vectors(embedded.points.vectors, self.type, self._describe_index())
+        table = self._open(self._vectors_key(KIND, space), fill, store)
+        return embedded.open_searcher(PgvectorIndex(self, table))
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search as work, which needs the table."""
+        if self.live:
+            return Work("search", build_rankings_key(self, corpus, queries, k))
+        needs, space = [], self._space(corpus) if self.rank == "vector" else None
+        if space is not None:
+            needs = space.plan(queries, store)
+        key = self._words_key(KIND, corpus) if space is None else self._vectors_key(KIND, space)
+        needs.append(Work("index", key))
+        return Work("search", build_rankings_key(self, corpus, queries, k), tuple(needs))
+
+    @property
+    def session(self) -> dict[str, str]:
+        """Return the settings of the server's session that searches need."""
+        own = {
+            "hnsw.ef_search": self.ef_search,
+            "ivfflat.probes": self.probes,
+            "ivfflat.iterative_scan" if self.index_type == "ivfflat" else "hnsw.iterative_scan": self.iterative_scan,
+        }
+        session = {"statement_timeout": str(round(self.timeout_s * 1000))}
+        if self.rank == "vector" or self.live:
+            session |= {name: str(value) for name, value in own.items() if value is not None}
+        if self.rank == "vector" and not self.live and self.index_type != "flat":
+            session["enable_seqscan"] = "off"  # a small table would be scanned, and the index have no effect
+        return session
+
+    def _open(self, key: Key, fill: Callable[..., None], store: Store) -> EngineTable:
+        return open_table(self.server, self.schema, key, fill, store)
+
+    def _open_live(self, corpus: Corpus, store: Store) -> Searcher:
+        embed = None if self.encoder is None else self.encoder.embed(Corpus([], []), store).queries
+        statement = self.sql or build_statement(self)
+        return LiveStatement(self.server, statement, self.session, corpus.positions, embed)
+
+    def _space(self, corpus: Corpus) -> VectorSpace:
+        if self.encoder is None:
+            raise RetrieverError("encoder: vectors need one")  # checked before
+        return VectorSpace(self.encoder, corpus, self.metric)
+
+    def _describe_index(self) -> Composable | None:
+        if self.index_type == "flat":
+            return None
+        hnsw = {"m": self.m, "ef_construction": self.ef_construction}
+        operators = f"{self.type}_{OPERATORS[self.metric][1]}_ops"
+        return describe_index(self.index_type, operators, hnsw if self.index_type == "hnsw" else {"lists": self.lists})
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {"server": self.server.address, "schema": self.schema, "engine": self.engine_version}
+
+    def _words_key(self, kind: str, corpus: Corpus) -> Key:
+        return Key.of(kind, _MODULES, **corpus.key_parts, **self._place, config=self.config)
+
+    def _vectors_key(self, kind: str, space: VectorSpace) -> Key:
+        built = {"hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}.get(self.index_type, ())
+        options = {name: getattr(self, name) for name in built}
+        return space.build_key(kind, _MODULES, **self._place, index=self.index_type, type=self.type, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class PgvectorIndex:
+    """A table of vectors with an index, searched with the settings that apply at search time."""
+
+    settings: Postgres
+    table: EngineTable
+
+    @property
+    def exact(self) -> bool:
+        """Return whether every vector is compared in full precision."""
+        return self.settings.index_type == "flat" and self.settings.type == "vector"
+
+    def find(self, queries: Vectors, depth: int) -> Nearest:
+        """Return the scores and places of the nearest points of each query, as many as pgvector returns."""
+        from psycopg import sql
+
+        own = self.settings
+        operator, _ = OPERATORS[own.metric]
+        statement = sql.SQL(
+            "SELECT place, vector {0} %(vector)s::{1} AS distance FROM {2} "
+            "ORDER BY vector {0} %(vector)s::{1} LIMIT %(k)s"
+        ).format(sql.SQL(operator), sql.SQL(own.type), self.table.identifier)
+        distances = np.full((len(queries), depth), np.nan, dtype=np.float64)
+        places = np.full((len(queries), depth), -1, dtype=np.int64)
+        for row, query in enumerate(queries.tolist()):
+            hits = self.table.select(statement, {"vector": format_vector(query), "k": depth}, own.session)
+            places[row, : len(hits)] = [place for place, _ in hits]
+            distances[row, : len(hits)] = [distance for _, distance in hits]
+        scores = {"cosine": 1 - distances, "dot": -distances, "l2": -(distances**2)}[own.metric]
+        return np.where(places < 0, -np.inf, scores).astype(np.float32), places
+
+
+@dataclass(frozen=True, eq=False)
+class PostgresTextSearcher:
+    """Full-text search over a table of words."""
+
+    settings: Postgres
+    table: EngineTable
+    tie_order: NDArray[np.int32]
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query, exactly, one query after the other."""
+        rankings = create_empty_rankings(len(queries), k)
+        seconds = np.zeros(len(queries), dtype=np.float32)
+        for position, query in enumerate(queries):
+            start = time.perf_counter()
+            best = rank(*self._select(clean_text(query), k), self.tie_order, k)
+            rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+            seconds[position] = time.perf_counter() - start
+        return replace(rankings, seconds=seconds)
+
+    def _select(self, query: str, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return documents and scores of shape (1, at least k) that include the k best."""
+        from psycopg import sql
+
+        own = self.settings
+        weights = [own.text_weight, own.text_weight, own.text_weight, own.title_weight]  # of the labels D, C, B, A
+        filled = sql.SQL(
+            "SELECT place, {}({}::real[], terms, query, {}) AS score FROM {}, (SELECT {} AS query) AS words "
+            "WHERE terms @@ query ORDER BY score DESC LIMIT %(k)s"
+        ).format(
+            sql.Identifier(own.rank), sql.Literal(weights), sql.Literal(own.normalization), self.table.identifier,
+            build_query(own.match, own.config),
+        )  # fmt: skip
+        rows = self.table.select(filled, {"query": query, "k": k + 1}, own.session)
+        if len(rows) > k and rows[k - 1][1] == rows[k][1]:  # `rank` decides a tie at the cutoff
+            rows = self.table.select(filled, {"query": query, "k": None}, own.session)
+        documents, scores = zip(*rows, strict=True) if rows else ((), ())
+        return np.array([documents], dtype=np.int32), np.array([scores], dtype=np.float32)
