@@ -122,13 +122,14 @@ class Connection:
         return self._client.build_request(method, self.base_url + path, content=json.dumps(payload), headers=headers)
 
     def _describe_error(self, error: httpx.RequestError) -> str:
-        return self._mask_secrets(f"{type(error).__name__}: {error}")
+        return self.mask_secrets(f"{type(error).__name__}: {error}")
 
     def _describe_refusal(self, response: httpx.Response, content: bytes) -> str:
-        shown = shorten_text(self._mask_secrets(content.decode("utf-8", "replace")), SHOWN)
+        shown = shorten_text(self.mask_secrets(content.decode("utf-8", "replace")), SHOWN)
         return f"HTTP {response.status_code} {shown}".rstrip()
 
-    def _mask_secrets(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
+        """Return a text with *** in place of the values of secret headers."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text

@@ -63,6 +63,10 @@ class Http:
     missing, as the list is in some replies without results. With `score` null, for an API without scores, the score is
     1 / rank.
 
+    `complete` maps paths of a reply to the values that these have in a complete one, for services that answer with
+    status 200 although a shard failed or time ran out. Any other value is an error of the query, with the text at the
+    path `reason`. A value of null stands for no value or an empty one.
+
     The order of the service is kept, also among equal scores. Scores never rise: one that is higher than the score
     above it is lowered to that score. `lower_is_better` negates all scores first.
 
@@ -92,6 +96,8 @@ class Http:
     score: str | None = "score"
     scores: str | None = None
     lower_is_better: bool = False
+    complete: dict[str, Any] = Field(default_factory=dict)
+    reason: str | None = None
     health_path: str | None = "/health"
     ports: list[int] = Field(default_factory=list)
     items_path: str = "/items?limit=1"
@@ -267,15 +273,27 @@ class HttpSearcher:
             reply, seconds = self.connection.fetch(settings.method, path, payload)
             return replace(self._parse(reply, k), seconds=seconds)
         except (ServiceError, LookupError) as error:
-            return SearchReply(error=str(error))
+            return SearchReply(error=self.connection.mask_secrets(str(error)))
 
     def _parse(self, reply: object, k: int) -> SearchReply:
-        """Return the first k distinct items of a reply."""
+        """Return the first k distinct items of a reply; raises `ServiceError` if it is partial."""
+        self._check_complete(reply)
         results = self._get_list(reply, self.settings.results)
         try:
             return build_reply(self._iter_items(results, reply), k, self.settings.lower_is_better)
         except ValueError as error:
             raise ServiceError(str(error)) from None
+
+    def _check_complete(self, reply: object) -> None:
+        for path, expected in self.settings.complete.items():
+            value = get_path(reply, path)
+            if value is MISSING or value == expected or (expected is None and not value):
+                continue
+            name, shown = path.replace("?", ""), json.dumps(value)[:SHOWN]
+            problem = f"has {name}: {shown}" if expected is None else f"has {name} {shown}, not {json.dumps(expected)}"
+            reason = get_path(reply, self.settings.reason) if self.settings.reason else MISSING
+            text = "" if reason is MISSING else reason if isinstance(reason, str) else json.dumps(reason)
+            raise ServiceError(f"the reply {problem}{f': {text[:SHOWN]}' if text else ''}")
 
     def _get_list(self, reply: object, setting: str) -> Sequence[object]:
         path = str(fill_template(setting, self.settings.parameters))

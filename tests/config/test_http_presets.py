@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -57,18 +57,25 @@ def hits(*scores: float) -> dict[str, object]:
     """Return a reply of OpenSearch and Elasticsearch ("Search")."""
     rows = [{"_index": "x", "_id": name, "_score": score} for name, score in zip("bac", scores, strict=False)]
     total = {"value": len(rows), "relation": "eq"}
-    return {"took": 4, "timed_out": False, "hits": {"total": total, "max_score": scores[0], "hits": rows}}
+    shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+    return {
+        "took": 4,
+        "timed_out": False,
+        "_shards": shards,
+        "hits": {"total": total, "max_score": scores[0], "hits": rows},
+    }
 
 
 MATCH = {"query": {"match": {"body": QUERY}}, "size": 3, "_source": False}
-FULL_TEXT = Preset({"index": "x", "field": "body"}, "/x/_search", MATCH, hits(1.5, 0.5), [1.5, 0.5], {"count": 2})
+SEARCH = "/x/_search?allow_partial_search_results=false"
+FULL_TEXT = Preset({"index": "x", "field": "body"}, SEARCH, MATCH, hits(1.5, 0.5), [1.5, 0.5], {"count": 2})
 
 PRESETS = {
     "opensearch": FULL_TEXT,
     "elasticsearch": FULL_TEXT,
     "opensearch_hybrid": Preset(  # "Hybrid search"
         {"index": "x", "pipeline": "nlp search", "candidates": 50},
-        "/x/_search?search_pipeline=nlp%20search",
+        "/x/_search?search_pipeline=nlp%20search&allow_partial_search_results=false",
         {
             "query": {
                 "hybrid": {"queries": [{"match": {"text": QUERY}}, {"knn": {"vector": {"vector": VECTOR, "k": 50}}}]}
@@ -82,7 +89,7 @@ PRESETS = {
     ),
     "elasticsearch_knn": Preset(  # "kNN search"
         {"index": "x", "candidates": 200},
-        "/x/_search",
+        SEARCH,
         {
             "knn": {"field": "vector", "query_vector": VECTOR, "k": 3, "num_candidates": 200},
             "size": 3,
@@ -276,13 +283,68 @@ def test_a_preset_sends_and_reads_what_the_vendor_documents(
     address = urlsplit(preset.path)
     assert request.path == address.path
     if address.query:
-        assert request.parameters == {"search_pipeline": ["nlp search"]}
+        assert request.parameters == parse_qs(address.query)
     assert (request.body if request.method == "POST" else request.parameters) == preset.request
     assert key == ("xyz" if name == "typesense" else "")
     has_vector = "encoding_ms" in rankings.diagnostics
     assert has_vector == (str(VECTOR) in str(preset.request))
     if has_vector:
         assert rankings.diagnostics["encoding_ms"] == pytest.approx(2)
+
+
+PARTIAL = {
+    "shard": (
+        "opensearch",
+        {**hits(1.5, 0.5), "_shards": {"total": 2, "failed": 1, "failures": [{"reason": "no memory"}]}},
+        'the reply has _shards.failed 1, not 0: [{"reason": "no memory"}]',
+    ),
+    "time": ("elasticsearch", {**hits(1.5), "timed_out": True}, "the reply has timed_out true, not false"),
+    "knn": ("elasticsearch_knn", {**hits(1.5), "timed_out": True}, "the reply has timed_out true, not false"),
+    "hybrid": ("opensearch_hybrid", {**hits(1.5), "timed_out": True}, "the reply has timed_out true, not false"),
+    "code": (  # as the server writes it
+        "milvus",
+        {"code": 100, "message": "can't find collection[database=default][collection=x]"},
+        "the reply has code 100, not 0: can't find collection[database=default][collection=x]",
+    ),
+    "graphql": (
+        "weaviate",
+        {"data": {"Get": {"Article": None}}, "errors": [{"message": "vector lengths don't match"}]},
+        'the reply has errors: [{"message": "vector lengths don\'t match"}]',
+    ),
+    "vespa": (
+        "vespa",
+        {"root": {"errors": [{"code": 12, "summary": "Timed out"}], "children": []}},
+        'the reply has root.errors: [{"code": 12, "summary": "Timed out"}]',
+    ),
+    "solr": (
+        "solr",
+        {"responseHeader": {"status": 0, "partialResults": True}, "response": {"docs": [{"id": "a", "score": 1}]}},
+        "the reply has responseHeader.partialResults true, not false",
+    ),
+    "typesense": (
+        "typesense",
+        {"hits": [], "search_cutoff": True},
+        "the reply has search_cutoff true, not false",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTIAL)
+def test_a_partial_reply_is_an_error_of_its_query(
+    loader: ConfigLoader, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TYPESENSE_API_KEY", "xyz")
+    name, reply, message = PARTIAL[case]
+    with fake_api(lambda asked: Answer(reply)) as api:
+        rankings = load_preset(loader, name, api.url, health_path=None).index(CORPUS, NoStore()).search([QUERY], 3)
+    assert rankings.errors == {0: message}
+    assert (rankings.documents == NOTHING).all()
+
+
+def test_an_empty_list_of_errors_is_none(loader: ConfigLoader) -> None:
+    with fake_api(lambda asked: Answer({"errors": [], "data": {"Get": {"Article": []}}})) as api:
+        rankings = load_preset(loader, "weaviate", api.url).index(CORPUS, NoStore()).search([QUERY], 3)
+    assert not rankings.errors
 
 
 def test_vespa_without_hits_has_no_children(loader: ConfigLoader) -> None:
