@@ -29,7 +29,7 @@ from runner.comparison.comparability import (
 )
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
-from runner.comparison.notes import list_some
+from runner.comparison.notes import list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.metrics.statistics import Statistics
 from runner.result import QueryTable, Result
@@ -232,6 +232,8 @@ def build_comparison(
     ):
         if queries:
             remarks.append(f"{list_some(queries)} left out: {why}")
+    if warning := warn_unequal_holes(results, labels):
+        remarks.insert(0, warning)
     return Comparison(
         results=results,
         labels=labels,

@@ -28,7 +28,7 @@ class Criterion:
     title: str
     value: Callable[[Result], float]
     larger: bool = True
-    unit: Literal["score", "milliseconds", "seconds"] = "score"
+    unit: Literal["score", "share", "milliseconds", "seconds"] = "score"
     priority: int | None = 5
     measure: str = ""
 
@@ -66,8 +66,20 @@ def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
     criteria += [mean_of("RR", 6)] if primary != "RR" else []
     for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
         criteria += _at_threshold(threshold)
-    criteria += [_INDEX_RECALL, _GRADE, _AUROC, *COSTS.values()]
+    criteria += [_INDEX_RECALL, _GRADE, _AUROC, *_rate_of_holes(results), *COSTS.values()]
     return [c for c in criteria if not all(math.isnan(c.value(result)) for result in results)]
+
+
+def _rate_of_holes(results: Sequence[Result]) -> list[Criterion]:
+    """Return the hole rate at the cutoff of the primary measure, if any result has unjudged hits."""
+    cutoff = next((result.holes.cutoff for result in results if result.holes and result.holes.unjudged), None)
+    if cutoff is None:
+        return []
+
+    def value(result: Result) -> float:
+        return _number(result.holes.rates.get(str(cutoff))) if result.holes else math.nan
+
+    return [Criterion(f"hole_rate_at_{cutoff}", f"holes@{cutoff}", value, larger=False, unit="share", priority=7)]
 
 
 def _at_threshold(threshold: float) -> list[Criterion]:

@@ -18,7 +18,7 @@ from runner.analysis.significance import mean_interval
 from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
 from runner.comparison.labels import label_results, split_swept
-from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some
+from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some, warn_unequal_holes
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
@@ -300,6 +300,8 @@ def _describe_addresses(ranked: Sequence[Result]) -> list[str]:
 def _list_warnings(ranked: Sequence[Result]) -> list[str]:
     """List the distinct warnings of all results, with one on unknown hits that names the worst result."""
     warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
+    if unequal := warn_unequal_holes(ranked, label_results(ranked)):
+        warnings.append(unequal)
     some_unknown = [result for result in ranked if result.holes and result.holes.unknown_anywhere]
     if not some_unknown:
         return warnings

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from runner.result import Result
 
+UNFAIR_GAP = 0.1
+"""A difference between two hole rates from which a comparison may be unfair."""
+
 
 def list_some(names: Sequence[str], most: int = 5) -> str:
     """Return the first few names and the number of the others."""
@@ -28,4 +31,19 @@ def describe_unknown_hits(result: Result) -> str:
     return (
         f"{share} are missing from the dataset, {holes.unknown_anywhere:,} at any rank: they keep their rank and count "
         "as unjudged unless the judgments grade them"
+    )
+
+
+def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
+    """Return a warning that names the results with the fewest and the most unjudged hits; "" if these are alike."""
+    rates = [(result.holes.rate, i) for i, result in enumerate(results) if result.holes and result.holes.hits]
+    (least, fewest), (most, worst) = min(rates, default=(0.0, 0)), max(rates, default=(0.0, 0))
+    if most - least < UNFAIR_GAP:
+        return ""
+    cutoffs = {result.holes.cutoff for result in (results[fewest], results[worst]) if result.holes}
+    return (
+        f"Warning: the hole rates at {' and '.join(map(str, sorted(cutoffs)))} differ: {most:.1%} of the hits of "
+        f"{labels[worst]} are unjudged, but {least:.1%} of those of {labels[fewest]}. Unjudged hits count as "
+        f"irrelevant, so that {labels[worst]} may be better than its measures say; judge more of its hits before you "
+        "trust the difference."
     )

@@ -25,6 +25,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
             "config_hash": result.config_hash,
             "dataset_fingerprint": result.dataset.fingerprint,
             "errors": dict(result.failures),
+            "hole_rates": dict(result.holes.rates) if result.holes else {},
             "ms_a_query": vars(summarise_times(result)),
         }
         for label, source, result in zip(comparison.labels, comparison.sources, comparison.results, strict=True)

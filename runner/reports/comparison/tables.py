@@ -121,14 +121,22 @@ def systems_table(comparison: Comparison) -> Table:
 
 
 def measures_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
-    """Return the values of each measure in all systems, and the system with the highest."""
+    """Return the values of each measure in all systems with the highest, then the hole rates at the same cutoffs."""
     columns = [Column("measure"), *(Column(label, score4, numeric=True) for label in comparison.labels)]
     columns.append(Column("winner", spare=1))
     rows = [
         [m, *(versus.mean for versus in comparison.table[m]), comparison.winner(m)]
         for m in (comparison.table if measures is None else measures)
     ]
-    return Table(columns, rows)
+    return Table(columns, rows + [[f"hole rate@{k}", *rates, ""] for k, rates in hole_rates(comparison, measures)])
+
+
+def hole_rates(comparison: Comparison, measures: Sequence[str] | None = None) -> list[tuple[str, list[float | None]]]:
+    """Return the hole rates of all systems at each cutoff of some measures, where any is above 0."""
+    cutoffs = [m.rpartition("@")[2] for m in (comparison.table if measures is None else measures) if "@" in m]
+    holes = [result.holes.rates if result.holes else {} for result in comparison.results]
+    rows = [(k, [rates.get(k) for rates in holes]) for k in sorted(set(cutoffs), key=lambda k: (len(k), k))]
+    return [(k, rates) for k, rates in rows if any(rates)]
 
 
 def no_result_table(comparison: Comparison) -> Table:

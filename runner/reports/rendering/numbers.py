@@ -96,6 +96,7 @@ def in_seconds(value: float | None) -> str:
 
 FORMATS: Mapping[str, Callable[[float | None], str]] = {
     "score": score,
+    "share": percent,
     "milliseconds": milliseconds,
     "seconds": in_seconds,
 }

@@ -1,0 +1,78 @@
+"""Hole rates stand next to the measures, and unequal ones are pointed out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.leaderboard import build_leaderboard
+from runner.comparison.notes import warn_unequal_holes
+from runner.metrics.statistics import Statistics
+from runner.reports.comparison.json import comparison_json
+from runner.reports.comparison.tables import measures_table
+from runner.reports.sweep.tables import leaderboard_table
+from runner.result import Holes, Result
+from tests.reports.factory import result
+
+PRIMARY = "nDCG@10"
+FEW = Statistics(permutations=100)
+
+
+def with_holes(name: str, unjudged: int, seed: int = 0) -> Result:
+    """Return a result with so many unjudged hits among 200, and a fifth of that rate at the first rank."""
+    holes = Holes(10, 200, unjudged, 0, 0, {"1": unjudged / 1000, "10": unjudged / 200})
+    return replace(result(name, seed=seed), holes=holes)
+
+
+def compare(*results: Result) -> Comparison:
+    return compare_results(results, TableStatistics(permutations=100))
+
+
+def test_a_leaderboard_has_the_hole_rate_at_the_main_cutoff() -> None:
+    board = build_leaderboard([with_holes("a", 5), with_holes("b", 0, 1), result("c", seed=2)], PRIMARY, (), FEW)
+    table = leaderboard_table(board)
+    place = [column.title for column in table.columns].index("holes@10")
+    shown = dict(zip([row.name for row in board.rows], [row[place] for row in table.texts()], strict=True))
+    assert shown["a"] == "2.5%"
+    assert shown["b"] == "0.0%"
+    assert board.to_frame().set_index("name")["hole_rate_at_10"]["a"] == 0.025
+
+
+def test_a_leaderboard_without_unjudged_hits_has_no_such_column() -> None:
+    board = build_leaderboard([with_holes("a", 0), result("b", seed=1)], PRIMARY, (), FEW)
+    assert not [criterion.name for criterion in board.criteria if "hole" in criterion.name]
+    assert board.notes == []
+
+
+def test_a_comparison_shows_the_hole_rates_at_the_cutoffs_of_its_measures() -> None:
+    comparison = compare(with_holes("a", 5), with_holes("b", 10, 1))
+    rows = {row[0]: row[1:3] for row in measures_table(comparison).rows}
+    assert rows["hole rate@1"] == [0.005, 0.01]
+    assert rows["hole rate@10"] == [0.025, 0.05]
+    assert list({row[0]: 0 for row in measures_table(comparison, [PRIMARY]).rows}) == [PRIMARY, "hole rate@10"]
+    assert json.loads(comparison_json(comparison, []))["systems"][1]["hole_rates"] == {"1": 0.01, "10": 0.05}
+
+
+def test_a_comparison_without_unjudged_hits_has_no_hole_rates() -> None:
+    for pair in ((result("a"), result("b", seed=1)), (with_holes("a", 0), with_holes("b", 0, 1))):
+        assert not [row for row in measures_table(compare(*pair)).rows if "hole" in row[0]]
+
+
+@pytest.mark.parametrize(("fewer", "more", "unfair"), [(20, 39, False), (20, 40, True), (0, 200, True)])
+def test_unequal_hole_rates_are_pointed_out(fewer: int, more: int, unfair: bool) -> None:
+    results = [with_holes("few", fewer), with_holes("middle", fewer, 1), with_holes("many", more, 2)]
+    warning = warn_unequal_holes(results, ["few", "middle", "many"])
+    assert bool(warning) == unfair
+    board = build_leaderboard(results, PRIMARY, (), FEW)
+    assert any("the hole rates at 10 differ" in note for note in board.notes) == unfair
+    assert any("the hole rates at 10 differ" in note for note in compare(*results).notes) == unfair
+    if unfair:
+        assert f"{more / 200:.1%} of the hits of many are unjudged, but {fewer / 200:.1%} of those of few" in warning
+
+
+def test_results_without_a_count_of_holes_are_not_compared() -> None:
+    assert warn_unequal_holes([result("a"), with_holes("b", 200)], ["a", "b"]) == ""
+    assert warn_unequal_holes([result("a")], ["a"]) == ""
