@@ -22,10 +22,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, Rankings, RetrieverError
-from retrievers.connection import SHOWN, Connection, ServiceError, read_secret, resolve_port
+from retrievers.connection import HEALTH_TIMEOUT_S, SHOWN, Connection, ServiceError, read_secret, resolve_port
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.replies import SearchReply, build_reply, join_replies
-from retrievers.store import NoStore, Store
+from retrievers.store import NoStore, Store, fingerprint
 from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder, iter_text_names
 from retrievers.threads import map_threads
 
@@ -70,6 +70,9 @@ class Http:
     The order of the service is kept, also among equal scores. Scores never rise: one that is higher than the score
     above it is lowered to that score. `lower_is_better` negates all scores first.
 
+    `facts` are what the index reports about itself, by name: the address of a GET request and the path of the value in
+    its reply, of which an object or a list is replaced by its hash. They are recorded, and identify a result.
+
     The API is queried at `base_url` and at no other address. With `base_url` null, the first of the `ports` of this
     machine that answers `health_path` is queried. Another program may listen there, so `secret_headers` need a
     `base_url`. Rankings carry the address that answered. With `health_path` null there is no check before the queries.
@@ -103,6 +106,7 @@ class Http:
     items_path: str = "/items?limit=1"
     total: str = "total"
     expected_items: int | Literal["corpus"] | None = None
+    facts: dict[str, tuple[str, str]] = Field(default_factory=dict)
     headers: dict[str, str] = Field(default_factory=dict)
     secret_headers: dict[str, str] = Field(default_factory=dict)
     timeout_s: float = Field(default=30.0, gt=0, allow_inf_nan=False)
@@ -134,6 +138,20 @@ class Http:
             self._check_items(connection, len(corpus) if self.expected_items == "corpus" else self.expected_items)
         embed = None if self.encoder is None else self.encoder.embed(Corpus([], []), store).queries
         return HttpSearcher(self, connection, corpus.positions, embed)
+
+    def describe_index(self) -> Mapping[str, str]:
+        """Return the `facts` that the index reports now; nothing if the API does not answer its health check."""
+        if not self.facts:
+            return {}
+        connection, values = self._connect(retries=0, timeout_s=min(self.timeout_s, HEALTH_TIMEOUT_S)), {}
+        for name, (address, path) in self.facts.items():
+            with suppress(ServiceError, LookupError):
+                reply, _ = connection.fetch("GET", fill_address(address, self.parameters))
+                value = get_path(reply, str(fill_template(path, self.parameters)))
+                if value is not MISSING:
+                    text = json.dumps(value, sort_keys=True)
+                    values[name] = fingerprint(text) if isinstance(value, (dict, list)) else str(value)
+        return values
 
     def _check_address(self) -> None:
         """Refuse a missing or malformed address, and one whose password would be recorded."""
@@ -173,12 +191,13 @@ class Http:
         yield from (("headers", name) for name in self.headers)
         yield from (("request", name) for name in iter_text_names(self.request))
         yield from (("parameters", name) for name in self.parameters)
-        for setting in ("search_path", "items_path", "health_path"):
-            path = getattr(self, setting) or ""
+        paths = {setting: getattr(self, setting) or "" for setting in ("search_path", "items_path", "health_path")}
+        for setting, path in (paths | {f"facts.{name}": address for name, (address, _) in self.facts.items()}).items():
             yield from ((setting, name) for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
 
-    def _connect(self) -> Connection:
+    def _connect(self, retries: int | None = None, timeout_s: float | None = None) -> Connection:
         """Return a connection to the first address that answers."""
+        retries, timeout_s = self.retries if retries is None else retries, timeout_s or self.timeout_s
         secrets = {
             header: read_secret(variable, f"secret_headers.{header}")
             for header, variable in self.secret_headers.items()
@@ -186,9 +205,7 @@ class Http:
         tried: list[str] = []
         for url in self._iter_addresses():
             headers = {name: value.replace(_PORT, str(resolve_port(url))) for name, value in self.headers.items()}
-            connection = Connection(
-                str(url), headers, secrets, self.timeout_s, self.retries, self.backoff_s, self.response_bytes
-            )
+            connection = Connection(str(url), headers, secrets, timeout_s, retries, self.backoff_s, self.response_bytes)
             if self.health_path is None:
                 return connection
             problem = connection.check_health(fill_address(self.health_path, self.parameters))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,6 +43,15 @@ class RunFile:
 
     path: str
     format: RunFormat | None = None
+
+    def describe_index(self) -> Mapping[str, str]:
+        """Return the size of the file and when it was written, which a new file under the same name changes."""
+        try:
+            there = Path(self.path).expanduser().stat()
+        except OSError:
+            return {}
+        written = datetime.fromtimestamp(there.st_mtime, UTC).isoformat()
+        return {"file": f"{there.st_size} bytes of {written}"}
 
     def index(self, corpus: Corpus, store: Store) -> RunSearcher:
         """Read the file; raises `RetrieverError`."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
+from retrievers.index_facts import describe_indexes
 from retrievers.search import resolve_search_depth, search_cached
 from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
@@ -117,6 +118,7 @@ class Bench:
         with self.store.account() as costs:
             wanted = settings.depth + rows_to_exclude(dataset)
             depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
+            index = describe_indexes(experiment.retriever)
             rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, self.store)
         rankings = exclude_own(dataset, rankings, settings.depth)
         recorded_name = _choose_name(dataset, experiment.named_by)
@@ -138,6 +140,7 @@ class Bench:
             timings=_sum_costs(costs, rankings, end - scoring, end - start),
             environment=environment,
             search_type=experiment.search_type,
+            index=index,
         )
 
     def grade(self, experiment: Experiment, result: Result) -> Result:

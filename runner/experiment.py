@@ -30,7 +30,7 @@ class Experiment:
 
     `chunking` is how the documents of `source` are split before they are searched. `grading` is None where no language
     model is configured. `named_by` is the setting that the dataset's name comes from, as it is recorded, where an
-    environment variable gives it.
+    environment variable gives it. `index` is what the index reported about itself when the experiment was identified.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Experiment:
     grading: Grading | None = None
     named_by: str = ""
     chunking: Chunking = Whole()  # noqa: RUF009 (immutable)
+    index: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def search_type(self) -> str:

@@ -199,7 +199,8 @@ class Result(Measurements):
     """One evaluation of one retriever on one dataset.
 
     `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone, in the order
-    in which they are shown. `grades` are a language model's, where one is configured. `search_type` is the name by
+    in which they are shown. `index` is what an index that is not ours reported about itself when it was searched, as in
+    `retrievers.index_facts`. `grades` are a language model's, where one is configured. `search_type` is the name by
     which the dataset was asked for expectations.
     """
 
@@ -213,6 +214,7 @@ class Result(Measurements):
     grades: Grades | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     search_type: str = ""
+    index: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""

@@ -15,6 +15,7 @@ import Stemmer
 
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
+from retrievers.index_facts import describe_indexes
 from retrievers.run_file import RunFile
 from runner.__main__ import main
 from runner.commands.compare import is_run
@@ -28,6 +29,7 @@ from runner.metrics.settings import MetricSettings
 from runner.records import write_trec
 from runner.result import Result
 from runner.store.disk import DiskStore
+from runner.sweep.identity import combination_id
 from runner.tracking.settings import Tracking
 
 METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"), depth=1000, k_values=(1, 10, 1000))
@@ -164,3 +166,18 @@ def test_a_factory_on_the_command_line_is_imported_and_its_arguments_are_swept(
         assert "retriever.factory=own_search:build: only this program's own classes" in capsys.readouterr().err
     finally:
         sys.path.remove(str(here))
+
+
+def test_another_file_under_the_same_name_is_another_combination(here: Path, bench: Bench) -> None:
+    source = JudgedFiles(queries="queries.jsonl", qrels="qrels.tsv")
+
+    def identify() -> str:
+        run = RunFile("x.trec")
+        experiment = Experiment("x", "x", run, source, METRICS, {}, {}, index=describe_indexes(run))
+        return combination_id(experiment, bench.dataset(experiment))
+
+    before, result = identify(), evaluate(bench, RunFile("x.trec"), source)
+    assert result.index == describe_indexes(RunFile("x.trec"))
+    assert identify() == before
+    (here / "x.trec").write_text("q0 Q0 good 1 1 x\n")
+    assert identify() != before

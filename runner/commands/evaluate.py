@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
+from retrievers.index_facts import describe_indexes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import settle, store_path, without_secrets
@@ -118,6 +119,7 @@ def run_experiment(
     paid = [experiment.retriever, experiment.grading]
     before = measure_spending(paid)
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
+    experiment = replace(experiment, index=describe_indexes(experiment.retriever))
     identity = combination_id(experiment, bench.dataset(experiment))
     with log_exchanges(tracking, with_exchanges), BackgroundTracker(tracking) as tracker:
         tracker.start()

@@ -29,7 +29,7 @@ from runner.comparison.comparability import (
 )
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
-from runner.comparison.notes import list_some, warn_unequal_holes
+from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.metrics.statistics import Statistics
 from runner.result import QueryTable, Result
@@ -224,6 +224,8 @@ def build_comparison(
                 f"{len(unlike):,} of {len(first.queries.ids):,} queries have different gold in {other.name} and "
                 f"{first.name} ({list_some(unlike)}): each result is measured against its own gold"
             )
+        if changes := describe_index_changes(first, other):
+            remarks.append(f"the index changed between {first.name} and {other.name} ({changes}): so may their measures")
     failed = set().union(*(result.failures for result in results))
     uncounted = find_uncounted_queries(results, primary)
     for queries, why in (

@@ -47,3 +47,11 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
         f"irrelevant, so that {labels[worst]} may be better than its measures say; judge more of its hits before you "
         "trust the difference."
     )
+
+
+def describe_index_changes(first: Result, other: Result) -> str:
+    """Return which facts about the index at the same addresses differ between two results, "" if none does."""
+    if not first.addresses or first.addresses != other.addresses:
+        return ""
+    names = [name for name, value in first.index.items() if other.index.get(name, value) != value]
+    return ", ".join(f"{name} {first.index[name]} and {other.index[name]}" for name in names)

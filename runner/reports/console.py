@@ -146,6 +146,8 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
     if address := tables.describe_addresses(result):
         out.print(Text(f"answered by {address}"))
+    if index := tables.describe_index(result):
+        out.print(Text(f"index: {index}"))
     mean = numbers.score(result.means.get(result.primary))
     out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
     _show(out, tables.measures_table(result))

@@ -29,7 +29,8 @@ SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_
 def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     """Return the identity of a combination, 32 hexadecimal digits.
 
-    Settings count by the repr of their objects, which leaves out settings that cannot change a result (a device, a
+    An index that is not ours counts by what it reported about itself, so that a changed one is told apart. Settings
+    count by the repr of their objects, which leaves out settings that cannot change a result (a device, a
     batch size), so that two spellings of the same settings are one combination.
     """
     measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # these compare results and do not affect them
@@ -39,6 +40,8 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     if dataset.judgments_for(experiment.search_type) is not dataset.judgments:
         settings.append(experiment.search_type)
     code = sorted({*code_of(experiment.retriever), *code_of(experiment.metrics), *_evaluating()})
+    if experiment.index:
+        settings.append(json.dumps(dict(experiment.index), sort_keys=True))
     if experiment.grading is not None:
         settings.append(experiment.grading.identity(dataset.queries))
     return fingerprint(

@@ -245,6 +245,7 @@ def tags_of(result: Result) -> dict[str, str]:
         "config_hash": result.config_hash,
         "retriever": result.retriever,
         "address": ", ".join(dict.fromkeys(result.addresses.values())),
+        "index": json.dumps(dict(result.index), sort_keys=True) if result.index else "",
         "mlflow.source.git.commit": str(env.get("git_commit", "")),
         "git_dirty": str(env.get("git_dirty", "")).lower(),
         "versions": json.dumps({"python": env.get("python"), **env.get("packages", {})}),

@@ -29,6 +29,7 @@ def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str
                 f"- **Dataset**: {escape(tables.heading(result))}",
                 f"- **Retriever**: {escape(result.retriever)}",
                 *([f"- **Answered by**: {escape(address)}"] if (address := tables.describe_addresses(result)) else []),
+                *([f"- **Index**: {escape(index)}"] if (index := tables.describe_index(result)) else []),
                 f"- **{escape(result.primary)}**: {numbers.score(result.means.get(result.primary))}, "
                 f"{tables.intervals_of(result)} {low_high}",
                 f"- **Outcome**: {escape(tables.outcomes_line(result))}",

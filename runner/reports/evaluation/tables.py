@@ -131,6 +131,11 @@ def hole_rate(result: Result) -> str:
     return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
 
 
+def describe_index(result: Result) -> str:
+    """Return what the index reported about itself, "" without such an index."""
+    return ", ".join(f"{name} {value}" for name, value in result.index.items())
+
+
 def describe_addresses(result: Result) -> str:
     """Return the addresses of the services that answered, with the parts of the retriever that queried them."""
     return ", ".join(f"{address} ({part})" if part else address for part, address in result.addresses.items())

@@ -1,0 +1,47 @@
+"""What the index behind a retriever reports about itself, such as its version, its size and its mapping.
+
+The documents of a service or of a file of rankings are not at hand; these facts stand for them where the same settings
+have to be told apart before and after a change of the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Protocol, runtime_checkable
+
+from retrievers.base import RetrieverError
+
+
+@runtime_checkable
+class DescribesIndex(Protocol):
+    """A retriever that can report on the index that it searches."""
+
+    def describe_index(self) -> Mapping[str, str]:
+        """Return what the index reports about itself, by name; nothing if it does not answer."""
+        ...
+
+
+def describe_indexes(retriever: object, name: str = "") -> dict[str, str]:
+    """Return what the indexes of a retriever and its parts report, with the name of the part before that of the fact.
+
+    A part that cannot be asked reports nothing: its search says why.
+    """
+    if isinstance(retriever, DescribesIndex):
+        try:
+            return {f"{name}{fact}": value for fact, value in retriever.describe_index().items()}
+        except RetrieverError:
+            return {}
+    facts: dict[str, str] = {}
+    for part, value in _iter_named_parts(retriever):
+        facts |= describe_indexes(value, f"{name}{part}.")
+    return facts
+
+
+def _iter_named_parts(settings: object) -> Iterator[tuple[str, object]]:
+    if is_dataclass(settings):
+        yield from ((field.name, getattr(settings, field.name)) for field in fields(settings))
+    elif isinstance(settings, Mapping):
+        yield from ((str(name), value) for name, value in settings.items())
+    elif isinstance(settings, (list, tuple)):
+        yield from ((str(place), value) for place, value in enumerate(settings))
