@@ -70,6 +70,8 @@ class ExistingRetriever:
     corpus, or else the first there is: one of `ID_NAMES` in the metadata, the id of the document that a node is from
     (`ref_doc_id`), its own id. `score` is the path of its score; null: `score`, or 1 / rank for objects without scores.
     Several hits of one document count as the first. Hits with the score NaN are left out and counted (`nan_scores`).
+    Where texts of documents that the dataset lacks are needed, a method `fetch_texts(ids)` of the object returns them
+    as a mapping.
     """
 
     live: ClassVar[bool] = True
@@ -102,6 +104,16 @@ class ExistingRetriever:
         if search is None:
             raise RetrieverError(f"factory={self.factory}: returned {describe_interfaces(made, self.interface)}")
         return ExistingSearcher(self, search, corpus.positions)
+
+    def fetch_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the texts that the method `fetch_texts` of the object has, if there is such a method."""
+        if self.pass_corpus:
+            return {}
+        try:
+            fetch = getattr(self._import_factory()(**self.arguments), "fetch_texts", None)
+            return {str(name): str(text) for name, text in fetch(ids).items()} if callable(fetch) else {}
+        except Exception as error:  # anything that another library raises
+            raise RetrieverError(f"factory={self.factory}: {describe_error(error)}") from error
 
     def _import_factory(self) -> Callable[..., object]:
         module, colon, name = self.factory.partition(":")

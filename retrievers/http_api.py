@@ -37,6 +37,9 @@ _QUERY = ("query", "query_json", "vector")
 
 _NAMES = (*_QUERY, "top_k", "search_type")
 
+_DOCUMENT = "document_id"
+"""The placeholder of an id in the address of a document."""
+
 _PORT = "{port}"
 """The placeholder in `headers` for the port of the API."""
 
@@ -73,6 +76,9 @@ class Http:
     `facts` are what the index reports about itself, by name: the address of a GET request and the path of the value in
     its reply, of which an object or a list is replaced by its hash. They are recorded, and identify a result.
 
+    `document_path` is the address of a document, in which `{document_id}` is replaced by its id, and `document_text`
+    the path of its text in the reply. Where texts of documents that the dataset lacks are needed, they are from there.
+
     The API is queried at `base_url` and at no other address. With `base_url` null, the first of the `ports` of this
     machine that answers `health_path` is queried. Another program may listen there, so `secret_headers` need a
     `base_url`. Rankings carry the address that answered. With `health_path` null there is no check before the queries.
@@ -107,6 +113,8 @@ class Http:
     total: str = "total"
     expected_items: int | Literal["corpus"] | None = None
     facts: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    document_path: str | None = None
+    document_text: str = "text"
     headers: dict[str, str] = Field(default_factory=dict)
     secret_headers: dict[str, str] = Field(default_factory=dict)
     timeout_s: float = Field(default=30.0, gt=0, allow_inf_nan=False)
@@ -124,7 +132,7 @@ class Http:
                     f"variable, and name that in secret_headers"
                 )
         self._check_request()
-        for setting in ("search_path", "items_path", "health_path"):
+        for setting in ("search_path", "items_path", "health_path", "document_path"):
             if not (getattr(self, setting) or "/").startswith("/"):
                 raise RetrieverError(f"{setting}={getattr(self, setting)}: should begin with a /, as in /search")
         for name, value in self.headers.items():
@@ -153,6 +161,30 @@ class Http:
                     values[name] = fingerprint(text) if isinstance(value, (dict, list)) else str(value)
         return values
 
+    def fetch_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the texts of documents by id, without those that the API does not return."""
+        if self.document_path is None or not ids:
+            return {}
+        connection, address = self._connect(), self.document_path
+        path = str(fill_template(self.document_text, self.parameters))
+
+        def fetch(name: str) -> str | ServiceError:
+            try:
+                reply, _ = connection.fetch("GET", fill_address(address, {**self.parameters, _DOCUMENT: name}))
+                text = get_path(reply, path)
+            except (ServiceError, LookupError) as error:
+                return ServiceError(connection.mask_secrets(str(error)))
+            return text if isinstance(text, str) else ServiceError(f"the reply's {path} is not a text")
+
+        texts = dict(zip(ids, map_threads(fetch, ids, self.concurrency), strict=True))
+        problems = [(name, text) for name, text in texts.items() if isinstance(text, ServiceError)]
+        if problems:
+            log.warning(
+                "%s of %s documents could not be fetched, such as %r (%s)",
+                f"{len(problems):,}", f"{len(ids):,}", *problems[0],
+            )  # fmt: skip
+        return {name: text for name, text in texts.items() if isinstance(text, str)}
+
     def _check_address(self) -> None:
         """Refuse a missing or malformed address, and one whose password would be recorded."""
         if self.base_url is None:
@@ -180,7 +212,7 @@ class Http:
         if self.encoder is None and has_placeholder(self.request, "vector"):
             raise RetrieverError("request: has {vector}, which needs an encoder: set encoder=minilm or another one")
         for name in self.parameters:
-            if name in _NAMES or not name.isidentifier():
+            if name in (*_NAMES, _DOCUMENT) or not name.isidentifier():
                 raise RetrieverError(f"parameters.{name}: is not a name of your own for a placeholder")
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):
@@ -191,7 +223,8 @@ class Http:
         yield from (("headers", name) for name in self.headers)
         yield from (("request", name) for name in iter_text_names(self.request))
         yield from (("parameters", name) for name in self.parameters)
-        paths = {setting: getattr(self, setting) or "" for setting in ("search_path", "items_path", "health_path")}
+        names = ("search_path", "items_path", "health_path", "document_path")
+        paths = {setting: getattr(self, setting) or "" for setting in names}
         for setting, path in (paths | {f"facts.{name}": address for name, (address, _) in self.facts.items()}).items():
             yield from ((setting, name) for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True))
 

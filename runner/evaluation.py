@@ -16,6 +16,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
 from retrievers.index_facts import describe_indexes
 from retrievers.search import resolve_search_depth, search_cached
+from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
@@ -92,9 +93,15 @@ class Bench:
         """Return the dataset that an experiment searches; raises `DatasetError`."""
         return self.datasets.load(experiment.source, experiment.chunking)
 
-    def lexicon(self, experiment: Experiment) -> Lexicon | None:
-        """Return the words of an experiment's documents, as its analyzer splits them; None without documents."""
+    def lexicon(self, experiment: Experiment, result: Result) -> Lexicon | None:
+        """Return the words of an experiment's documents, as its analyzer splits them; None without documents.
+
+        Without documents in the dataset, they are the gold and the first hits of missed queries, if the retriever can
+        return these by id.
+        """
         documents = self.dataset(experiment).documents
+        if not len(documents):
+            documents = fetch_documents(experiment.retriever, documents, _list_evidence(result))
         if not len(documents):
             return None
         own = experiment.config.get("analyzer")
@@ -154,8 +161,9 @@ class Bench:
         dataset, n = self.dataset(experiment), len(result.queries.ids)
         failed = {position for position in range(n) if result.queries.errors[position]}
         hits = [result.hits.ids(position, experiment.grading.k) for position in range(n)]
+        corpus = fetch_documents(experiment.retriever, dataset.corpus, [name for row in hits for name in row])
         grades, journal = grade_found(
-            experiment.grading, dataset.corpus, dataset.queries, hits, result.queries.expected, failed,
+            experiment.grading, corpus, dataset.queries, hits, result.queries.expected, failed,
             self.store.run_files.gradings, repr(experiment.retriever),
         )  # fmt: skip
         result = replace(result, grades=grades, warnings=[*result.warnings, *grades.warnings(SCALE)])
@@ -178,6 +186,19 @@ def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
         own = [query for query, mine, others in columns if mine != others]
     columns_of_all = (list(queries.ids), list(queries.texts), list(queries.types))
     return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters))
+
+
+def _list_evidence(result: Result) -> list[str]:
+    """Return the gold and the first hits of the queries without gold among these."""
+    if result.hits is None or result.holes is None:
+        return []
+    cutoff = result.holes.cutoff
+    missed = ~np.isnan(result.of(result.primary)) & ~(result.hits.grades[:, :cutoff] > 0).any(axis=1)
+    return [
+        name
+        for query in np.flatnonzero(missed).tolist()
+        for name in (*result.queries.expected[query], *result.hits.ids(query, cutoff))
+    ]
 
 
 def _choose_name(dataset: Dataset, named_by: str) -> str:

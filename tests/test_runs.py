@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import bm25s
 import ir_measures
@@ -14,10 +15,12 @@ import pytest
 import Stemmer
 
 from retrievers.bm25 import BM25
+from retrievers.existing import ExistingRetriever
 from retrievers.fusion import Hybrid
 from retrievers.index_facts import describe_indexes
 from retrievers.run_file import RunFile
 from runner.__main__ import main
+from runner.analysis.grading import Grading
 from runner.commands.compare import is_run
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
@@ -27,10 +30,12 @@ from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import write_trec
+from runner.reports.evaluation.insights import insights
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
 from runner.tracking.settings import Tracking
+from tests.analysis.chats import always
 
 METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"), depth=1000, k_values=(1, 10, 1000))
 
@@ -181,3 +186,30 @@ def test_another_file_under_the_same_name_is_another_combination(here: Path, ben
     assert identify() == before
     (here / "x.trec").write_text("q0 Q0 good 1 1 x\n")
     assert identify() != before
+
+
+def test_texts_that_only_the_index_has_classify_failures_and_reach_the_judge(
+    here: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"good": "a lighthouse", "bad": "word of mouth"}
+
+    def build() -> object:
+        return SimpleNamespace(
+            invoke=lambda query: ["bad"], fetch_texts=lambda ids: {name: texts[name] for name in ids}
+        )
+
+    module = ModuleType("my_rag")
+    monkeypatch.setitem(sys.modules, "my_rag", module)
+    module.build = build  # type: ignore[attr-defined]  # a module of the test
+    source, chat = JudgedFiles(queries="queries.jsonl", qrels="qrels.tsv"), always('{"grade": 3, "reasoning": "r"}')
+    experiment = Experiment(
+        "x", "x", ExistingRetriever("my_rag:build"), source, METRICS, {"choices": {}}, {}, grading=Grading(llm=chat)
+    )
+    result = bench.evaluate(experiment)
+    insight = insights(result, bench.lexicon(experiment, result))
+    assert insight.by_text
+    assert all("vocabulary mismatch" in failure.classes for failure in insight.failures)
+    assert len(insight.failures) == 8
+    bench.grade(experiment, result)
+    assert len(chat.asked) == 8
+    assert all("word of mouth" in question for question in chat.asked)

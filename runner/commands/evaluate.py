@@ -113,7 +113,6 @@ def run_experiment(
 
     `resume` takes the result of the same evaluation if one waits to be logged. Raises `FailedEvaluation`.
     """
-    lexicon = bench.lexicon(experiment)
     if tracking.sqlite_file() is not None:  # logging takes less time than starting a process for it
         tracking = replace(tracking, background=False)
     paid = [experiment.retriever, experiment.grading]
@@ -142,7 +141,7 @@ def run_experiment(
             if spent := describe_spending(paid):
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
-        reports = {} if tracking.is_off else evaluation_files(result, lexicon)
+        reports = {} if tracking.is_off else evaluation_files(result, bench.lexicon(experiment, result))
         if experiment.source.golden and reports:
             reports |= golden_files([result], datetime.now(UTC))
         entry = Finished(result, experiment.parameters, reports)

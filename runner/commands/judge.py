@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
+from retrievers.texts import fetch_documents
 from runner.analysis.grades import verdict_columns
 from runner.analysis.judging import (
     SCALE,
@@ -62,7 +63,7 @@ def main(cfg: DictConfig) -> int:
     tracking = build(config["tracking"], "tracking")
     with console.Working("reading the results"):
         run, results = results_of_run(word, tracking)
-        ranked = _load_ranked(results, config["plugins"])
+        ranked = _load_ranked(results, judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     measure = parse(results[0].primary)
     pairs = pool(ranked, judging.depth)
@@ -115,8 +116,11 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _load_ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[JudgedRankings]:
-    """Return the results' rankings with their dataset, which is loaded again and chunked as it was for each result."""
+def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
+    """Return the results' rankings with their dataset, which is loaded again and chunked as it was for each result.
+
+    Documents are added that the dataset lacks and the retrievers return, of the first `depth` hits.
+    """
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
@@ -124,14 +128,37 @@ def _load_ranked(results: Sequence[Result], plugins: Sequence[str]) -> list[Judg
     built = [build_dataset(result.config["dataset"], plugins) for result in results]
     whole = built[0][0].load()
     datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
-    ranked = []
     for (_, chunking), result in zip(built, results, strict=True):
         dataset, summary = datasets[repr(chunking)], result.dataset
         if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
             raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate again")
+    if all(dataset.whole is None for dataset in datasets.values()):
+        whole = _add_documents(whole, results, depth, plugins)
+        datasets = dict.fromkeys(datasets, whole)
+    ranked = []
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset = datasets[repr(chunking)]
         judgments = whole.judgments_for(result.search_type or result.retriever)
         ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
     return ranked
+
+
+def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plugins: Sequence[str]) -> Dataset:
+    """Return the dataset with those of the first hits that it lacks and that the retrievers return by id."""
+    documents = dataset.corpus
+    for result in results:
+        if result.hits is None:
+            continue
+        first, grades = result.hits.rankings.documents[:, :depth], result.hits.grades[:, :depth]
+        ids = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
+        if not all(name in documents.positions for name in ids):
+            try:
+                retriever = build(result.config.get("retriever"), "retriever", plugins)
+            except ConfigError as error:
+                console.note(f"the texts of hits that the dataset lacks are not available ({error})")
+                continue
+            documents = fetch_documents(retriever, documents, ids)
+    return dataset if documents is dataset.corpus else dataset.with_documents(documents)
 
 
 def _positions(result: Result, dataset: Dataset) -> Rankings:

@@ -164,6 +164,26 @@ class Dataset:
         chunks = chunking.split(self.documents)
         return replace(self, corpus=chunks, whole=None if chunks is self.documents else self.documents)
 
+    def with_documents(self, documents: Corpus) -> Dataset:
+        """Return the same queries and judgments on documents that begin with those of the corpus, which is whole."""
+        names = [*self.corpus.ids, *self.unknown_documents]
+        unknown = [name for name in self.unknown_documents if name not in documents.positions]
+        places = dict(documents.positions) | {name: len(documents) + place for place, name in enumerate(unknown)}
+        moved = np.array([places[name] for name in names], dtype=np.int32)
+
+        def move(judgments: Judgments) -> Judgments:
+            positions = moved[judgments.documents]
+            order = np.lexsort((positions, judgments.queries))
+            return Judgments(judgments.queries[order], positions[order], judgments.grades[order])
+
+        return replace(
+            self,
+            corpus=documents,
+            judgments=move(self.judgments),
+            judgments_by_search_type={name: move(own) for name, own in self.judgments_by_search_type.items()},
+            unknown_documents=unknown,
+        )
+
     def judgments_for(self, search_type: str) -> Judgments:
         """Return the judgments for a retriever of this name."""
         return self.judgments_by_search_type.get(search_type, self.judgments)

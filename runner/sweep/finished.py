@@ -71,7 +71,7 @@ class FinishedCombinations:
         """Add the report of a single evaluation to a run that was finished without one; raises `ResultError`."""
         with console.Working(f"report of {experiment.name}"):
             whole = replace(load_result(run, self._tracker, rankings=True), name=experiment.name)
-            self._tracker.add_files(run, report(whole, self._bench.lexicon(experiment)))
+            self._tracker.add_files(run, report(whole, self._bench.lexicon(experiment, whole)))
 
 
 def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:

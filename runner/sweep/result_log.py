@@ -110,7 +110,7 @@ class ResultLog:
         self, combination: str, experiment: Experiment, result: Result, waiting: Waiting | None = None
     ) -> None:
         """Write a result to disk, in place of a `waiting` one if given, and pass it to the tracker."""
-        reports = self._report(result, self._bench.lexicon(experiment)) if self._report else {}
+        reports = self._report(result, self._bench.lexicon(experiment, result)) if self._report else {}
         tags = {"combination": combination}
         entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
         try:
