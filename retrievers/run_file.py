@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +18,9 @@ from numba import njit
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings
-from retrievers.run_formats import COMPRESSIONS, FORMATS, Columns, RunFormat, decode_token, find_format, read_columns
+from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
+from retrievers.run_columns import Columns, DocumentIds
+from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, decode_token, find_format, read_columns
 from retrievers.store import NoStore, Store
 
 log = logging.getLogger("retrievers")
@@ -69,52 +71,48 @@ class RunFile:
 class RunSearcher:
     """The hits of each query, best first: those of query i are at `starts[i]` to `starts[i + 1]`.
 
-    `documents` (int32) are positions in the corpus; position len(corpus) + i is `unknown_ids[i]`.
+    `rows` are their places in `documents`. Documents are only identified, and ties only broken, to the depth of a
+    search. `tokens` are ids in which white space may be encoded.
     """
 
     path: str
     queries: Mapping[str, int]
     starts: NDArray[np.int64]
-    documents: NDArray[np.int32]
     scores: NDArray[np.float32]
-    unknown_ids: Sequence[str]
-    n_documents: int
-    repeated: int
+    rows: NDArray[np.int64]
+    documents: DocumentIds
+    corpus: Corpus
+    tokens: bool
 
     @classmethod
     def of(cls, path: str, columns: Columns, corpus: Corpus, tokens: bool) -> RunSearcher:
-        """Rank the hits of a file; `tokens` are ids in which white space may be encoded."""
-        positions = corpus.positions
-        names = list(columns.document_ids)
-        if tokens and "%" in "".join(names):
-            names = [decode_token(name) if name not in positions else name for name in names]
-        n = len(corpus)
-        known = list(map(positions.get, names))
-        unknown = [name for name, place in zip(names, known, strict=True) if place is None] if None in known else []
-        outside = iter(range(n, n + len(unknown)))
-        places = np.array([next(outside) if place is None else place for place in known], dtype=np.int32)
-        if names and n and len(unknown) == len(names):
-            log.warning(
-                "%s: none of its %s documents is in the corpus: it has ids such as %r, the corpus %r",
-                path, f"{len(names):,}", names[0], corpus.ids[0],
-            )  # fmt: skip
-        queries, documents, scores = _rank_hits(columns, names, path)
-        kept = ~_find_repeated(queries, documents, np.full(len(names), -1, dtype=np.int32))
-        repeated = len(kept) - int(np.count_nonzero(kept))
-        if repeated:
-            queries, documents, scores = queries[kept], documents[kept], scores[kept]
+        """Order the hits of a file; raises `RetrieverError` for a score that does not fit in 32 bits."""
+        queries = columns.queries
+        with np.errstate(over="ignore"):
+            scores = columns.scores.astype(np.float32) + np.float32(0)  # -0 is 0
+        if not np.isfinite(scores).all():
+            row = np.flatnonzero(~np.isfinite(scores))[:1]
+            (number,), names = columns.documents.number(row)
+            raise RetrieverError(
+                f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score is "
+                f"{columns.scores[row[0]]}, not a number that fits in 32 bits"
+            )
+        rows = np.arange(len(queries))
+        if (queries[1:] < queries[:-1]).any() or ((queries[1:] == queries[:-1]) & (scores[1:] > scores[:-1])).any():
+            rows = np.lexsort((-scores, queries))
+            queries, scores = queries[rows], scores[rows]
         starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1))
-        rows = {name: place for place, name in enumerate(columns.query_ids)}
+        numbers = {name: place for place, name in enumerate(columns.query_ids)}
         if tokens:
-            rows = {decode_token(name): place for name, place in rows.items()} | rows
-        return cls(path, rows, starts, places[documents], scores, tuple(unknown), n, repeated)
+            numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
+        return cls(path, numbers, starts, scores, rows, columns.documents, corpus, tokens)
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the first k hits of each query, by its id. Raises `RetrieverError` if the file has none of them."""
         ids = [str(getattr(query, "id", query)) for query in queries]
-        rows = np.array([self.queries.get(name, -1) for name in ids], dtype=np.int64)
-        missing = int(np.count_nonzero(rows < 0))
-        if missing and missing == len(rows):
+        numbers = np.array([self.queries.get(name, NOTHING) for name in ids], dtype=np.int64)
+        missing = int(np.count_nonzero(numbers == NOTHING))
+        if missing and missing == len(numbers):
             first = next(iter(self.queries), "none")
             raise RetrieverError(
                 f"{self.path}: has none of the {len(ids):,} queries: its ids are such as {first!r}, those of the "
@@ -122,51 +120,77 @@ class RunSearcher:
             )
         if missing:
             log.warning("%s: %s of %s queries are missing and have no hits", self.path, f"{missing:,}", f"{len(ids):,}")
-        begins = np.where(rows < 0, 0, self.starts[rows])
-        lengths = np.where(rows < 0, 0, np.minimum(self.starts[rows + 1] - begins, k))
-        rankings = create_empty_rankings(len(ids), k)
-        there = np.arange(k) < lengths[:, None]
-        source = (begins[:, None] + np.arange(k))[there]
-        rankings.documents[there], rankings.scores[there] = self.documents[source], self.scores[source]
-        outside = float(np.count_nonzero(rankings.documents >= self.n_documents))
+        begins = np.where(numbers == NOTHING, 0, self.starts[numbers])
+        ends = np.where(numbers == NOTHING, 0, self.starts[numbers + 1])
+        rankings, repeated = self._rank(begins, self._cut(begins, ends, k), k)
+        if repeated:  # what comes after the first k moves up
+            rankings, repeated = self._rank(begins, ends, k)
         diagnostics = {
-            "unknown_items": outside,
-            "repeated_items": float(self.repeated),
+            "unknown_items": float(np.count_nonzero(rankings.documents >= len(self.corpus))),
+            "repeated_items": float(repeated),
             "missing_queries": float(missing),
         }
-        return replace(rankings, diagnostics=diagnostics, unknown_ids=self.unknown_ids)
+        return replace(rankings, diagnostics=diagnostics)
+
+    def _cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+        """Return the end of the first k hits of each query, with those whose score is that of the last of these."""
+        cuts = np.minimum(begins + k, ends)
+        for query in np.flatnonzero((cuts > begins) & (cuts < ends)).tolist():
+            cut, end = int(cuts[query]), int(ends[query])
+            if self.scores[cut] == self.scores[cut - 1]:
+                cuts[query] = cut + np.searchsorted(-self.scores[cut:end], -self.scores[cut - 1], side="right")
+        return cuts
+
+    def _rank(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> tuple[Rankings, int]:
+        """Return the first k of the hits from each begin to end, and how many of these are repeated documents."""
+        queries = np.repeat(np.arange(len(begins)), ends - begins)
+        hits = np.arange(len(queries)) + np.repeat(begins - np.cumsum(ends - begins) + ends - begins, ends - begins)
+        scores, (documents, names) = self.scores[hits], self.documents.number(self.rows[hits])
+        names, places, unknown = self._locate(names)
+        documents = _break_ties(queries, scores, documents, names)
+        kept = ~_find_repeated(queries, documents, np.full(len(names), NOTHING, dtype=np.int64))
+        queries, documents, scores = queries[kept], documents[kept], scores[kept]
+        ranks = np.arange(len(queries)) - np.searchsorted(queries, queries)
+        first = ranks < k
+        rankings = create_empty_rankings(len(begins), k)
+        rankings.documents[queries[first], ranks[first]] = places[documents[first]]
+        rankings.scores[queries[first], ranks[first]] = scores[first]
+        return replace(rankings, unknown_ids=unknown), int(len(kept) - np.count_nonzero(kept))
+
+    def _locate(self, names: Sequence[str]) -> tuple[Sequence[str], NDArray[np.int32], Sequence[str]]:
+        """Return the decoded names of documents, their positions in the corpus, and the names that it lacks."""
+        n, positions = len(self.corpus), self.corpus.positions
+        if self.tokens and "%" in "".join(names):
+            names = [decode_token(name) if name not in positions else name for name in names]
+        places = np.fromiter(map(positions.get, names, repeat(NOTHING)), np.int32, len(names))
+        outside = np.flatnonzero(places == NOTHING)
+        places[outside] = np.arange(n, n + len(outside))
+        if names and n and len(outside) == len(names):
+            log.warning(
+                "%s: none of its %s documents is in the corpus: it has ids such as %r, the corpus %r",
+                self.path, f"{len(names):,}", names[0], self.corpus.ids[0],
+            )  # fmt: skip
+        return names, places, tuple(names[place] for place in outside.tolist())
 
 
-def _rank_hits(
-    columns: Columns, names: Sequence[str], path: str
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Return queries, documents and scores in the order of the queries, then of descending scores and ids."""
-    queries, documents = columns.queries, columns.documents
-    with np.errstate(over="ignore"):
-        scores = columns.scores.astype(np.float32) + np.float32(0)  # -0 is 0
-    if not np.isfinite(scores).all():
-        row = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise RetrieverError(
-            f"{path}: query {columns.query_ids[queries[row]]!r}, document {names[documents[row]]!r}: the score is "
-            f"{columns.scores[row]}, not a number that fits in 32 bits"
-        )
-    same = queries[1:] == queries[:-1]
-    if (queries[1:] < queries[:-1]).any() or (same & (scores[1:] > scores[:-1])).any():
-        order = np.lexsort((-scores, queries))
-        queries, documents, scores = queries[order], documents[order], scores[order]
-        same = queries[1:] == queries[:-1]
-    ties = np.concatenate((same & (scores[1:] == scores[:-1]), [False]))[: len(queries)]
+def _break_ties(
+    queries: NDArray[np.int64], scores: NDArray[np.float32], documents: NDArray[np.int32], names: Sequence[str]
+) -> NDArray[np.int32]:
+    """Return documents, given by query and descending score, with equal scores in the descending order of names."""
+    ties = np.concatenate(((queries[1:] == queries[:-1]) & (scores[1:] == scores[:-1]), [False]))[: len(queries)]
     tied = ties.copy()
     tied[1:] |= ties[:-1]
-    if tied.any():
-        rows = np.flatnonzero(tied)
-        group = np.cumsum(~np.concatenate(([False], ties[:-1])))[rows]
-        ids = [names[document] for document in documents[rows].tolist()]
-        by_name = np.array(sorted(range(len(rows)), key=ids.__getitem__, reverse=True), dtype=np.int64)
-        order = rows[by_name[np.argsort(group[by_name], kind="stable")]]
-        documents = documents.copy()
-        documents[rows] = documents[order]
-    return queries, documents, scores
+    if not tied.any():
+        return documents
+    rows = np.flatnonzero(tied)
+    group = np.cumsum(~np.concatenate(([False], ties[:-1])))[rows]
+    distinct, codes = np.unique(documents[rows], return_inverse=True)
+    order = sorted(range(len(distinct)), key=[names[number] for number in distinct.tolist()].__getitem__, reverse=True)
+    by_name = np.empty(len(distinct), dtype=np.int64)
+    by_name[order] = np.arange(len(distinct))
+    documents = documents.copy()
+    documents[rows] = documents[rows[np.lexsort((by_name[codes], group))]]
+    return documents
 
 
 @njit(cache=True)

@@ -6,9 +6,9 @@ A file becomes three columns: queries, documents and scores. Nothing here knows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -16,6 +16,8 @@ import orjson
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
+from retrievers.run_columns import Columns, IdRanges, NumberedIds, collect_rows
+from retrievers.trec_runs import read_trec
 
 RunFormat = Literal["trec", "json", "jsonl", "csv", "tsv", "parquet"]
 
@@ -43,18 +45,8 @@ LISTS = ("documents", "results", "hits", "ranking", "docnos", "doc_ids", "docume
 SCORES = ("scores",)
 """The names of columns: ours, and those of PyTerrier, ranx, BEIR, Pyserini; lists have all documents of a query."""
 
-
-_TREC = ("query", "iteration", "document", "rank", "score", "tag")
-
-
-class Columns(NamedTuple):
-    """Hits in columns: the number of each one's query and document, and its score; and the ids by number."""
-
-    queries: NDArray[np.int32]
-    documents: NDArray[np.int32]
-    scores: NDArray[np.float64]
-    query_ids: Sequence[str]
-    document_ids: Sequence[str]
+MANY = 50_000
+"""Number of ids up to which loading compiled code takes longer than numbering them with pyarrow."""
 
 
 def find_format(path: Path) -> RunFormat | None:
@@ -80,7 +72,7 @@ def read_columns(path: Path, kind: RunFormat) -> Columns:
     if not content.size:
         raise RetrieverError(f"{path}: is empty")
     if kind == "trec":
-        return _read_trec(content, path)
+        return read_trec(memoryview(content), path)
     if kind in ("csv", "tsv"):
         return _read_table(content, path, "," if kind == "csv" else "\t")
     return _read_json(content, path, kind)
@@ -96,51 +88,6 @@ def decode_token(word: str) -> str:
     decoded = "" if word == "%" else unquote(word)
     encoded = re.sub(r"[\s%]", lambda character: quote(character[0]), decoded) or "%"
     return decoded if encoded == word else word
-
-
-def _read_trec(content: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has no types)
-    """Read lines of query, iteration, document, rank, score and tag, between spaces or tabs."""
-    import pyarrow
-    from pyarrow import csv
-
-    view = memoryview(content)
-    first = bytes(view[: 1 << 12]).lstrip().partition(b"\n")[0]
-    delimiter = "\t" if b"\t" in first else " "
-    other = ord(" " if delimiter == "\t" else "\t")
-    if len(first.split(delimiter.encode())) == len(_TREC) and not (np.frombuffer(view, np.uint8) == other).any():
-        ids = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        convert = csv.ConvertOptions(
-            column_types={"query": ids, "document": ids, "score": pyarrow.float64()},
-            include_columns=["query", "document", "score"],
-            null_values=[],
-        )
-        parse = csv.ParseOptions(delimiter=delimiter, quote_char=False, escape_char=False)
-        try:
-            table = csv.read_csv(pyarrow.BufferReader(content), csv.ReadOptions(column_names=_TREC), parse, convert)
-            return _number(table["query"], table["document"], table["score"], path)
-        except pyarrow.ArrowInvalid:  # a line with more blanks, or a mistake, which the slow way names
-            pass
-    return _from_rows(_split_lines(view, path))
-
-
-def _split_lines(view: memoryview, path: Path) -> Iterator[tuple[str, str, float]]:
-    content = bytes(view).removeprefix(b"\xef\xbb\xbf")
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        words = line.split(maxsplit=5)
-        if not words:
-            continue
-        if len(words) < 5:
-            raise RetrieverError(
-                f"{path}:{number}: {len(words)} columns, not 6 (query, Q0, document, rank, score, tag)"
-            )
-        try:
-            query, document, score = (words[place].decode() for place in (0, 2, 4))
-        except UnicodeDecodeError:
-            raise RetrieverError(f"{path}:{number}: is not UTF-8 text; save it as UTF-8") from None
-        try:
-            yield query, document, float(score)
-        except ValueError:
-            raise RetrieverError(f"{path}:{number}: the score is {score!r}, not a number") from None
 
 
 def _read_table(content: Any, path: Path, delimiter: str) -> Columns:  # noqa: ANN401 (pyarrow has no types)
@@ -172,8 +119,7 @@ def _read_parquet(path: Path) -> Columns:
     file = parquet.ParquetFile(path)
     names = set(file.schema_arrow.names)
     wanted = [name for name in (*QUERY, *DOCUMENT, *SCORE, *RANK, *LISTS, *SCORES) if name in names]
-    ids = [name for name in (*QUERY, *DOCUMENT) if name in names]
-    return _from_table(parquet.read_table(path, columns=wanted, read_dictionary=ids), path)
+    return _from_table(parquet.read_table(path, columns=wanted), path)
 
 
 def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has no types)
@@ -227,13 +173,14 @@ def _number(queries: Any, documents: Any, scores: Any, path: Path) -> Columns:  
     for name, column in (("query id", queries), ("document id", documents), ("score", scores)):
         if column.null_count:
             raise RetrieverError(f"{path}: {column.null_count:,} of {len(column):,} hits have no {name}")
-    (query_codes, query_ids), (document_codes, document_ids) = map(_encode, (queries, documents))
+    query_numbers, query_ids = _encode(queries)
     numbers = (
         scores.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
         if _is_array(scores)
         else scores.cast(pyarrow.float64()).to_numpy()
     )
-    return Columns(query_codes, document_codes, numbers, query_ids, document_ids)
+    ids = _find_ranges(documents) if len(documents) > MANY else None
+    return Columns(query_numbers, numbers, query_ids, ids or NumberedIds(*_encode(documents)))
 
 
 def _is_array(column: Any) -> bool:  # noqa: ANN401 (pyarrow has no types)
@@ -246,6 +193,10 @@ def _encode(column: Any) -> tuple[NDArray[np.int32], list[str]]:  # noqa: ANN401
     """Return the number of each id, and the distinct ids as text."""
     import pyarrow
 
+    ranges = _find_ranges(column) if len(column) > MANY else None
+    if ranges is not None:
+        numbers, ids = ranges.number(np.arange(len(column)))
+        return numbers, list(ids)
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.unify_dictionaries() if pyarrow.types.is_dictionary(column.type) else column
         column = column.combine_chunks()
@@ -255,6 +206,19 @@ def _encode(column: Any) -> tuple[NDArray[np.int32], list[str]]:  # noqa: ANN401
         column = column.cast(pyarrow.string()).dictionary_encode()
     ids = column.dictionary.cast(pyarrow.string()).to_numpy(zero_copy_only=False).tolist()
     return column.indices.to_numpy().astype(np.int32, copy=False), ids
+
+
+def _find_ranges(column: Any) -> IdRanges | None:  # noqa: ANN401 (pyarrow has no types)
+    """Return where each id is in the bytes of a column, None for ids that are numbered already."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        return None
+    column = column.cast(pyarrow.large_string())
+    column = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
+    _, offsets, text = column.buffers()
+    offsets = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    return IdRanges(np.frombuffer(text or b"", np.uint8), offsets[:-1], np.diff(offsets).astype(np.int32))
 
 
 def _read_json(content: Any, path: Path, kind: RunFormat) -> Columns:  # noqa: ANN401 (pyarrow has no types)
@@ -269,9 +233,9 @@ def _read_json(content: Any, path: Path, kind: RunFormat) -> Columns:  # noqa: A
     if isinstance(value, Mapping) and isinstance(value.get("run"), Mapping):  # ranxhub's file of a run with metadata
         value = value["run"]
     if isinstance(value, Mapping):
-        return _from_rows(hit for query, hits in value.items() for hit in _iter_hits(str(query), hits, path))
+        return collect_rows(hit for query, hits in value.items() for hit in _iter_hits(str(query), hits, path))
     if isinstance(value, list):
-        return _from_rows(hit for number, row in enumerate(value, start=1) for hit in _iter_record(row, number, path))
+        return collect_rows(hit for number, row in enumerate(value, start=1) for hit in _iter_record(row, number, path))
     raise RetrieverError(f"{path}: is neither a mapping of queries to hits nor a list of hits")
 
 
@@ -320,17 +284,3 @@ def _parse_score(value: object, query: str, path: Path) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     raise RetrieverError(f"{path}: query {query!r}: the score is {orjson.dumps(value).decode()[:60]}, not a number")
-
-
-def _from_rows(rows: Iterable[tuple[str, str, float]]) -> Columns:
-    queries: dict[str, int] = {}
-    documents: dict[str, int] = {}
-    codes = [
-        (queries.setdefault(query, len(queries)), documents.setdefault(document, len(documents)), score)
-        for query, document, score in rows
-    ]
-    columns = list(zip(*codes, strict=True)) or [(), (), ()]
-    return Columns(
-        np.array(columns[0], np.int32), np.array(columns[1], np.int32), np.array(columns[2], np.float64),
-        list(queries), list(documents),
-    )  # fmt: skip

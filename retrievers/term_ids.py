@@ -12,16 +12,15 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
+from retrievers.pieces import FNV_PRIME, Column, Pieces, append_line, create_pieces, double, find_slot, spread
 from retrievers.threads import map_threads
-
-Column = NDArray[Any]
 
 CHUNK_CHARACTERS = 8 << 20
 """Size of a chunk. Larger chunks need more memory, smaller ones have more pieces in common."""
@@ -38,7 +37,7 @@ class TermIds:
 def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[[str], int]) -> Iterator[TermIds]:
     """Yield the term ids of documents, in chunks; `number` gets terms in the order of their first occurrence."""
     analyse = analyzer.once()
-    known, terms, begins = _create_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer
+    known, terms, begins = create_pieces(), array("i", [-1]), array("q", [1])  # an empty array has no buffer
     for cut in map_threads(partial(_cut, analyzer), _split_chunks(contents)):
         seen = known
         places, _, known = _number_pieces(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
@@ -49,29 +48,6 @@ def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[
             cut.numbers, cut.lengths, places, np.frombuffer(begins, np.int64), np.frombuffer(terms, "i")
         )
         yield TermIds(*chunk)
-
-
-class _Pieces(NamedTuple):
-    """Numbered pieces: their count, one line of text each, the start of each line, and a hash table of the numbers.
-
-    A slot of the table is -1 or holds the hash of a piece above its number; at most half of the slots are taken.
-    """
-
-    n: int
-    lines: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    slots: NDArray[np.int64]
-
-    def texts(self, first: int) -> list[str]:
-        """Return the pieces from number `first` on."""
-        lines = self.lines[self.starts[first] : self.starts[self.n]]
-        return lines.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
-
-
-def _create_pieces() -> _Pieces:
-    room = 1 << 14
-    columns = np.empty(8 * room, dtype=np.uint8), np.zeros(room + 1, dtype=np.int64)
-    return _Pieces(0, *columns, np.full(2 * room, -1, dtype=np.int64))
 
 
 def _split_chunks(contents: Iterable[str]) -> Iterator[list[str]]:
@@ -92,7 +68,7 @@ class _Cut(NamedTuple):
 
     numbers: NDArray[np.int32]
     lengths: NDArray[np.int32]
-    pieces: _Pieces
+    pieces: Pieces
 
 
 _END, _SEPARATOR, _JOINT, _LETTER, _BEYOND = range(5)
@@ -116,15 +92,12 @@ def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
         chunk = [text if as_bytes and text.isascii() else analyzer.lower(text) for text in chunk]
     text = bytearray([_DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
     return _Cut(
-        *_number_pieces(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, _create_pieces())
+        *_number_pieces(np.frombuffer(text.lower() if analyzer.folds else text, np.uint8), kinds, create_pieces())
     )
 
 
-_FNV_PRIME = 0x100000001B3
-
-
 @njit(cache=True, nogil=True)
-def _number_pieces(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column, Column, _Pieces]:
+def _number_pieces(text: Column, kinds: Column, pieces: Pieces) -> tuple[Column, Column, Pieces]:
     """Return the number of each piece of a text, the count per document, and all pieces including new ones.
 
     The hash is 31 bits of FNV-1a (Fowler, Noll and Vo).
@@ -139,74 +112,28 @@ def _number_pieces(text: Column, kinds: Column, pieces: _Pieces) -> tuple[Column
             if begin < 0:
                 composed = kind == _BEYOND and at > 0 and _LESS <= text[at - 1] <= _GREATER
                 begin, hashed = at - int(composed), 0
-            hashed = (hashed ^ text[at]) * _FNV_PRIME
+            hashed = (hashed ^ text[at]) * FNV_PRIME
             end, kept = at + 1, hashed
             continue
         if kind == _JOINT:  # ignored at the ends of a piece
-            hashed = (hashed ^ text[at]) * _FNV_PRIME
+            hashed = (hashed ^ text[at]) * FNV_PRIME
             continue
         if begin >= 0:
             kept = (kept ^ kept >> 32) & 0x7FFFFFFF
-            slot = _slot(kept, slots, lines, starts, text, begin, end)
+            slot = find_slot(kept, slots, lines, starts, text, begin, end)
             if slots[slot] < 0:
                 slots[slot] = kept << 32 | n
-                lines = _with_line(lines, starts[n], text, begin, end)
+                lines = append_line(lines, starts[n], text, begin, end)
                 starts[n + 1] = starts[n] + end - begin + 1
                 n += 1
             numbers[n_numbers] = slots[slot] & 0xFFFFFFFF
             begin, n_numbers = -1, n_numbers + 1
             if 2 * n == len(slots):
-                slots, starts = _spread(slots), _double(starts)
+                slots, starts = spread(slots), double(starts)
         if kind == _END:
             lengths[n_documents] = n_numbers - n_before
             n_documents, n_before = n_documents + 1, n_numbers
-    return numbers[:n_numbers], lengths, _Pieces(n, lines, starts, slots)
-
-
-@njit(cache=True, nogil=True)
-def _slot(hashed: int, slots: Column, lines: Column, starts: Column, text: Column, begin: int, end: int) -> int:
-    """Return the slot of a piece of the text, or the empty one where it belongs."""
-    slot = hashed & (len(slots) - 1)
-    while slots[slot] >= 0:
-        if slots[slot] >> 32 == hashed:
-            line, line_end = starts[slots[slot] & 0xFFFFFFFF], starts[(slots[slot] & 0xFFFFFFFF) + 1] - 1
-            at = begin
-            while at < end and line < line_end and lines[line] == text[at]:
-                line, at = line + 1, at + 1
-            if at == end and line == line_end:
-                break
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@njit(cache=True, nogil=True)
-def _with_line(lines: Column, start: int, text: Column, begin: int, end: int) -> Column:
-    while start + end - begin >= len(lines):
-        lines = _double(lines)
-    for i in range(end - begin):
-        lines[start + i] = text[begin + i]
-    lines[start + end - begin] = _LINE_END
-    return lines
-
-
-@njit(cache=True, nogil=True)
-def _double(column: Column) -> Column:
-    larger = np.empty(2 * len(column), dtype=column.dtype)
-    for i in range(len(column)):
-        larger[i] = column[i]
-    return larger
-
-
-@njit(cache=True, nogil=True)
-def _spread(slots: Column) -> Column:
-    larger = np.full(2 * len(slots), -1, dtype=np.int64)
-    for entry in slots:
-        if entry >= 0:
-            slot = (entry >> 32) & (len(larger) - 1)
-            while larger[slot] >= 0:
-                slot = (slot + 1) & (len(larger) - 1)
-            larger[slot] = entry
-    return larger
+    return numbers[:n_numbers], lengths, Pieces(n, lines, starts, slots)
 
 
 @njit(cache=True, nogil=True)

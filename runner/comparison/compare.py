@@ -225,7 +225,8 @@ def build_comparison(
                 f"{first.name} ({list_some(unlike)}): each result is measured against its own gold"
             )
         if changes := describe_index_changes(first, other):
-            remarks.append(f"the index changed between {first.name} and {other.name} ({changes}): so may their measures")
+            names = f"{first.name} and {other.name}"
+            remarks.append(f"the index changed between {names} ({changes}): so may their measures")
     failed = set().union(*(result.failures for result in results))
     uncounted = find_uncounted_queries(results, primary)
     for queries, why in (

@@ -1,0 +1,69 @@
+"""The hits of a file in columns, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.pieces import number_parts
+
+
+class DocumentIds(Protocol):
+    """The document of each hit."""
+
+    def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
+        """Return the number of the document of some hits, int32, and the ids by number."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedIds:
+    """Ids that are numbered already."""
+
+    numbers: NDArray[np.int32]
+    ids: Sequence[str]
+
+    def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
+        """Return the number of the document of some hits, and the ids by number."""
+        return self.numbers[rows], self.ids
+
+
+@dataclass(frozen=True, eq=False)
+class IdRanges:
+    """Ids as pieces of a read-only text, which are numbered where they are needed: most hits are beyond the depth."""
+
+    text: NDArray[np.uint8]
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+
+    def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
+        """Return the number of the document of some hits, and the ids by number; raises `UnicodeDecodeError`."""
+        begins = self.begins[rows]
+        numbers, pieces = number_parts(self.text, begins, begins + self.lengths[rows])
+        return numbers, pieces.texts(errors="strict")
+
+
+class Columns(NamedTuple):
+    """Hits in columns: the number of each one's query, its score, its document; and the ids of queries by number."""
+
+    queries: NDArray[np.int32]
+    scores: NDArray[np.float64] | NDArray[np.float32]
+    query_ids: Sequence[str]
+    documents: DocumentIds
+
+
+def collect_rows(rows: Iterable[tuple[str, str, float]]) -> Columns:
+    """Return rows of query, document and score as columns."""
+    queries: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    codes = [
+        (queries.setdefault(query, len(queries)), documents.setdefault(document, len(documents)), score)
+        for query, document, score in rows
+    ]
+    query_numbers, numbers, scores = list(zip(*codes, strict=True)) or [(), (), ()]
+    ids = NumberedIds(np.array(numbers, np.int32), list(documents))
+    return Columns(np.array(query_numbers, np.int32), np.array(scores, np.float64), list(queries), ids)

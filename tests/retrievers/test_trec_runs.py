@@ -1,0 +1,100 @@
+"""Compiled code reads a TREC run as Python does line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from retrievers import trec_runs
+from retrievers.base import RetrieverError
+from retrievers.run_columns import Columns
+from retrievers.trec_runs import read_trec
+
+FILE = Path("x.trec")
+
+
+def read(content: bytes, small: int) -> Columns | str:
+    try:
+        return read_trec(memoryview(content), FILE, small)
+    except RetrieverError as error:
+        return str(error)
+
+
+def assert_alike(content: bytes) -> None:
+    """Compare compiled code with Python: numbers, ids, scores of 32 bits, and messages."""
+    compiled, simple = read(content, -1), read(content, len(content))
+    if isinstance(simple, str) or isinstance(compiled, str):
+        assert compiled == simple
+        return
+    assert compiled.queries.tolist() == simple.queries.tolist()
+    assert compiled.query_ids == simple.query_ids
+    rows = np.arange(len(simple.queries))
+    (numbers, ids), (expected, expected_ids) = compiled.documents.number(rows), simple.documents.number(rows)
+    assert numbers.tolist() == expected.tolist()
+    assert ids == expected_ids
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(compiled.scores.astype(np.float32), simple.scores.astype(np.float32))
+
+
+BLANK = st.sampled_from([" ", " ", "\t", "   ", " \t ", "\x0b", "\x0c"])
+WORD = st.one_of(
+    st.sampled_from(["q1", "q2", "d1", "é", "\U0001f6a2", "a%20b", "-", "\x00"]), st.text("abc", min_size=1)
+)
+NUMBER = st.one_of(
+    st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(allow_nan=True, allow_infinity=True).map(repr),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.integers().map(str),
+    st.from_regex(r"[-+]?[0-9]{0,20}\.?[0-9]{0,24}([eE][-+]?[0-9]{0,3})?", fullmatch=True),
+    st.sampled_from(["nan", "-inf", "1_0", "１", "16777217", "1e99", "-0", ".", "1e-50", "3.4028236e38", "x"]),
+).filter(bool)
+
+
+@st.composite
+def lines(draw: st.DrawFn, number: st.SearchStrategy[str] = NUMBER) -> str:
+    words = [
+        draw(WORD),
+        "Q0",
+        draw(WORD),
+        str(draw(st.integers(0, 9))),
+        draw(number),
+        draw(st.sampled_from(["", "t", "a b"])),
+    ]
+    if draw(st.integers(0, 40)) == 0:
+        del words[draw(st.integers(0, 4)) :]
+    return draw(st.sampled_from(["", "", " "])) + "".join(word + draw(BLANK) for word in words).rstrip(" ")
+
+
+@given(st.lists(lines(), max_size=12), st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]), st.booleans(), st.booleans())
+@example([], "\n", True, True)
+def test_lines_are_read_alike(rows: list[str], end: str, mark: bool, ended: bool) -> None:
+    assert_alike((b"\xef\xbb\xbf" if mark else b"") + (end.join(rows) + end * ended).encode())
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda word: b"q 0 " + word + b" 1 2 t"), max_size=5))
+def test_bytes_that_are_not_text_are_refused_alike(rows: list[bytes]) -> None:
+    assert_alike(b"\n".join(rows))
+
+
+@given(st.floats(-(2.0**127), 2.0**127, width=32))
+def test_a_score_between_two_numbers_of_32_bits_is_rounded_as_python_does(low: float) -> None:
+    high = float(np.nextafter(np.float32(low), np.float32(np.inf)))
+    middle = (low + high) / 2
+    near = [low, middle, float(np.nextafter(middle, low)), float(np.nextafter(middle, high))]
+    assert_alike("".join(f"q 0 d{i} 1 {score!r} t\n" for i, score in enumerate(near)).encode())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_chunks_have_their_ids_in_common(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+    rows = [f"q{i % 5} 0 d{i * i % 40_009} 1 {i / 7!r} t" for i in range(60_000)]
+    assert_alike("\n".join(rows).encode())
+
+
+def test_a_small_run_needs_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_runs, "_read_chunks", lambda content: pytest.fail("compiled"))
+    assert read_trec(memoryview(b"q 0 d 1 2 t\n"), FILE).scores.tolist() == [2.0]
