@@ -14,7 +14,7 @@ from retrievers.engines.postgres_server import open_server
 from retrievers.engines.qdrant import Qdrant
 from runner.evaluation import Bench
 from runner.store.disk import DiskStore
-from tests.retrievers.engines.figures import SCIFACT, TermSvd, check, evaluate
+from tests.retrievers.engines.figures import TermSvd, check, evaluate
 from tests.retrievers.engines.postgresql import run_cluster
 
 
@@ -38,9 +38,6 @@ def dsn() -> Iterator[str]:
         ("cranfield", {"index_type": "hnsw", "ef_search": 40}, None, 0.999),
         ("cranfield", {"index_type": "ivfflat", "lists": 30, "probes": 5}, None, 0.93),
         ("cranfield", {"index_type": "ivfflat", "lists": 30, "probes": 30}, 0.3834, 1.0),
-        pytest.param("scifact", {"index_type": "hnsw", "ef_search": 10}, None, 0.944, marks=SCIFACT),
-        pytest.param("scifact", {"index_type": "hnsw", "ef_search": 40}, None, 0.988, marks=SCIFACT),
-        pytest.param("scifact", {"index_type": "hnsw", "ef_search": 200}, None, 1.0, marks=SCIFACT),
     ],
 )
 def test_pgvector(
@@ -61,8 +58,6 @@ LONG = pytest.mark.slow(reason="ranks every document that has a word of the quer
         pytest.param("cranfield", {"rank": "ts_rank", "normalization": 2}, 0.1938, marks=LONG),
         pytest.param("cranfield", {"rank": "ts_rank_cd", "normalization": 0}, 0.2426, marks=LONG),
         pytest.param("cranfield", {"rank": "ts_rank_cd", "normalization": 1 | 32}, 0.2803, marks=LONG),
-        pytest.param("scifact", {"rank": "ts_rank", "normalization": 1}, 0.6044, marks=SCIFACT),
-        pytest.param("scifact", {"rank": "ts_rank", "match": "websearch"}, 0.0724, marks=SCIFACT),
     ],
 )
 def test_full_text(bench: Bench, collections: Path, dsn: str, name: str, own: dict[str, Any], ndcg: float) -> None:
