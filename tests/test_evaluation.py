@@ -26,7 +26,8 @@ from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.reports.evaluation.tables import heading
-from runner.store.disk import WORTH_KEEPING_S, DiskStore
+from runner.store.base import WORTH_KEEPING_S
+from runner.store.disk import DiskStore
 
 METRICS = MetricSettings(k_values=(1, 2), depth=10)
 

@@ -14,6 +14,9 @@ from typing import Protocol
 from retrievers.store import Store
 from retrievers.work import Cost
 
+WORTH_KEEPING_S = 0.05
+"""Arrays that are built faster than this are not kept between runs, unless they note work in a server."""
+
 Costs = Mapping[str, Cost]
 """Pieces of work by digest, so that work shared by two others is counted once."""
 

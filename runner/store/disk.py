@@ -23,14 +23,11 @@ import numpy as np
 from retrievers.store import Arrays, Key
 from retrievers.work import Cost, kind_of
 from runner.store import entries
-from runner.store.base import Costs, Entry, EntryUse, RunFiles
+from runner.store.base import WORTH_KEEPING_S, Costs, Entry, EntryUse, RunFiles
 from runner.store.lock import alone
 from runner.store.seals import Damaged, Seals
 
 T = TypeVar("T")
-
-WORTH_KEEPING_S = 0.05
-"""Arrays that are built faster than this are not written to disk, unless they note work in a server."""
 
 LIVE_OBJECTS = 256
 """How many live objects are kept in memory; the least recently used is dropped first."""

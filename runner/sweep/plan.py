@@ -18,7 +18,7 @@ from runner.llm.spending import iter_models
 from runner.plan import Plan, PlannedStage, SearchPlan
 from runner.reports import console
 from runner.result import ResultError
-from runner.store.disk import WORTH_KEEPING_S
+from runner.store.base import WORTH_KEEPING_S
 from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner.tracking.logged import LoggedRun, local_path
 from runner.tracking.mlflow_internals import Session, store_transaction
-from runner.tracking.opening import open_store
+from runner.tracking.opening import open_client
 from runner.tracking.record import LoggedDataset, Point, RunRecord, now
 from runner.tracking.settings import Tracking
 
@@ -24,7 +24,7 @@ class ClientRuns:
     """The runs of an experiment, through MLflow's client; raises `ConfigError` where the store cannot be opened."""
 
     def __init__(self, tracking: Tracking) -> None:
-        self._client, self.experiment = open_store(tracking, tracking.absolute_uri())
+        self._client, self.experiment = open_client(tracking, tracking.absolute_uri())
 
     @cached_property
     def location(self) -> str:

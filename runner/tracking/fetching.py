@@ -18,7 +18,7 @@ from runner.records import load_record
 from runner.result import Result, ResultError
 from runner.tracking.logged import local_path
 from runner.tracking.mlflow_internals import ENDED_RUNS, RUNS_LIKE, RUNS_OF_SWEEP, read_sqlite
-from runner.tracking.opening import explain_errors, open_store
+from runner.tracking.opening import explain_errors, open_client
 from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
 
@@ -110,7 +110,7 @@ class Runs:
 
     @cached_property
     def _opened(self) -> tuple[MlflowClient, str]:
-        return open_store(self.tracking, self.tracking.absolute_uri())
+        return open_client(self.tracking, self.tracking.absolute_uri())
 
 
 def format_runs(runs: Sequence[Run], most: int = 10) -> str:

@@ -31,7 +31,7 @@ WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT"
 """Time limits for an open store, instead of MLflow's minutes: results that it does not take wait on disk."""
 
 
-def open_store(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
+def open_client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     """Return a client of a store of runs and the id of the experiment; raises `ConfigError`."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")

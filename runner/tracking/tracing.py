@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrievers.chat import ChatError
 from runner.llm.observers import observe
-from runner.tracking.opening import open_store
+from runner.tracking.opening import open_client
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
         return
     import mlflow
 
-    _, experiment = open_store(tracking, tracking.absolute_uri())
+    _, experiment = open_client(tracking, tracking.absolute_uri())
     before = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")}
     mlflow.set_tracking_uri(tracking.absolute_uri())
     mlflow.set_experiment(experiment_id=experiment)

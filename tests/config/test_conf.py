@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +116,15 @@ def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -
     cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
     assert (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path) == ("sqlite:///x.db", "x", "kept")
     assert cfg.hydra.run.dir == "mlruns/hydra"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help_and_is_kept_from_the_others(verb: str) -> None:
+    assert "python -m runner" in (CONF / "help" / f"{verb}.txt").read_text(encoding="utf-8")
+    assert re.search(rf"\b{verb}\b", (CONF / "help" / "evaluate.txt").read_text(encoding="utf-8"))
+    contracts = tomllib.loads((CONF.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (verbs,) = (c["modules"] for c in contracts["contracts"] if c["name"] == "Verbs do not see each other")
+    assert f"runner.commands.{verb}" in verbs
 
 
 def test_every_snowball_language_has_an_analyzer() -> None:

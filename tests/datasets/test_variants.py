@@ -13,12 +13,14 @@ from runner.datasets.assembly import assemble
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.golden_json import GoldenJson
+from runner.datasets.judged import JudgedFiles
 from runner.datasets.mined import Mined
 from runner.datasets.needle import Needle
 from runner.datasets.source import DatasetSource
 from runner.datasets.synthetic import Synthetic
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
+from tests.config.files import load_settings
 from tests.datasets.test_base import Ready, raw
 from tests.datasets.test_tabular import write
 
@@ -85,6 +87,12 @@ def synthetic(folder: Path, field: str) -> DatasetSource:
     return Synthetic(path=str(lines(folder / "s.jsonl", rows)), corpus=str(folder / "docs"), cluster_field=field)
 
 
+def judged(folder: Path, field: str) -> DatasetSource:
+    queries = lines(folder / "q.jsonl", [{"_id": f"q{i}", "text": "sea", **row} for i, row in enumerate(TOPICS)])
+    (folder / "qrels").write_text("".join(f"q{i} 0 d 1\n" for i in range(3)))
+    return JudgedFiles(queries=str(queries), qrels=str(folder / "qrels"), cluster_field=field)
+
+
 SOURCES = {
     "beir": lambda folder, field: beir(folder, field, inside=True),
     "beir, beside the metadata": lambda folder, field: beir(folder, field, inside=False),
@@ -93,7 +101,18 @@ SOURCES = {
     "golden_json": golden,
     "mined": mined,
     "synthetic": synthetic,
+    "judged": judged,
 }
+
+
+def test_every_format_is_tested_with_variants(tmp_path: Path) -> None:
+    tested = set()
+    for name, build in SOURCES.items():
+        (tmp_path / name).mkdir()
+        tested.add(type(build(tmp_path / name, "topic")).__name__)
+    conf = Path(__file__).parents[2] / "conf" / "dataset"
+    targets = {load_settings(path)["_target_"].rpartition(".")[2] for path in conf.glob("[!_]*.yaml")}
+    assert tested | {"Needle", "HuggingFace", "IrDatasets"} == targets  # these have tests of their own
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -27,7 +27,8 @@ from retrievers.search import search_cached
 from retrievers.store import Arrays, Key, NoStore, Store
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
-from runner.store.disk import WORTH_KEEPING_S, DiskStore
+from runner.store.base import WORTH_KEEPING_S
+from runner.store.disk import DiskStore
 from tests.warm import WARM
 
 KEY = Key.of("things", ["retrievers.base"], name="ünïcode / key")

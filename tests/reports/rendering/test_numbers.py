@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.comparison.criteria import Criterion
 from runner.reports.rendering import numbers
 
 
@@ -57,3 +59,7 @@ def test_a_p_value_reads_as_below_a_level_just_when_it_is(level: float, p: float
 def test_numbers_read_well(show: object, value: object, text: str) -> None:
     assert callable(show)
     assert show(value) == text
+
+
+def test_every_unit_of_a_criterion_has_a_format() -> None:
+    assert set(numbers.FORMATS) == set(get_args(get_type_hints(Criterion)["unit"]))
