@@ -19,7 +19,7 @@ def is_address(path: str) -> bool:
 def check_local(path: str) -> str:
     """Return the path; raises `ValueError` if it is an address."""
     if is_address(path):
-        raise ValueError("is an address; give a path on this machine")
+        raise ValueError("remote addresses are not supported; set a local path")
     return path
 
 

@@ -77,7 +77,9 @@ def order_overrides(words: Sequence[str]) -> list[str]:
 def _check_once(verb: str, words: Sequence[str]) -> None:
     """Refuse a sweep of a verb that has one output."""
     if verb not in SWEEPING and not MULTIRUN.isdisjoint(words):
-        raise ConfigError(f"-m: {verb} cannot sweep, as its runs would overwrite each other; run it once per value")
+        raise ConfigError(
+            f"-m: {verb} cannot run a sweep, because its runs would overwrite each other; run it once per value"
+        )
 
 
 def _quote_expression(word: str) -> str:
@@ -122,7 +124,9 @@ def _explain_unwritable(error: OSError) -> Exception:
     """Return the error to raise if Hydra cannot create a folder; other errors are returned unchanged."""
     if error.errno not in (errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST):
         return error
-    return ConfigError(f"{error.filename}: cannot be written ({error.strerror}); run in a folder of your own")
+    return ConfigError(
+        f"{error.filename}: cannot be written ({error.strerror}); run the command in a folder that you can write to"
+    )
 
 
 def _is_from_hydra(error: ValueError) -> bool:

@@ -29,7 +29,7 @@ SWEEPING = ("evaluate", "plan")
 COMMAND = "runner"
 """The first word of `sys.argv` while Hydra reads the words of this program."""
 
-_OTHERWISE = {"analyzer": "plain is for other languages"}
+_OTHERWISE = {"analyzer": "for other languages, choose plain"}
 """By group, what to choose if no choice fits."""
 
 
@@ -40,7 +40,7 @@ def check_flags(words: Sequence[str]) -> None:
     try:
         _, unknown = parser.parse_known_args([word for word in words if word.startswith("-") or "=" not in word])
     except ArgumentError as error:
-        raise ConfigError(f"{error}; flags are in --help") from error
+        raise ConfigError(f"{error}; see --help for all flags") from error
     for word in (word for word in unknown if word.startswith("-")):  # ~KEY after a flag is an override
         name, _, value = word.lstrip("-").partition("=")
         raise ConfigError(f"{word}: no such flag; write a setting without dashes: {name}={value or 'VALUE'}")
@@ -111,7 +111,7 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     if isinstance(error, OverrideParseException):
         key, _, value = error.override.partition("=")
         if value.startswith("~"):
-            return f"{error.override}: a ~ needs quotes: '{key}=\"{value}\"'; or give the full path"
+            return f"{error.override}: quote a value that begins with ~: '{key}=\"{value}\"'; or write out the path"
         return f"{error.override}: invalid syntax ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
     return " ".join(text.split())
 
@@ -159,7 +159,7 @@ def _describe_null_group(overrides: Sequence[str]) -> str:
     for o in OverridesParser.create().parse_overrides(list(overrides)):
         if loader.repository.group_exists(o.key_or_group) and not o.is_delete() and o.value() is None:
             return f"{o.input_line}: no such choice; {suggestion('', loader.get_group_options(o.key_or_group))}"
-    return "a choice of a group cannot be null"
+    return "a group cannot be set to null"
 
 
 def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
@@ -185,13 +185,13 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     if group := next((o.get_key_element() for o in parsed if o.is_sweep_override() and _is_of(key, o)), None):
         return f"{key}: depends on {group}, which is swept over; write {_quote(f'++{key}={value}')}"
     if "@" in key and loader.repository.group_exists(key.partition("@")[0]):
-        return f"{key}: nothing is chosen there yet; write {_quote(f'+{key}={value}')}"
+        return f"{key}: no choice has been made here yet; write {_quote(f'+{key}={value}')}"
     chosen = {str(group): choice for group, choice in composed.hydra.runtime.choices.items()}
     groups = {group for group in chosen if not {"/", "@"}.intersection(group)}
     if key not in groups and loader.repository.group_exists(key):
         places = [group for group in chosen if group.startswith(f"{key}@")]
         there = f"did you mean {' or '.join(places)}?" if places else suggestion("", groups - {"hydra"})
-        return f"{key}: {verb} has no such group there; {there}"
+        return f"{key}: {verb} does not have this group here; {there}"
     known = {*map(str, composed), *groups} - {"hydra"}
     elsewhere = [path for path in _settings(composed) if path.rpartition(".")[2] == key.rpartition(".")[2]]
     if key.partition(".")[0] not in composed and elsewhere:
@@ -210,9 +210,9 @@ def _describe_unknown_setting(
     after = "".join(f".{part}" for part in rest)
     before = key.removesuffix(f"{name}{after}")
     if not known or (name in known and not rest):
-        return f"takes names of your own; write {_quote(f'+{key}={value}')}"
+        return f"settings with names of your own need a +; write {_quote(f'+{key}={value}')}"
     if name in known:
-        return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} is set as a whole"
+        return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} can only be set as a whole"
     place = before.rstrip(".") or key
     group = next((str(group) for group in chosen if place in (group, str(group).rpartition("@")[2])), "")
     if near(name, known) or not group:

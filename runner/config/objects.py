@@ -53,7 +53,7 @@ def build_settings(
     """
     if node is not None and not isinstance(node, Mapping):
         names = ", ".join(f"{path}.{name}" for name in inspect.signature(kind).parameters)
-        raise ConfigError(f"{path}={json.dumps(node, default=str)}: has settings of its own; set {names}")
+        raise ConfigError(f"{path}={json.dumps(node, default=str)}: not a single value; set {names}")
     given = {str(key): value for key, value in (node or {}).items()}
     if not path:
         given = {field.name: given[field.name] for field in fields(kind) if field.name in given}  # type: ignore[arg-type]  # a dataclass
@@ -104,7 +104,15 @@ def suggestion(word: str, possible: Iterable[str], before: str = "", after: str 
     known = sorted(set(possible) - {"_target_"})
     nearest = near(word, known)
     listed = ", ".join(known) or "none"
-    return f"did you mean {before}{nearest}{after}? ({listed})" if nearest else f"there are {listed}"
+    return f"did you mean {before}{nearest}{after}? ({listed})" if nearest else describe_choices(known)
+
+
+def describe_choices(names: Iterable[str]) -> str:
+    """Return the possible values of a setting, as the end of a message."""
+    *others, last = [*names] or ["none"]
+    if not others:
+        return f"choose {last}" if last != "none" else "none is available"
+    return f"choose {', '.join(others)} or {last}"
 
 
 def near(word: str, possible: Iterable[str]) -> str | None:
@@ -121,7 +129,7 @@ def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
     if not inspect.isclass(located):
-        raise ConfigError(f"{path}._target_={target}: is not a class")
+        raise ConfigError(f"{path}._target_={target}: should be a class")
     _check_module(
         located.__module__, target, f"{path}._target_", plugins
     )  # a module may have imported it from anywhere
@@ -132,8 +140,8 @@ def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -
     allowed = (*OWN_MODULES, *plugins)
     if not (_is_within(module, allowed) or _is_within(module, list_plugins().values())):
         raise ConfigError(
-            f"{path}={target}: only this program's own classes are made from a config; to allow another "
-            f"module, name it on the command line: 'plugins=[{module.partition('.')[0]}]'"
+            f"{path}={target}: a config can only create classes of this program; to allow another module, name it "
+            f"on the command line: 'plugins=[{module.partition('.')[0]}]'"
         )
 
 
@@ -153,7 +161,7 @@ def _check_names(target: type, values: Mapping[str, Any], path: str) -> None:
             raise ConfigError(f"{_join(path, name)}: no such setting; {suggestion(name, parameters, _join(path, ''))}")
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in values:
-            raise ConfigError(f"{_join(path, name)}: is required; set it with {_join(path, name)}=VALUE")
+            raise ConfigError(f"{_join(path, name)}: is required; set {_join(path, name)}=VALUE")
 
 
 def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 (any configured object)
@@ -182,7 +190,7 @@ def _one_line(error: ValidationError, path: str) -> str:
     if first["type"] in ("tuple_type", "list_type") and value is not None:
         message = f"should be a list, such as '{place}=[{shown}]'"
     if value is None and first["type"] != "value_error":
-        message = f"cannot be null; set it with {place}=VALUE"
+        message = f"cannot be null; set {place}=VALUE"
     if first["type"] == "string_too_short" and value == "":
         message = "should not be empty"
     if first["type"] == "string_type" and isinstance(value, (int, float)):

@@ -66,12 +66,12 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     raw = OmegaConf.to_container(cfg, resolve=False)
     if "experiment" in cfg:
         raise ConfigError(
-            f"experiment={choices.get('experiment')}: the first line of its file must be # @package _global_"
+            f"experiment={choices.get('experiment')}: the first line of the file must be # @package _global_"
         )
     assert isinstance(raw, dict)  # noqa: S101 (the root of a config is a mapping)
     for key in REQUIRED:
         if raw.get(key) in (None, ""):
-            raise ConfigError(f"{key}: is required; choose one with {key}=...")
+            raise ConfigError(f"{key}: is required; set {key}=NAME")
     kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _find_used_groups(raw))
     recorded = (kept | {"experiment"}) - set(VOLATILE)
     chosen = {str(group): choice for group, choice in choices.items() if choice is not None}
@@ -150,7 +150,7 @@ def resolve_config(
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         key = error.full_key or str(error)
-        raise ConfigError(f"{key}: is required; set it with {key}=...") from None
+        raise ConfigError(f"{key}: is required; set {key}=VALUE") from None
     except OmegaConfBaseException as error:
         raise ConfigError(f"{error.full_key}: {str(error).partition(chr(10))[0]}") from None
     assert isinstance(config, dict)  # noqa: S101 (the root of a config is a mapping)

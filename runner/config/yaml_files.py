@@ -28,7 +28,7 @@ def parse_yaml(content: bytes | str, place: str) -> Any:  # noqa: ANN401 (any co
     except (yaml.YAMLError, UnicodeError) as error:
         raise YamlError(describe(error, place)) from None
     except RecursionError:
-        raise YamlError(f"{place}: not valid YAML: nested too deeply") from None
+        raise YamlError(f"{place}: invalid YAML (nested too deeply)") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -41,8 +41,8 @@ def describe(error: Exception, place: str) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        return f"{place}{where}: not valid YAML: {error.problem or error.context}"
-    return f"{place}: not valid YAML: {' '.join(str(error).split())}"
+        return f"{place}{where}: invalid YAML ({error.problem or error.context})"
+    return f"{place}: invalid YAML ({' '.join(str(error).split())})"
 
 
 def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
@@ -52,9 +52,7 @@ def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
     sizes: dict[int, int] = {}
     expanded = _size(root, sizes, place)
     if expanded - len(sizes) > LARGEST_EXPANSION:
-        raise YamlError(
-            f"{place}: its aliases expand to more than {LARGEST_EXPANSION:,} values; write out what is needed"
-        )
+        raise YamlError(f"{place}: the aliases expand to more than {LARGEST_EXPANSION:,} values; write the values out")
 
 
 def _size(node: yaml.Node, sizes: dict[int, int], place: str) -> int:
@@ -62,7 +60,7 @@ def _size(node: yaml.Node, sizes: dict[int, int], place: str) -> int:
     if id(node) in sizes:
         if not sizes[id(node)]:
             line = node.start_mark.line + 1
-            raise YamlError(f"{place}:{line}: not valid YAML: an alias is within what it stands for")
+            raise YamlError(f"{place}:{line}: invalid YAML (an alias refers to a node that contains it)")
         return sizes[id(node)]
     sizes[id(node)] = 0
     if isinstance(node, yaml.MappingNode):

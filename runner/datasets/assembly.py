@@ -36,7 +36,7 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     if not source.has_documents:
         source = replace(source, unknown_judged="keep")
     elif not len(raw.corpus):
-        raise DatasetError(f"{name}: there are no documents")
+        raise DatasetError(f"{name}: the dataset has no documents")
     raw = replace(raw, judged=tuple(raw.judged))
     tables = {"": list(raw.qrels)} | {
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
@@ -49,9 +49,9 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
 
     queries = _select_queries(source, raw, query_at, judged.values())
     if not len(raw.queries):
-        raise DatasetError(f"{name}: there are no queries")
+        raise DatasetError(f"{name}: the dataset has no queries")
     if not queries.any():
-        raise DatasetError(f"{name}: none of the {len(raw.queries)} queries is judged in {raw.qrels_name}")
+        raise DatasetError(f"{name}: {raw.qrels_name} judges none of the {len(raw.queries)} queries")
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     kept = {kind: _select_judgments(judgments, queries, documents) for kind, judgments in judged.items()}
     dataset = Dataset(
@@ -65,10 +65,14 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         exclude_self=source.exclude_self,
     )
     if source.exclude_self == "true" and not (dataset.own_documents >= 0).any():
-        raise DatasetError(f"{name}: no query has the id of a document, so dataset.exclude_self=true excludes nothing")
+        raise DatasetError(
+            f"{name}: dataset.exclude_self=true excludes nothing, because no query has the id of a document; set "
+            "auto or false"
+        )
     if source.max_documents is not None and len(dataset.corpus) > source.max_documents:
         logger.warning(
-            "dataset.max_documents=%s: %s documents are kept, as all judged documents are; max_queries keeps fewer",
+            "dataset.max_documents=%s: kept %s documents, because judged documents are never dropped; to keep "
+            "fewer, lower max_queries",
             f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
         )  # fmt: skip
     return dataset
@@ -88,8 +92,8 @@ def describe_repeated_id(source: DatasetSource, table: Literal["document", "quer
     """Return an error about an id that stands twice, with the places where the format knows them."""
     first, *others = source.places(table, identifier) or [""]
     if others:
-        return f"{others[0]}: the {table} id {identifier!r} is already used at {first}: ids must be unique"
-    return f"{source.origin}: the {table} id {identifier!r} occurs more than once: ids must be unique"
+        return f"{others[0]}: the {table} id {identifier!r} is already used at {first}; ids must be unique"
+    return f"{source.origin}: the {table} id {identifier!r} occurs more than once; ids must be unique"
 
 
 def _derive_name(path: Path) -> str:
@@ -111,8 +115,9 @@ def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[
     missing = [query for query in named if query not in query_at]
     if missing:
         raise DatasetError(
-            f"{raw.qrels_name}: queries judged but not among the {len(query_at)} that there are: {len(missing)}, "
-            f"first {missing[0]!r}; are these the judgments of these queries?"
+            f"{raw.qrels_name}: {len(missing)} judged {'query is' if len(missing) == 1 else 'queries are'} "
+            f"missing from the {len(query_at)} queries, for example {missing[0]!r}. Do the judgments belong to "
+            "these queries?"
         )
     return query_at
 
@@ -123,8 +128,10 @@ def _unknown_documents(
     unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
     if unknown and source.unknown_judged == "error":
         raise DatasetError(
-            f"{raw.qrels_name}: documents judged but not among the {len(document_at)} of the corpus: {len(unknown)}, "
-            f"first {next(iter(unknown))!r}; to go on, dataset.unknown_judged=keep (only a service finds them) or drop"
+            f"{raw.qrels_name}: {len(unknown)} judged {'document is' if len(unknown) == 1 else 'documents are'} "
+            f"missing from the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
+            "correct the judgments, or set dataset.unknown_judged=keep (only a search service can return them) "
+            "or drop"
         )
     return sorted(unknown)
 
@@ -141,8 +148,8 @@ def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], documen
         first = conflicts[0]
         query, document, _ = qrels[order[first]]
         raise DatasetError(
-            f"{raw.qrels_name}: query {query!r} and document {document!r} have two grades, "
-            f"{grades[first]} and {grades[first + 1]}: a pair has one"
+            f"{raw.qrels_name}: query {query!r} and document {document!r} have two grades, {grades[first]} and "
+            f"{grades[first + 1]}; keep one"
         )
     new = np.concatenate((np.ones(min(len(qrels), 1), dtype=np.bool_), ~repeats))
     return Judgments(queries[new], documents[new], grades[new])

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
+from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.source import DatasetSource
@@ -60,13 +61,17 @@ class Beir(DatasetSource):
     def _folder(self) -> Path:
         folder = files.resolve_path(self.path, "path")
         if folder.is_file():
-            raise DatasetError(f"dataset.path: {folder} is a file: name the folder that has it and the qrels")
+            raise DatasetError(
+                f"dataset.path={folder}: expected a folder, found a file; name the folder that contains it and the "
+                "qrels"
+            )
         return folder
 
     def _qrels_path(self, folder: Path) -> Path:
         if self.split not in self.splits():
-            has = ", ".join(self.splits()) or "none"
-            raise DatasetError(f"dataset.split: {folder / 'qrels'} has no split {self.split!r}; there are {has}")
+            raise DatasetError(
+                f"dataset.split={self.split}: {folder / 'qrels'} has no such split; {describe_choices(self.splits())}"
+            )
         return files.resolve_path(folder / "qrels" / f"{self.split}.tsv", "split")
 
 

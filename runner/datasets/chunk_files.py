@@ -65,10 +65,12 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
         key = record.identifier("doc_id"), record.identifier("chunk_id")
         place = f"{record.place}{record.number}"
         if (first := places.setdefault(key, place)) != place:
-            raise record.fault(f"the chunk {key[1]!r} of {key[0]!r} is there already, at {first}: a pair of ids is one")
+            raise record.fault(
+                f"the chunk {key[1]!r} of {key[0]!r} is already defined at {first}; each pair of ids must be unique"
+            )
         text = record.text(*TEXT_FIELDS)
         if not text.strip():
-            raise record.fault(f"the chunk {key[1]!r} of {key[0]!r} is empty: leave it out")
+            raise record.fault(f"the chunk {key[1]!r} of {key[0]!r} is empty; remove it")
         vector = _vector(record)
         if length is None:
             length = len(vector)
@@ -79,7 +81,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
         table.titles.append(record.text("title") if "title" in record.fields else "")
         table.texts.append(text)
     if not len(table):
-        raise DatasetError(f"{path}: there are no chunks")
+        raise DatasetError(f"{path}: the file or folder contains no chunks")
     if not length:
         return table
     vectors = np.frombuffer(numbers, dtype=np.float32).reshape(len(table), length)
@@ -106,8 +108,8 @@ def _missing(there: Collection[str]) -> str:
     if absent is None:
         return ""
     return (
-        f"{absent!r} is missing; there are {', '.join(there) or 'no fields'}: a chunk has doc_id, chunk_id, and its "
-        f"text as {' or '.join(TEXT_FIELDS)}; whole documents are taken from a folder of Markdown or text"
+        f"{absent!r} is missing; the fields are {', '.join(there) or 'none'}. A chunk needs doc_id, chunk_id and "
+        f"its text as {' or '.join(TEXT_FIELDS)}; whole documents are read from a folder of Markdown or text files"
     )
 
 
@@ -124,24 +126,24 @@ def _vector(record: SourceRecord) -> NDArray[np.float32]:
     if vector.ndim != 1:
         raise record.fault(f"{name!r} is not a list of numbers")
     if not np.isfinite(vector).all():
-        raise record.fault(f"{name!r} holds what is not a finite number")
+        raise record.fault(f"{name!r} has values that are not finite numbers")
     if not vector.any():
-        what = "has nothing but zeros: it has no direction" if len(vector) else "is empty"
-        raise record.fault(f"{name!r} {what}; leave the chunk out, or embed it")
+        what = "has only zeros and therefore no direction" if len(vector) else "is empty"
+        raise record.fault(f"{name!r} {what}; remove the chunk, or embed it again")
     return vector
 
 
 def _check_length(record: SourceRecord, length: int, first: int, dimensions: int | None) -> None:
     if length and dimensions not in (None, length):
-        raise record.fault(f"its vector has {length} dimensions, not the {dimensions} of source.dimensions")
+        raise record.fault(f"the vector has {length} dimensions, but source.dimensions={dimensions}")
     if length == first:
         return
     if not length:
-        raise record.fault("it has no vector, but the chunks before it have one: give all of them one, or none")
+        raise record.fault("the chunk has no vector, but earlier chunks have one; give all chunks a vector, or none")
     if not first:
-        raise record.fault("it has a vector, but the chunks before it have none: give all of them one, or none")
+        raise record.fault("the chunk has a vector, but earlier chunks have none; give all chunks a vector, or none")
     raise record.fault(
-        f"its vector has {length} dimensions, but that of the first chunk has {first}: are they of one model?"
+        f"the vector has {length} dimensions, but the first chunk's vector has {first}; embed all chunks with one model"
     )
 
 
@@ -166,6 +168,6 @@ def _records_of_file(path: Path) -> Iterator[SourceRecord]:
         yield from files.json_objects(path, "chunk", content if isinstance(content, list) else [content])
     else:
         raise DatasetError(
-            f"{path}: what is it? Chunks are in .jsonl, .parquet or .json, or a folder "
-            "of these, documents in a folder of Markdown or text"
+            f"{path}: unknown format; name a .jsonl, .parquet or .json file of chunks, a folder of these, or a "
+            "folder of Markdown or text files"
         )

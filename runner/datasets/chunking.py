@@ -60,7 +60,10 @@ class _Sized:
     @model_validator(mode="after")
     def _forward(self) -> Self:
         if self.overlap >= self.size:
-            raise ValueError(f"overlap={self.overlap}: should be less than size={self.size}, or no chunk gets anywhere")
+            raise ValueError(
+                f"overlap={self.overlap}: should be less than size={self.size}, so that each chunk begins after "
+                "the one before"
+            )
         return self
 
 

@@ -43,13 +43,16 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
     """
     if dataset.whole is not None:
         raise DatasetError(
-            "chunking: judgments are of documents, which are exported uncut: set chunking=none; cut the same way when "
-            "they are read again, they make the same chunks"
+            "chunking: only whole documents can be exported, because judgments refer to documents; set "
+            "chunking=none and chunk the exported dataset when you read it"
         )
     if folder.exists() and not folder.is_dir():
-        raise DatasetError(f"output={folder}: is a file; name a folder")
+        raise DatasetError(f"output={folder}: expected a folder, found a file")
     if not overwrite and folder.exists() and any(path.suffix != UNFINISHED for path in folder.iterdir()):
-        raise DatasetError(f"output={folder}: there is something in it; overwrite=true replaces files of the same name")
+        raise DatasetError(
+            f"output={folder}: the folder is not empty; choose another, or set overwrite=true to replace files of "
+            "the same name"
+        )
     files, settings = _WRITERS[format](dataset, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,9 @@ Graded = list[tuple[str, int]]
 def _beir(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "beir", lambda character: character in f"\t{_LINE_ENDS}", "a tab or a line end")
     if Path(dataset.split).name != dataset.split or not dataset.split:
-        raise DatasetError(f"dataset.split={dataset.split}: the format beir has a file of this name: it is to be one")
+        raise DatasetError(
+            f"dataset.split={dataset.split}: format=beir uses the split as a file name; rename the split"
+        )
     typed = any(dataset.queries.types)
     queries = (
         {"_id": i, "text": text, "metadata": {**known, **({"type": kind} if typed else {})}}
@@ -94,7 +99,9 @@ def _trec(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "trec", lambda character: character.isspace() or character == _BYTE_ORDER_MARK, "white space")
     for identifier, text, *_ in _queries(dataset):
         if not {"\t", *_LINE_ENDS}.isdisjoint(text):
-            raise DatasetError(f"format=trec: the query {identifier!r} has a tab or a line end: take beir or jsonl")
+            raise DatasetError(
+                f"format=trec: the text of query {identifier!r} contains a tab or a line end; choose beir or jsonl"
+            )
     files = {
         folder / "documents.jsonl": map(_json, _documents(dataset, "id")),
         folder / "topics.tsv": (f"{i}\t{text}\n".encode() for i, text, *_ in _queries(dataset)),
@@ -121,7 +128,9 @@ def _jsonl(dataset: Dataset, folder: Path) -> Written:
 
 def _export_mined(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "mined", lambda _: False, "")
-    _check_grades(dataset, "mined", "rank_relevance tells a primary gold (grade 2) from others (1) alone")
+    _check_grades(
+        dataset, "mined", "rank_relevance distinguishes only primary golds (grade 2) from other golds (grade 1)"
+    )
     texts = dict(zip(dataset.corpus.ids, dataset.corpus.texts, strict=True))
 
     def row(identifier: str, text: str, kind: str, known: Mapping[str, Any], judged: Graded) -> dict[str, Any]:
@@ -147,11 +156,11 @@ def _export_mined(dataset: Dataset, folder: Path) -> Written:
 
 def _synthetic(dataset: Dataset, folder: Path) -> Written:
     _check_ids(dataset, "synthetic", lambda _: False, "")
-    _check_grades(dataset, "synthetic", "expected_doc_ids have no grades, and none that is judged irrelevant")
+    _check_grades(dataset, "synthetic", "expected_doc_ids cannot store grades or irrelevant documents")
     corpus = dataset.corpus
     for identifier, text in zip(corpus.ids, corpus.texts, strict=True):
         if not text.strip():
-            raise DatasetError(f"format=synthetic: the document {identifier!r} has no text, as each chunk is to have")
+            raise DatasetError(f"format=synthetic: the document {identifier!r} has no text, which every chunk needs")
     chunks = _chunk_ids(dataset)
     named = chunks or {identifier: (identifier, "0") for identifier in corpus.ids}
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
@@ -194,14 +203,14 @@ def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
     """Yield what the files do not say as the dataset does."""
     if format in ("beir", "trec", "jsonl") and (silent := len(_unanswerable(dataset))):
         yield (
-            f"queries whose right answer is nothing ({silent:,}) are judged by grade 0, for {dataset.corpus.ids[0]!r}: "
-            "judgments have no other way to say it"
+            f"queries without a relevant document ({silent:,}) are written with grade 0 for "
+            f"{dataset.corpus.ids[0]!r}, because these formats cannot store a query without judgments"
         )
     if dataset.judgments_by_search_type:
         names = ", ".join(dataset.judgments_by_search_type)
-        yield f"what is expected of one search type alone ({names}) is left out: the formats have no place for it"
+        yield f"judgments of single search types ({names}) are left out, because these formats cannot store them"
     if format == "trec" and (any(dataset.queries.types) or any(dataset.queries.metadata)):
-        yield "types and metadata of queries are left out: topics have no place for them"
+        yield "query types and metadata are left out, because topics cannot store them"
 
 
 def _documents(dataset: Dataset, identifier: str) -> Iterator[dict[str, Any]]:
@@ -254,10 +263,10 @@ def _check_ids(dataset: Dataset, format: Format, refused: Callable[[str], bool],
     ids = (("document", [*dataset.corpus.ids, *dataset.unknown_documents]), ("query", dataset.queries.ids))
     for kind, identifier in ((kind, identifier) for kind, column in ids for identifier in column):
         if not identifier:
-            raise DatasetError(f"format={format}: a {kind} has an empty id")
+            raise DatasetError(f"format={format}: the id of a {kind} is empty")
         if any(map(refused, identifier)):
             raise DatasetError(
-                f"format={format}: the {kind} id {identifier!r} has {what}, which parts the columns there"
+                f"format={format}: the {kind} id {identifier!r} contains {what}, which separates columns in this format"
             )
 
 
@@ -269,8 +278,8 @@ def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
         for document, grade in judged:
             if grade not in _GRADES[format]:
                 raise DatasetError(
-                    f"format={format}: query {query!r} and document {document!r} have grade {grade}, which would be "
-                    f"lost: {why}; take {', '.join(others)} or {last}"
+                    f"format={format}: the grade {grade} of query {query!r} and document {document!r} would be "
+                    f"lost ({why}); choose {', '.join(others)} or {last}"
                 )
 
 

@@ -21,11 +21,11 @@ from runner.datasets.variants import no_query_has
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOT_TEXT = {
-    b"\x1f\x8b": "is compressed with gzip: add .gz to its name",
-    b"PK\x03\x04": "is a zip archive: unpack it",
-    b"PAR1": "is a Parquet file: call it .parquet, or set dataset=parquet",
-    b"\xff\xfe": "is UTF-16 text: save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text: save it as UTF-8",
+    b"\x1f\x8b": "compressed with gzip; add .gz to its name",
+    b"PK\x03\x04": "a zip archive; unpack it",
+    b"PAR1": "a Parquet file; rename it to .parquet, or set dataset=parquet",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
 """How files begin that are often taken for text, and what to do about each."""
 _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
@@ -54,7 +54,7 @@ class SourceRecord(NamedTuple):
             if name in self.fields:
                 return self.fields[name]
         wanted = " or ".join(repr(name) for name in names)
-        raise self.fault(f"{wanted} is missing; there are {', '.join(self.fields) or 'no fields'}")
+        raise self.fault(f"{wanted} is missing; the fields are {', '.join(self.fields) or 'none'}")
 
     def identifier(self, *names: str) -> str:
         """Return a field that is an id: text that is not empty, or a whole number."""
@@ -63,7 +63,7 @@ class SourceRecord(NamedTuple):
             return str(value)
         if isinstance(value, str) and value:
             return value
-        raise self.fault(f"{names[0]!r} is {_show(value)}, not an id (text or a whole number)")
+        raise self.fault(f"{names[0]!r} is {_show(value)}; an id must be text or a whole number")
 
     def text(self, *names: str) -> str:
         """Return a field that is text; null is an empty text."""
@@ -72,7 +72,7 @@ class SourceRecord(NamedTuple):
             return ""
         if isinstance(value, str):
             return value
-        raise self.fault(f"{names[0]!r} is {_show(value)}, not text")
+        raise self.fault(f"{names[0]!r} is {_show(value)}; it must be text")
 
     def grade(self, name: str) -> int:
         """Return a field that is a grade: a whole number."""
@@ -106,9 +106,9 @@ def grade_of(value: object) -> int:
     try:
         grade = float(value)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
-        raise ValueError(f"the grade is {_show(value)}, not a whole number") from None
+        raise ValueError(f"the grade {_show(value)} is not a whole number") from None
     if not grade.is_integer() or abs(grade) > _LARGEST_GRADE:
-        raise ValueError(f"the grade is {_show(value)}, not a whole number (of at most {_LARGEST_GRADE})")
+        raise ValueError(f"the grade {_show(value)} is not a whole number up to {_LARGEST_GRADE}")
     return int(grade)
 
 
@@ -120,13 +120,15 @@ def _show(value: object) -> str:
 def resolve_path(path: str | Path, setting: str) -> Path:
     """Return the path of a file or folder, with .gz added if only that exists; an error names the setting."""
     if is_address(str(path)):
-        raise DatasetError(f"dataset.{setting}={path}: is an address; download it, and give a path on this machine")
+        raise DatasetError(
+            f"dataset.{setting}={path}: remote addresses are not supported; download the data, and set a local path"
+        )
     plain = Path(path).expanduser()
     packed = plain.with_name(f"{plain.name}.gz")
     if not plain.exists() and packed.exists():
         return packed
     if not plain.exists():
-        raise DatasetError(f"dataset.{setting}: {plain} does not exist")
+        raise DatasetError(f"dataset.{setting}={plain}: no such file or folder")
     return plain
 
 
@@ -141,7 +143,7 @@ def matching(pattern: str, setting: str) -> list[Path]:
         return [resolve_path(path, setting)]
     chosen = sorted(file for file in files if file.is_file() and not file.name.startswith("."))
     if not chosen:
-        raise DatasetError(f"dataset.{setting}: there is no file in {path}, or none that matches it")
+        raise DatasetError(f"dataset.{setting}={path}: no file matches")
     return chosen
 
 
@@ -152,19 +154,19 @@ def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     A FIFO or device is refused, as opening it may block for ever, except what the shell passes: /dev/stdin, /dev/fd/63.
     """
     if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
-        raise DatasetError(f"{path}: is a FIFO or a device, not a file; write what it gives to a file")
+        raise DatasetError(f"{path}: expected a file, found a FIFO or a device; write its output to a file")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             start = file.peek(4)
             mistaken = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), None)
             if mistaken:
-                raise DatasetError(f"{path}: {mistaken}")
+                raise DatasetError(f"{path}: the file is {mistaken}")
             if file.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
                 file.read(len(_BYTE_ORDER_MARK))
             yield file
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise DatasetError(f"{path} cannot be read: {reason}") from None
+        raise DatasetError(f"{path}: cannot be read ({reason})") from None
 
 
 def _is_passed(path: Path) -> bool:
@@ -194,7 +196,7 @@ def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
         way_out = "" if encoding != "utf-8" else "; save it as UTF-8 (it may be Latin-1 or Windows-1252)"
         raise DatasetError(f"{place}: not {encoding} text{way_out}") from None
     except LookupError:
-        raise DatasetError(f"dataset.encoding: {encoding!r} is not an encoding, such as utf-8 or latin-1") from None
+        raise DatasetError(f"dataset.encoding={encoding}: unknown encoding; set for example utf-8 or latin-1") from None
 
 
 def json_lines(path: Path) -> Iterator[SourceRecord]:
@@ -221,12 +223,12 @@ def _parse(content: bytes, place: str) -> object:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
         decode_text(content, place)  # what is not UTF-8 is a fault of its own
-        raise DatasetError(f"{place}: not valid JSON: {error}") from None
+        raise DatasetError(f"{place}: invalid JSON ({error})") from None
 
 
 def _record(place: str, number: int, value: object) -> SourceRecord:
     if not isinstance(value, dict):
-        raise DatasetError(f"{place}{number}: {_show(value)} is not a JSON object")
+        raise DatasetError(f"{place}{number}: expected a JSON object, found {_show(value)}")
     return SourceRecord(place, number, value)
 
 
@@ -240,8 +242,8 @@ def qrels(path: Path) -> list[Qrel]:
         columns = line.split("\t") if "\t" in line else line.split()
         if len(columns) not in (3, 4):
             raise DatasetError(
-                f"{path}:{number}: {len(columns)} columns, not 3 (query, document, grade) "
-                "or 4 (query, iteration, document, grade)"
+                f"{path}:{number}: expected 3 columns (query, document, grade) or 4 (query, iteration, document, "
+                f"grade), found {len(columns)}"
             )
         if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
             continue

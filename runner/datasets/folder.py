@@ -29,10 +29,10 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
     """
     folder = files.resolve_path(path, setting)
     if not folder.is_dir():
-        raise DatasetError(f"dataset.{setting}: {folder} is a file: give the folder that the documents are in")
+        raise DatasetError(f"dataset.{setting}={folder}: expected a folder of documents, found a file")
     paths = [file for file in files.matching(str(folder), setting) if is_document(file) and not _hidden(file, folder)]
     if not paths:
-        raise DatasetError(f"dataset.{setting}: no file in {folder} ends with {', '.join(DOCUMENTS)}")
+        raise DatasetError(f"dataset.{setting}={folder}: no file ends with {', '.join(DOCUMENTS)}")
     texts = [_text(file) for file in paths]
     titles = [title_of(t) if f.suffix.lower() in _MARKDOWN else "" for f, t in zip(paths, texts, strict=True)]
     try:
@@ -43,7 +43,7 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
             metadata=[{"path": file.relative_to(folder).as_posix()} for file in paths],
         )
     except RetrieverError as error:
-        raise DatasetError(f"{folder}: {error}; two files differ in their ending alone") from None
+        raise DatasetError(f"{folder}: {error}; two files differ only in their extension") from None
 
 
 def count_skipped_text(folder: Path) -> Counter[str]:

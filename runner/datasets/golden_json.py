@@ -69,7 +69,7 @@ class GoldenJson(DatasetSource):
         path = _path(self.path, "path")
         content = files.json_content(path)
         if not isinstance(content, dict) or not isinstance(content.get("queries"), list):
-            raise DatasetError(f"{path}: not a JSON object with a list 'queries'")
+            raise DatasetError(f"{path}: expected a JSON object with the list 'queries'")
         records = files.json_objects(path, "query", content["queries"])
         queries = Queries(
             ids=[record.identifier("query_id") for record in records],
@@ -124,26 +124,26 @@ class GoldenJson(DatasetSource):
     def _grades(self, record: SourceRecord, items: object) -> dict[str, int]:
         query = record.identifier("query_id")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise record.fault(f"what {query!r} expects is not a list of JSON objects")
+            raise record.fault(f"the items that {query!r} expects are not a list of JSON objects")
         grades: dict[str, int] = {}
         for item in (record._replace(fields=item) for item in items):
             identifier, label = item.identifier("item_id"), item.text("relevance")
             if label not in self.relevance:
                 known = ", ".join(self.relevance)
                 raise item.fault(
-                    f"{query!r} has an item of relevance {label!r}, which is none of {known}: "
-                    "correct it, or give it a grade: +dataset.relevance.NAME=GRADE"
+                    f"{query!r} has an item with the unknown relevance {label!r} (known: {known}); correct it, or "
+                    "assign a grade with +dataset.relevance.NAME=GRADE"
                 )
             if grades.setdefault(identifier, self.relevance[label]) != self.relevance[label]:
-                raise item.fault(f"{query!r} expects the item {identifier!r} twice, with two relevances")
+                raise item.fault(f"{query!r} lists the item {identifier!r} twice, with different relevances")
         return grades
 
     def _corpus(self, path: Path) -> Corpus:
         records = _item_records(path)
         if self.expected_items not in (None, len(records)):
             raise DatasetError(
-                f"{path}: {len(records)} items, not the {self.expected_items} of dataset.expected_items: "
-                "are these the items that the queries are about? To go on all the same: dataset.expected_items=null"
+                f"{path}: expected {self.expected_items} items, found {len(records)}. Do the queries belong to "
+                "these items? To skip this check, set dataset.expected_items=null"
             )
         shown = [{name: value for name in self.metadata_fields if (value := _at(r.fields, name))} for r in records]
         return replace(corpus_of(self._items(path, records)), metadata=shown if any(shown) else ())
@@ -152,8 +152,8 @@ class GoldenJson(DatasetSource):
         for name in (*([self.title_field] if self.title_field else []), *self.text_fields):
             if records and all(_at(record.fields, name) is None for record in records):
                 raise DatasetError(
-                    f"{path}: no item has a field {name!r} (dataset.title_field, dataset.text_fields); "
-                    f"the first has {', '.join(records[0].fields)}"
+                    f"{path}: no item has the field {name!r} (dataset.title_field, dataset.text_fields); the "
+                    f"first item has {', '.join(records[0].fields)}"
                 )
         for record in records:
             title = _text(record, [self.title_field]) if self.title_field else ""
@@ -169,10 +169,12 @@ def _path(path: str, setting: str) -> Path:
 def _check_counts(path: Path, metadata: object, queries: Queries) -> None:
     stated = metadata if isinstance(metadata, dict) else {}
     if stated.get("total_queries", len(queries)) != len(queries):
-        raise DatasetError(f"{path}: metadata.total_queries is {stated['total_queries']}, but there are {len(queries)}")
+        raise DatasetError(
+            f"{path}: metadata.total_queries is {stated['total_queries']}, but the file contains {len(queries)} queries"
+        )
     counts = dict(Counter(queries.types))
     if stated.get("query_types", counts) != counts:
-        raise DatasetError(f"{path}: metadata.query_types is {stated['query_types']}, but the queries are {counts}")
+        raise DatasetError(f"{path}: metadata.query_types is {stated['query_types']}, but the queries have {counts}")
 
 
 def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None:
@@ -180,16 +182,16 @@ def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None
     query, listed = record.identifier("query_id"), " or ".join(map(str, sorted(counts)))
     exact, allowed = record.fields.get("expected_count"), record.fields.get("expected_count_range")
     if exact is not None and exact not in counts:
-        raise record.fault(f"{query!r} has an expected_count of {exact}, but lists {listed} items")
+        raise record.fault(f"{query!r} has the expected_count {exact}, but lists {listed} items")
     if allowed is None:
         return
     try:
         least, most = allowed
         fits = any(least <= count <= most for count in counts)
     except (TypeError, ValueError):
-        raise record.fault(f"{query!r} has an expected_count_range of {allowed}, not [least, most]") from None
+        raise record.fault(f"{query!r} has the expected_count_range {allowed}; write it as [least, most]") from None
     if not fits:
-        raise record.fault(f"{query!r} has an expected_count_range of {allowed}, but lists {listed} items")
+        raise record.fault(f"{query!r} has the expected_count_range {allowed}, but lists {listed} items")
 
 
 def _item_records(path: Path) -> list[SourceRecord]:
@@ -199,10 +201,12 @@ def _item_records(path: Path) -> list[SourceRecord]:
     if isinstance(content, dict):
         lists = {name: value for name, value in content.items() if isinstance(value, list)}
         if len(lists) != 1:
-            raise DatasetError(f"{path}: which list has the items? There are {', '.join(lists) or 'none'}; leave one")
+            raise DatasetError(
+                f"{path}: expected one list of items, found {', '.join(lists) or 'none'}; keep only the list of items"
+            )
         content = next(iter(lists.values()))
     if not isinstance(content, list):
-        raise DatasetError(f"{path}: neither a list of items nor an object with one")
+        raise DatasetError(f"{path}: expected a list of items, or an object with one")
     return files.json_objects(path, "item", content)
 
 
@@ -221,6 +225,6 @@ def _texts(record: SourceRecord, name: str, value: object) -> Iterator[str]:
         for item in value:
             yield from _texts(record, name, item)
     elif isinstance(value, Mapping):
-        raise record.fault(f"{name!r} is an object, not text: name its fields, such as {name}.{next(iter(value), 'x')}")
+        raise record.fault(f"{name!r} is an object; name one of its fields, such as {name}.{next(iter(value), 'x')}")
     elif value is not None:
         yield str(value)

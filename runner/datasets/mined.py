@@ -46,14 +46,16 @@ class Mined(DatasetSource):
         path = files.resolve_path(self.path, "path")
         rows = list(files.json_lines(path))
         if not rows:
-            raise DatasetError(f"dataset.path: {path} has no rows: nothing that was mined was worth keeping")
+            raise DatasetError(f"dataset.path={path}: the file has no rows, because mining kept no query")
         metadata = [_object(row, "metadata") for row in rows]
         for row, about in zip(rows, metadata, strict=True):
             if about.get("verdict") == "rejected" and not any(positive for _, positive in _contexts(row)):
-                raise row.fault("it was rejected and has no gold, which makes nothing no right answer: leave it out")
+                raise row.fault(
+                    "the row was rejected and has no gold, so it would count as a query without an answer; remove it"
+                )
         kinds = [str(about.get(self.type_field or _TYPE) or "") for about in metadata]
         if self.type_field and not any(kinds):
-            raise DatasetError(f"dataset.type_field: no row of {path} has {self.type_field!r} in its metadata")
+            raise DatasetError(f"dataset.type_field={self.type_field}: no row of {path} has this field in its metadata")
         ids = [row.identifier("id") for row in rows]
         return Raw(
             corpus=self._documents(path, rows),
@@ -78,7 +80,7 @@ class Mined(DatasetSource):
         beside = path.with_name(f"{path.name.removesuffix('.gz')}.corpus.jsonl")
         if self.corpus is None and not beside.exists() and not beside.with_name(f"{beside.name}.gz").exists():
             raise DatasetError(
-                f"dataset.corpus: {beside} does not exist; name the file, or say dataset.corpus={CONTEXTS}"
+                f"dataset.corpus={beside}: no such file; name the file of documents, or set dataset.corpus={CONTEXTS}"
             )
         return corpus_of(
             (
@@ -101,7 +103,7 @@ def _contexts(row: SourceRecord) -> Iterator[tuple[SourceRecord, bool]]:
     for name, positive in (("positive_ctxs", True), ("negative_ctxs", False)):
         listed = row.value(name) if positive else row.fields.get(name) or []
         if not isinstance(listed, list) or not all(isinstance(context, dict) for context in listed):
-            raise row.fault(f"{name!r} is not a list of contexts, each with its 'fqn' and 'text'")
+            raise row.fault(f"{name!r} is not a list of contexts, each with 'fqn' and 'text'")
         for number, context in enumerate(listed, start=1):
             yield SourceRecord(f"{row.place}{row.number}, {name} ", number, context), positive
 

@@ -59,7 +59,7 @@ class Needle(DatasetSource):
         content = files.json_content(path)
         records = list(self._records(path, content))
         if not records:
-            raise DatasetError(f"{path}: there are no questions in it")
+            raise DatasetError(f"{path}: the file has no questions")
         needle = str(content.get("needle_doc_id") or "") if isinstance(content, dict) else ""
         ids: list[str] = []
         texts: list[str] = []
@@ -77,7 +77,7 @@ class Needle(DatasetSource):
                 metadata.append(self._metadata(query))
                 qrels += [(ids[-1], gold, 1) for gold in golds]
         if self.type_field and not any(types):
-            raise DatasetError(f"dataset.type_field: no question of {path} has a field {self.type_field!r}")
+            raise DatasetError(f"dataset.type_field={self.type_field}: no question of {path} has this field")
         return Raw(
             corpus=corpus_of_folder(self.documents),
             queries=Queries(ids, texts, types, metadata),
@@ -93,7 +93,8 @@ class Needle(DatasetSource):
         lists = [name for name in self.lists if isinstance(content, dict) and isinstance(content.get(name), list)]
         if not isinstance(content, dict) or not lists:
             raise DatasetError(
-                f"{path}: not a JSON object with a list of questions ({', '.join(self.lists)}); dataset.lists names it"
+                f"{path}: expected a JSON object with a list of questions named {', '.join(self.lists)}; set "
+                "dataset.lists to its name"
             )
         for name in lists:
             yield from files.json_objects(path, name, content[name])
@@ -110,12 +111,12 @@ class Needle(DatasetSource):
         listed = record.fields.get(field) or needle
         listed = [listed] if isinstance(listed, str) else listed
         if not isinstance(listed, list) or not all(isinstance(gold, str) for gold in listed):
-            raise record.fault(f"{field!r} is {listed!r:.60}, not the id of a document, nor a list of ids")
+            raise record.fault(f"{field!r} is {listed!r:.60}; expected a document id or a list of them")
         golds = [Path(gold).with_suffix("").as_posix() if is_document(Path(gold)) else gold for gold in listed]
         if not golds or not all(golds):
             raise record.fault(
-                f"no document is named that answers it (its own {', '.join(self.gold_fields)}, or needle_doc_id of the "
-                "file): without one there is nothing to find; dataset.gold_fields names the field"
+                f"the question names no document that answers it, neither in {', '.join(self.gold_fields)} nor in "
+                "needle_doc_id of the file; add one, or set dataset.gold_fields to the field that names it"
             )
         return list(dict.fromkeys(golds))
 

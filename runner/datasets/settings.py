@@ -18,10 +18,10 @@ def build_dataset(node: Mapping[str, Any], plugins: Sequence[str] = ()) -> tuple
     own = {key: value for key, value in node.items() if key != CHUNKING} if isinstance(node, Mapping) else node
     source = build(own, "dataset", plugins)
     if not isinstance(source, DatasetSource):
-        raise ConfigError(f"dataset: {type(source).__name__} is not a DatasetSource")
+        raise ConfigError(f"dataset: expected a DatasetSource, found {type(source).__name__}")
     if own is node or CHUNKING not in node:
         return source, Whole()
     chunking = build(node[CHUNKING], f"dataset.{CHUNKING}", plugins)
     if not isinstance(chunking, Chunking):
-        raise ConfigError(f"dataset.{CHUNKING}: {type(chunking).__name__} is not a Chunking")
+        raise ConfigError(f"dataset.{CHUNKING}: expected a Chunking, found {type(chunking).__name__}")
     return source, chunking

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RepeatedIdError, RetrieverError
+from runner.config.objects import describe_choices
 from runner.datasets.assembly import assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
 from runner.datasets.own_documents import ExcludeSelf
@@ -109,7 +110,7 @@ class DatasetSource(ABC):
     def _resolve_split(self) -> Self:
         """Return the settings with paths to the files of the split; raises `DatasetError` where there are none."""
         if self._split_paths and self.split not in (there := self.splits()):
-            path, has = next(iter(self._split_paths.values())), ", ".join(there) or "none"
-            raise DatasetError(f"dataset.split: there is no split {self.split!r} for {path}; there are {has}")
+            path = next(iter(self._split_paths.values()))
+            raise DatasetError(f"dataset.split={self.split}: {path} has no such split; {describe_choices(there)}")
         paths: dict[str, Any] = {name: path.replace(SPLIT, self.split) for name, path in self._split_paths.items()}
         return replace(self, **paths) if paths else self

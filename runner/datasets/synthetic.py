@@ -68,8 +68,8 @@ class Synthetic(DatasetSource):
         if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
                 raise DatasetError(
-                    f"dataset.level=chunk: {place} has documents, not the chunks that the queries were made of: leave "
-                    f"dataset.corpus out, or name their file ({path.name}{BESIDE})"
+                    f"dataset.level=chunk: {place} contains documents, but the queries were generated from "
+                    f"chunks; remove dataset.corpus, or name the file of chunks ({path.name}{BESIDE})"
                 )
             return corpus_of_folder(place, "corpus"), False
         chunks = read_chunks(place)
@@ -103,10 +103,13 @@ def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[
         for chunk in _context(record):
             gold = corpus_id(chunk.identifier("doc_id"), chunk.identifier("chunk_id"))
             if texts.get(gold, text := chunk.text("chunk", "chunk_text")) != text:
-                raise record.fault(f"the chunk {gold!r} reads otherwise in dataset.corpus: is it of another time?")
+                raise record.fault(
+                    f"the text of chunk {gold!r} differs from dataset.corpus; use the chunks that the queries were "
+                    "generated from"
+                )
             golds.append(gold)
         if not golds and record.fields.get("expected_doc_ids"):
-            raise record.fault("'context_chunks' is empty, but 'expected_doc_ids' is not: set dataset.level=document")
+            raise record.fault("'context_chunks' is empty, but 'expected_doc_ids' is not; set dataset.level=document")
         yield golds
 
 
@@ -116,7 +119,9 @@ def _golden_documents(record: SourceRecord) -> list[str]:
     if not isinstance(listed, list):
         raise record.fault("'expected_doc_ids' is not a list")
     if not listed and record.fields.get("context_chunks"):
-        raise record.fault("'expected_doc_ids' is empty, but 'context_chunks' is not: name the documents of these")
+        raise record.fault(
+            "'expected_doc_ids' is empty, but 'context_chunks' is not; add the documents of these chunks"
+        )
     return [
         record._replace(fields={"expected_doc_ids": document}).identifier("expected_doc_ids") for document in listed
     ]
@@ -131,5 +136,5 @@ def _context(record: SourceRecord) -> list[SourceRecord]:
 
 def _object(record: SourceRecord, name: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise record.fault(f"{name!r} has what is not a JSON object")
+        raise record.fault(f"{name!r} contains a value that is not a JSON object")
     return value

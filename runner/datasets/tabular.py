@@ -35,10 +35,10 @@ _ENDINGS: dict[str, Format] = {
 }
 _LONGEST_FIELD = 2**31 - 1
 _DELIMITERS = {
-    "\t": "are tabs between the columns? Call it .tsv, or set dataset.format=tsv",
-    ";": "are semicolons between the columns? Save it with commas, or with tabs as .tsv",
-    "|": "are bars between the columns? Save it with commas, or with tabs as .tsv",
-    ",": "are commas between the columns? Call it .csv, or set dataset.format=csv",
+    "\t": "tabs seem to separate the columns. Rename the file to .tsv, or set dataset.format=tsv",
+    ";": "semicolons seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+    "|": "vertical bars seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+    ",": "commas seem to separate the columns. Rename the file to .csv, or set dataset.format=csv",
 }
 """What may be between columns, and what to do where it is not what a table of this kind has there."""
 _GOLD_SEPARATORS = ("|", ",", ";", " ")
@@ -150,8 +150,8 @@ class Tabular(DatasetSource):
             golds = record.fields[self.query_golds]
             if isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and golds not in documents:
                 raise record.fault(
-                    f"{self.query_golds!r} has {golds[:60]!r}, a list as pandas writes it: join the ids before saving, "
-                    f"df[{self.query_golds!r}] = df[{self.query_golds!r}].str.join('|'), and set "
+                    f"{self.query_golds!r} is {golds[:60]!r}, a list as written by pandas; join the ids before "
+                    f"saving, df[{self.query_golds!r}] = df[{self.query_golds!r}].str.join('|'), and set "
                     "'dataset.gold_separator=\"|\"'"
                 )
         separated = (r for r in records if self.gold_separator and isinstance(r.fields[self.query_golds], str))
@@ -160,9 +160,9 @@ class Tabular(DatasetSource):
             known = next((part for part in _parts(gold, separator) if part in documents), None)
             if known is not None:
                 raise record.fault(
-                    f"{self.query_golds!r} has {gold!r}, which is no document's id, but {known!r} is: for several "
-                    f"ids, set 'dataset.gold_separator=\"{separator}\"'; if it is one, of a document that is missing, "
-                    "dataset.unknown_judged=keep (only a service can find it) or drop"
+                    f"{self.query_golds!r} is {gold!r}, which is not a document id, but {known!r} is. If it lists "
+                    f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is one id of a missing "
+                    "document, set dataset.unknown_judged=keep (only a search service can return it) or drop"
                 )
 
     def _records(
@@ -183,7 +183,9 @@ class Tabular(DatasetSource):
     def _rows(self, setting: str, path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
         kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
-            raise DatasetError(f"dataset.{setting}: what is {path}? Set dataset.format=jsonl, csv, tsv or parquet")
+            raise DatasetError(
+                f"dataset.{setting}={path}: unknown format; set dataset.format=jsonl, csv, tsv or parquet"
+            )
         if kind == "jsonl":
             return files.json_lines(path)
         if kind == "parquet":
@@ -204,10 +206,13 @@ def _parts(text: str, separator: str) -> list[str]:
 def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
     """Say which of the columns is missing, and the setting that names another."""
     column, setting = next((column, setting) for column, setting in columns.items() if column not in there)
-    judged = "name the file of judgments (dataset.qrels), or " if setting == "query_golds" else ""
-    beir = "; dataset=beir reads folders with BEIR's files" if "_id" in there else ""
+    judged = "set dataset.qrels to the file of judgments, or " if setting == "query_golds" else ""
+    beir = "; for a folder in BEIR's format, set dataset=beir" if "_id" in there else ""
     has = ", ".join(there) or "no columns"
-    return f"{column!r} is missing; there are {has}: {judged}set dataset.{setting} to the column that is meant{beir}"
+    return (
+        f"the column {column!r} is missing; the columns are {has}; {judged}set dataset.{setting} to the right "
+        f"column{beir}"
+    )
 
 
 def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
@@ -219,12 +224,14 @@ def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[
             header = next(rows, [])
             for row in filter(None, rows):
                 if len(row) != len(header):
-                    raise DatasetError(f"{place}{rows.line_num}: {len(row)} columns, but the header has {len(header)}")
+                    raise DatasetError(
+                        f"{place}{rows.line_num}: expected {len(header)} columns, as in the header, found {len(row)}"
+                    )
                 yield SourceRecord(place, rows.line_num, dict(zip(header, row, strict=True)))
         except UnicodeDecodeError:
-            raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, here or a little later") from None
+            raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, in this line or one soon after") from None
         except csv.Error as error:
-            raise DatasetError(f"{place}{rows.line_num}: not valid CSV: {error}") from None
+            raise DatasetError(f"{place}{rows.line_num}: invalid CSV ({error})") from None
 
 
 def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Collection[str]) -> Iterator[str]:
@@ -233,7 +240,7 @@ def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Co
     other = next((question for mark, question in _DELIMITERS.items() if mark in heading), None)
     if other and delimiter not in heading and heading.rstrip("\r\n") not in columns:
         shown = heading.rstrip("\r\n")[:60]
-        raise DatasetError(f"{place}1: the heading {shown!r} is one column: {other}")
+        raise DatasetError(f"{place}1: the header {shown!r} has one column; {other}")
     yield heading
     yield from lines
 

@@ -90,7 +90,9 @@ class Trec(DatasetSource):
             body = document[3]
             number = _DOCNO.search(body)
             if number is None or not _plain(number[3]):
-                raise DatasetError(f"{path}:{content.count(chr(10), 0, document.start()) + 1}: a <DOC> with no <DOCNO>")
+                raise DatasetError(
+                    f"{path}:{content.count(chr(10), 0, document.start()) + 1}: this <DOC> has no <DOCNO>"
+                )
             rest = title.sub(" ", _DOCNO.sub(" ", body))
             parts = [part[3] for part in text.finditer(rest)] if self.text_tags else [rest]
             with_text += bool(parts)
@@ -100,14 +102,14 @@ class Trec(DatasetSource):
     def _check_sgml(self, path: Path, content: str, documents: int, with_text: int) -> None:
         starts = len(_DOC_START.findall(content))
         if not starts:
-            raise DatasetError(f"{path}: no <DOC> in it: is it TSV or JSONL? Then set dataset.documents_format")
+            raise DatasetError(f"{path}: the file contains no <DOC>; for TSV or JSONL, set dataset.documents_format")
         if starts != documents:
-            raise DatasetError(f"{path}: {starts} <DOC> of which {documents} end with </DOC>: is the file cut off?")
+            raise DatasetError(f"{path}: only {documents} of {starts} <DOC> end with </DOC>; the file may be truncated")
         if not with_text:
             tags = dict.fromkeys(tag[1].lower() for tag in _TOPIC_FIELD.finditer(content) if tag[1][0] != "/")
             raise DatasetError(
-                f"{path}: no document has any of dataset.text_tags ({', '.join(self.text_tags)}); "
-                f"the tags are {', '.join(tags)}; for all text, dataset.text_tags=[]"
+                f"{path}: no document has any of dataset.text_tags ({', '.join(self.text_tags)}); choose from "
+                f"{', '.join(tags)}, or set dataset.text_tags=[] to read all text"
             )
 
     def read_queries(self, path: Path) -> Queries:
@@ -127,7 +129,7 @@ class Trec(DatasetSource):
             record = files.SourceRecord(f"{path}, topic ", place, fields)
             yield record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields)))
         if not place:
-            raise DatasetError(f"{path}: no <top> in it: is it TSV or JSONL? Then set dataset.topics_format")
+            raise DatasetError(f"{path}: the file contains no <top>; for TSV or JSONL, set dataset.topics_format")
 
 
 def _format(path: Path) -> Format:
@@ -163,7 +165,9 @@ def _tsv_documents(path: Path, encoding: str) -> Iterator[tuple[str, str, str]]:
     for number, line in files.text_lines(path, encoding):
         columns = line.split("\t")
         if len(columns) not in (2, 3) or not columns[0]:
-            raise DatasetError(f"{path}:{number}: {len(columns)} columns, not 2 (id, text) or 3 (id, title, text)")
+            raise DatasetError(
+                f"{path}:{number}: expected 2 columns (id, text) or 3 (id, title, text), found {len(columns)}"
+            )
         yield columns[0], columns[1] if len(columns) == 3 else "", columns[-1]
 
 
@@ -171,5 +175,5 @@ def _tsv_topics(path: Path, encoding: str) -> Iterator[tuple[str, str]]:
     for number, line in files.text_lines(path, encoding):
         topic, tab, text = line.partition("\t")
         if not tab or not topic:
-            raise DatasetError(f"{path}:{number}: not an id, a tab and a text")
+            raise DatasetError(f"{path}:{number}: expected an id, a tab and a text")
         yield topic, text

@@ -24,7 +24,7 @@ def cluster_labels(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], fi
 def no_query_has(field: str, *fields: Sequence[Mapping[str, Any]]) -> str:
     """Say that no query has a field, and which fields there are."""
     names = ", ".join(sorted({str(name) for metadata in fields for known in metadata for name in known})) or "none"
-    return f"dataset.cluster_field: no query has {field!r}; the fields of queries are: {names}"
+    return f"dataset.cluster_field={field}: no query has this field; the fields are {names}"
 
 
 def _label(identifier: str, value: object, field: str) -> str:
@@ -32,4 +32,4 @@ def _label(identifier: str, value: object, field: str) -> str:
         return ""
     if isinstance(value, str | int | float):
         return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
-    raise ValueError(f"dataset.cluster_field: {field!r} of query {identifier!r} is neither text nor a number")
+    raise ValueError(f"dataset.cluster_field={field}: the value of query {identifier!r} is neither text nor a number")

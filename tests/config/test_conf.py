@@ -104,7 +104,7 @@ def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_
     assert golden.ports == [8001, 8000, 8080, 3000]
     assert golden.headers == {"Host": "golden.localhost:{port}"}
     assert golden.expected_items == "corpus"
-    with pytest.raises(ConfigError, match=r"^retriever: base_url: set it"):
+    with pytest.raises(ConfigError, match=r"^retriever: base_url: is required"):
         retriever("retriever=http")
     own_name = retriever("retriever=golden_api", "~retriever.headers.Host")
     assert own_name.headers == {}

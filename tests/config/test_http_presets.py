@@ -368,10 +368,10 @@ def test_scores_beside_results_have_to_be_as_many() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"request": {"vector": "{vector}"}}, r"request: has \{vector\}, which needs an encoder"),
+        ({"request": {"vector": "{vector}"}}, r"request: \{vector\} needs an encoder"),
         ({"request": {"x": "{index}"}, "parameters": {"index": 1}}, r"request: has no \{query\}, so that"),
-        ({"parameters": {"top_k": 1}}, r"parameters.top_k: is not a name of your own"),
-        ({"parameters": {"api_key": "x"}}, r"parameters.api_key: looks like a secret"),
+        ({"parameters": {"top_k": 1}}, r"parameters.top_k: this name cannot be used"),
+        ({"parameters": {"api_key": "x"}}, r"parameters.api_key: the name suggests a secret"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:

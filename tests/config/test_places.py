@@ -11,7 +11,9 @@ from runner.config.values import store_path
 
 @pytest.mark.parametrize("address", ["s3://bucket/cache", "gs://bucket", "https://example.org/x", "file:///tmp/x"])
 def test_the_store_is_a_local_folder(address: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^store\.path={address}: is an address; give a path on this machine$"):
+    with pytest.raises(
+        ConfigError, match=rf"^store\.path={address}: remote addresses are not supported; set a local path$"
+    ):
         store_path({"store": {"path": address}})
 
 
@@ -26,26 +28,65 @@ MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "outpu
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["dataset=beir", "dataset.path=s3://bucket/x"], "dataset.path=s3://bucket/x: is an address; "),
-        (["dataset=beir", "dataset.path=http://me:hush@host/x"], "dataset.path=http://me:***@host/x: is an address; "),
-        (["export", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path on this machine"),
-        (["-m", "retriever.k1=1,2", "sweep.output=gs://x/y"], "sweep.output=gs://x/y: is an address; give a path"),
-        (["synthesize", "source.path=s3://bucket/x"], "source.path=s3://bucket/x: is an address; give a path"),
-        (["synthesize", "source.path=[x,s3://bucket/y]"], "source.path.1=s3://bucket/y: is an address; give a path"),
-        (["synthesize", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path"),
-        (["mine", *MINE, "source.definitions=s3://b/x"], "source.definitions=s3://b/x: is an address; give a path"),
-        (["mine", *MINE, "source.targets=s3://b/x"], "source.targets=s3://b/x: is an address; give a path"),
-        (["mine", *MINE, "output=http://host/x"], "output=http://host/x: is an address; give a path"),
-        (["traces", "path=s3://bucket/x", "output=x"], "path=s3://bucket/x: is an address; give a path"),
-        (["traces", "path=.", "tasks=s3://bucket/x", "output=x"], "tasks=s3://bucket/x: is an address; give a path"),
-        (["traces", "path=.", "output=s3://bucket/x"], "output=s3://bucket/x: is an address; give a path"),
-        (["compare", "baseline=x", "candidate=y", "baselines=s3://b/x"], "baselines=s3://b/x: is an address; give"),
-        (["compare", "baseline=x", "candidate=y", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
-        (["promote", "run=x", "name=y", "baselines=s3://b/x"], "baselines=s3://b/x: is an address; give a path"),
-        (["judge", "run=abcd", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
-        (["inspect", "output=s3://b/x"], "output=s3://b/x: is an address; give a path"),
-        (["cache", "store.path=s3://b/x"], "store.path=s3://b/x: is an address; give a path"),
-        (["llm=openai", "llm.model=x", "llm.ledger=s3://b/x"], "grading.llm.ledger=s3://b/x: is an address; give"),
+        (
+            ["dataset=beir", "dataset.path=s3://bucket/x"],
+            "dataset.path=s3://bucket/x: remote addresses are not supported; ",
+        ),
+        (
+            ["dataset=beir", "dataset.path=http://me:hush@host/x"],
+            "dataset.path=http://me:***@host/x: remote addresses are not supported; ",
+        ),
+        (
+            ["export", "output=s3://bucket/x"],
+            "output=s3://bucket/x: remote addresses are not supported; set a local path",
+        ),
+        (
+            ["-m", "retriever.k1=1,2", "sweep.output=gs://x/y"],
+            "sweep.output=gs://x/y: remote addresses are not supported; set",
+        ),
+        (
+            ["synthesize", "source.path=s3://bucket/x"],
+            "source.path=s3://bucket/x: remote addresses are not supported; set",
+        ),
+        (
+            ["synthesize", "source.path=[x,s3://bucket/y]"],
+            "source.path.1=s3://bucket/y: remote addresses are not supported; set",
+        ),
+        (["synthesize", "output=s3://bucket/x"], "output=s3://bucket/x: remote addresses are not supported; set"),
+        (
+            ["mine", *MINE, "source.definitions=s3://b/x"],
+            "source.definitions=s3://b/x: remote addresses are not supported; set",
+        ),
+        (
+            ["mine", *MINE, "source.targets=s3://b/x"],
+            "source.targets=s3://b/x: remote addresses are not supported; set",
+        ),
+        (["mine", *MINE, "output=http://host/x"], "output=http://host/x: remote addresses are not supported; set"),
+        (["traces", "path=s3://bucket/x", "output=x"], "path=s3://bucket/x: remote addresses are not supported; set"),
+        (
+            ["traces", "path=.", "tasks=s3://bucket/x", "output=x"],
+            "tasks=s3://bucket/x: remote addresses are not supported; set",
+        ),
+        (["traces", "path=.", "output=s3://bucket/x"], "output=s3://bucket/x: remote addresses are not supported; set"),
+        (
+            ["compare", "baseline=x", "candidate=y", "baselines=s3://b/x"],
+            "baselines=s3://b/x: remote addresses are not supported; set",
+        ),
+        (
+            ["compare", "baseline=x", "candidate=y", "output=s3://b/x"],
+            "output=s3://b/x: remote addresses are not supported; set",
+        ),
+        (
+            ["promote", "run=x", "name=y", "baselines=s3://b/x"],
+            "baselines=s3://b/x: remote addresses are not supported; set",
+        ),
+        (["judge", "run=abcd", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
+        (["inspect", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
+        (["cache", "store.path=s3://b/x"], "store.path=s3://b/x: remote addresses are not supported; set"),
+        (
+            ["llm=openai", "llm.model=x", "llm.ledger=s3://b/x"],
+            "grading.llm.ledger=s3://b/x: remote addresses are not supported; set",
+        ),
     ],
 )
 def test_addresses_of_data_and_outputs_are_refused_in_one_line(

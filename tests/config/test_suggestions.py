@@ -61,7 +61,7 @@ def corrections(words: list[str], message: str) -> Iterator[list[str]]:
         yield replaced(words, typed)
     for group in re.findall(r"choose (\w+=\w+)", message):
         yield [*words, group]
-    for key in re.findall(r"set (?:it with )?([\w.]+)(?:=VALUE|=\.\.\.|$)", message):
+    for key in re.findall(r"set ([\w.]+)(?:=VALUE|$)", message):
         yield replaced(words, f"{key}={PLACEHOLDERS.get(key, 'kept')}")
     for meant in re.findall(r"did you mean ([^?]+)\?", message):
         wrong = key_of(message.partition(": ")[0])
@@ -70,7 +70,7 @@ def corrections(words: list[str], message: str) -> Iterator[list[str]]:
                 yield replaced(words, word)
             else:
                 yield [re.sub(rf"^[+~]*{re.escape(wrong)}(?==|$)", word, typed) for typed in words]
-    for group, first in re.findall(r"^(\w+)=\w+: no such choice; there are (\w+)", message):
+    for group, first in re.findall(r"^(\w+)=\w+: no such choice; choose (\w+)", message):
         yield replaced(words, f"{group}={first}")
 
 

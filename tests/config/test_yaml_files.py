@@ -15,7 +15,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for 
 
 
 def test_aliases_that_expand_exponentially_are_refused() -> None:
-    with pytest.raises(YamlError, match=r"^x\.yaml: its aliases expand to more than 100,000 values"):
+    with pytest.raises(YamlError, match=r"^x\.yaml: the aliases expand to more than 100,000 values"):
         parse_yaml(BOMB, "x.yaml")
     with pytest.raises(YamlError, match="expand"):
         parse_yaml(BOMB.replace("[*a38, *a38]", "{<<: {b: *a38}}"), "x.yaml")
@@ -43,11 +43,11 @@ def test_aliases_within_reason_and_large_files_are_read() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"k: [1\nb: 2\n", r"^x:2:2: not valid YAML: "),
+        (b"k: [1\nb: 2\n", r"^x:2:2: invalid YAML"),
         (b"k: caf\xe9", "^x: not UTF-8 text; save it as UTF-8$"),
-        (b"&a [*a]", "^x:1: not valid YAML: an alias is within what it stands for$"),
-        (b"a: 1\n---\nb: 1\n", "^x:2:1: not valid YAML: "),
-        (b"!!python/name:os.system ", "^x:1:1: not valid YAML: "),
+        (b"&a [*a]", "^x:1: invalid YAML .an alias refers to a node that contains it.$"),
+        (b"a: 1\n---\nb: 1\n", "^x:2:1: invalid YAML"),
+        (b"!!python/name:os.system ", "^x:1:1: invalid YAML"),
     ],
 )
 def test_an_error_names_line_and_column(content: bytes, problem: str) -> None:

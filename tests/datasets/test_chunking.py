@@ -292,7 +292,7 @@ def test_a_folder_is_its_markdown_and_text_files_by_their_paths(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        ({"a.md": "", "a.txt": ""}, "'a' occurs more than once.*differ in their ending"),
+        ({"a.md": "", "a.txt": ""}, "'a' occurs more than once.*differ only in their extension"),
         ({"a.png": ""}, "ends with .md"),
     ],
 )

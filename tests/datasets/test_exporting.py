@@ -188,7 +188,7 @@ def test_judged_documents_that_are_not_in_the_corpus_stay_so(format: Format) -> 
 def test_a_right_answer_of_nothing_becomes_a_judgment_of_grade_0_and_stays_that(format: Format, tmp_path: Path) -> None:
     dataset = small(asked={"q1": ("one?", "", ""), "q2": ("two?", "", "")}, judged={"q1": {"d2": 1}})
     done = export(dataset, format, tmp_path)
-    assert [note for note in done.notes if "queries whose right answer is nothing (1) are judged" in note]
+    assert [note for note in done.notes if "queries without a relevant document (1) are written" in note]
     same = read(done)
     assert list(same.queries.ids) == ["q1", "q2"]
     assert same.judgments.golds(2).tolist() == [1, 0]
@@ -202,7 +202,7 @@ def test_all_metadata_of_queries_are_kept_in_beir() -> None:
 
 def test_what_trec_has_no_place_for_is_said(tmp_path: Path) -> None:
     assert export(small(), "trec", tmp_path).notes == [
-        "types and metadata of queries are left out: topics have no place for them"
+        "query types and metadata are left out, because topics cannot store them"
     ]
 
 
@@ -228,10 +228,10 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
         (
             "trec",
             {"asked": {"q": ("a\tb", "", "")}, "judged": {"q": {"d1": 1}}},
-            "query 'q' has a tab.*take beir or jsonl",
+            "query 'q' contains a tab.*choose beir or jsonl",
         ),
-        ("jsonl", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
-        ("mined", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "a document has an empty id"),
+        ("jsonl", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "the id of a document is empty"),
+        ("mined", {"documents": {"": ("", "")}, "judged": {"q1": {"": 1}}}, "the id of a document is empty"),
         (
             "mined",
             {"judged": {"q1": {"d1": 3}}},
@@ -265,14 +265,14 @@ def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
 
 
 def test_a_chunked_dataset_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"judgments are of documents.*chunking=none"):
+    with pytest.raises(ValueError, match=r"judgments refer to documents.*chunking=none"):
         export(small().split_documents(Tokens(1)), "beir", tmp_path)
 
 
 def test_a_folder_with_something_in_it_is_not_written_to_unless_that_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text("precious")
     (tmp_path / "notes.txt").write_text("precious")
-    with pytest.raises(ValueError, match="there is something in it; overwrite=true"):
+    with pytest.raises(ValueError, match=r"the folder is not empty; .*overwrite=true"):
         export(small(), "beir", tmp_path)
     assert (tmp_path / "corpus.jsonl").read_text() == "precious"
     assert read(export(small(), "beir", tmp_path, overwrite=True)).fingerprint == small().fingerprint
@@ -337,7 +337,7 @@ def test_a_folder_may_be_called_by_a_number_and_is_told_so_that_it_is_read_again
 
 def test_a_file_in_the_place_of_the_folder_is_refused_even_to_be_overwritten(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(ValueError, match=r"output=.*file: is a file"):
+    with pytest.raises(ValueError, match=r"output=.*file: expected a folder, found a file"):
         export(small(), "beir", tmp_path / "file", overwrite=True)
 
 

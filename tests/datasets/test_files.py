@@ -25,17 +25,17 @@ def test_a_whole_number_is_an_id_and_null_is_an_empty_text() -> None:
 @pytest.mark.parametrize(
     ("read", "message"),
     [
-        (lambda: RECORD.text("titel"), "a.jsonl:7: 'titel' is missing; there are id, text, score,"),
+        (lambda: RECORD.text("titel"), "a.jsonl:7: 'titel' is missing; the fields are id, text, score,"),
         (lambda: RECORD.identifier("_id", "docno"), "a.jsonl:7: '_id' or 'docno' is missing"),
-        (lambda: RECORD.text("id"), "a.jsonl:7: 'id' is 5, not text"),
-        (lambda: RECORD.identifier("text"), "a.jsonl:7: 'text' is null, not an id"),
-        (lambda: RECORD.identifier("empty"), "a.jsonl:7: 'empty' is '', not an id"),
-        (lambda: RECORD.identifier("yes"), "a.jsonl:7: 'yes' is True, not an id"),
-        (lambda: RECORD.identifier("half"), "a.jsonl:7: 'half' is 0.5, not an id"),
+        (lambda: RECORD.text("id"), "a.jsonl:7: 'id' is 5; it must be text"),
+        (lambda: RECORD.identifier("text"), "a.jsonl:7: 'text' is null; an id must be text"),
+        (lambda: RECORD.identifier("empty"), "a.jsonl:7: 'empty' is ''; an id must be text"),
+        (lambda: RECORD.identifier("yes"), "a.jsonl:7: 'yes' is True; an id must be text"),
+        (lambda: RECORD.identifier("half"), "a.jsonl:7: 'half' is 0.5; an id must be text"),
         (lambda: RECORD.grade("half"), "a.jsonl:7: the grade is 0.5, not a whole number"),
         (lambda: RECORD.grade("list"), "a.jsonl:7: the grade is [1], not a whole number"),
         (lambda: RECORD.grade("grade"), "a.jsonl:7: 'grade' is missing"),
-        (lambda: SourceRecord("a:", 1, {}).text("x"), "a:1: 'x' is missing; there are no fields"),
+        (lambda: SourceRecord("a:", 1, {}).text("x"), "a:1: 'x' is missing; the fields are none"),
     ],
 )
 def test_a_field_that_is_missing_or_of_another_type_is_named(read: object, message: str) -> None:
@@ -72,10 +72,10 @@ def test_an_unusual_line_separator_does_not_end_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "a.jsonl:2: not valid JSON: "),
-        ("[1]", "a.jsonl:2: [1] is not a JSON object"),
-        ('{"text": "\\ud800"}', "a.jsonl:2: not valid JSON: "),
-        ('{"id": 1}{"id": 2}', "a.jsonl:2: not valid JSON: "),
+        ("{", "a.jsonl:2: invalid JSON ("),
+        ("[1]", "a.jsonl:2: expected a JSON object, found [1]"),
+        ('{"text": "\\ud800"}', "a.jsonl:2: invalid JSON ("),
+        ('{"id": 1}{"id": 2}', "a.jsonl:2: invalid JSON ("),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -104,17 +104,17 @@ def test_text_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> No
 )
 def test_a_damaged_archive_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.gz").write_bytes(content)
-    with pytest.raises(DatasetError, match=r"a\.gz cannot be read: "):
+    with pytest.raises(DatasetError, match=r"a\.gz: cannot be read \("):
         list(files.lines(tmp_path / "a.gz"))
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="cannot be read: Is a directory"):
+    with pytest.raises(DatasetError, match=r"cannot be read .Is a directory"):
         files.json_content(tmp_path)
 
 
 def test_a_missing_file_names_its_setting_and_an_archive_stands_in(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"^dataset\.topics: .*a\.txt does not exist$"):
+    with pytest.raises(DatasetError, match=r"^dataset\.topics=.*a\.txt: no such file or folder$"):
         files.resolve_path(tmp_path / "a.txt", "topics")
     (tmp_path / "a.txt.gz").touch()
     assert files.resolve_path(tmp_path / "a.txt", "topics") == tmp_path / "a.txt.gz"
@@ -136,10 +136,10 @@ def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pyt
     assert found("[ab].txt") == found(f"{tmp_path}/[ab].txt") == ["a.txt", "b.txt"]
     assert found("**/c.txt") == ["c.txt"]
     assert found("d[1].txt") == ["d[1].txt"]
-    with pytest.raises(DatasetError, match=r"^dataset\.documents: there is no file in x\*, or none that matches it$"):
+    with pytest.raises(DatasetError, match=r"^dataset\.documents=x\*: no file matches$"):
         found("x*")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DatasetError, match=r"^dataset\.documents: there is no file in empty"):
+    with pytest.raises(DatasetError, match=r"^dataset\.documents=empty: no file matches"):
         found("empty")
 
 
@@ -176,10 +176,10 @@ def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"{}"), "is compressed with gzip: add .gz to its name"),
-        ("{}".encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
-        (b"PK\x03\x04rest", "is a zip archive: unpack it"),
-        (b"PAR1rest", "is a Parquet file"),
+        (gzip.compress(b"{}"), "the file is compressed with gzip; add .gz to its name"),
+        ("{}".encode("utf-16"), "the file is UTF-16 text; save it as UTF-8"),
+        (b"PK\x03\x04rest", "the file is a zip archive; unpack it"),
+        (b"PAR1rest", "the file is a Parquet file"),
     ],
     ids=["gzip", "UTF-16", "zip", "Parquet"],
 )
@@ -197,7 +197,7 @@ def test_json_in_another_encoding_says_so(tmp_path: Path) -> None:
 
 def test_a_fifo_at_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.jsonl")
-    with pytest.raises(DatasetError, match=r"corpus\.jsonl: is a FIFO or a device, not a file"):
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl: expected a file, found a FIFO or a device"):
         list(files.json_lines(files.resolve_path(tmp_path / "corpus.jsonl", "path")))
     with pytest.raises(DatasetError, match=r"^/dev/zero: is a FIFO or a device"):
         list(files.lines(Path("/dev/zero")))

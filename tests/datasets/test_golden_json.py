@@ -139,22 +139,31 @@ def test_relevance_is_a_map(tmp_path: Path) -> None:
     [
         (
             [query(7, expected_items=[A_HIGH | {"relevance": "huge"}])],
-            "query 1: 'q7' has an item of relevance 'huge', wh",
+            "query 1: 'q7' has an item with the unknown relevance 'huge'",
         ),
-        ([query(1, expected_items=[{"item_id": "a"}])], "query 1: 'relevance' is missing; there are item_id"),
-        ([query(1, expected_items=[{"relevance": "low"}])], "query 1: 'item_id' is missing; there are relevance"),
-        ([query(1, expected_items=[A_HIGH, A_LOW])], "query 1: 'q1' expects the item 'a' twice, with two relevances"),
-        ([query(1, expected_items="a")], "query 1: what 'q1' expects is not a list of JSON objects"),
-        ([query(1, expected_items=None)], "query 1: what 'q1' expects is not a list of JSON objects"),
-        ([query(1, expected_items=["a"])], "query 1: what 'q1' expects is not a list of JSON objects"),
-        ([query(1)], "query 1: 'expected_items' is missing; there are query_id, query_text, query_type"),
+        ([query(1, expected_items=[{"item_id": "a"}])], "query 1: 'relevance' is missing; the fields are item_id"),
+        ([query(1, expected_items=[{"relevance": "low"}])], "query 1: 'item_id' is missing; the fields are relevance"),
+        (
+            [query(1, expected_items=[A_HIGH, A_LOW])],
+            "query 1: 'q1' lists the item 'a' twice, with different relevances",
+        ),
+        ([query(1, expected_items="a")], "query 1: the items that 'q1' expects are not a list of JSON objects"),
+        ([query(1, expected_items=None)], "query 1: the items that 'q1' expects are not a list of JSON objects"),
+        ([query(1, expected_items=["a"])], "query 1: the items that 'q1' expects are not a list of JSON objects"),
+        ([query(1)], "query 1: 'expected_items' is missing; the fields are query_id, query_text, query_type"),
         ([query(1, expected_items_by_search_type=["a"])], "'expected_items_by_search_type' is not a JSON object"),
         ([query(1, expected_items=[], expected_count=2)], "'q1' has an expected_count of 2, but lists 0 items"),
         ([query(1, expected_items=[], expected_count_range=[2, 3])], "an expected_count_range of [2, 3], but lists 0"),
-        ([query(1, expected_items=[], expected_count_range=2)], "an expected_count_range of 2, not [least, most]"),
-        ([query(1, expected_items=[], expected_count_range=[2])], "an expected_count_range of [2], not [least, most]"),
-        ([{"query_id": "q1"}], "golden.json, query 1: 'query_text' is missing; there are query_id"),
-        (["q1"], "golden.json, query 1: 'q1' is not a JSON object"),
+        (
+            [query(1, expected_items=[], expected_count_range=2)],
+            "the expected_count_range 2; write it as [least, most]",
+        ),
+        (
+            [query(1, expected_items=[], expected_count_range=[2])],
+            "the expected_count_range [2]; write it as [least, most]",
+        ),
+        ([{"query_id": "q1"}], "golden.json, query 1: 'query_text' is missing; the fields are query_id"),
+        (["q1"], "golden.json, query 1: expected a JSON object, found 'q1'"),
         ([query(1, expected_items=[])] * 2, "the query id 'q1' occurs more than once"),
         (
             [query(1, expected_items=[{"item_id": "z", "relevance": "low"}])],
@@ -171,10 +180,10 @@ def test_what_is_wrong_with_a_query_is_named(tmp_path: Path, queries: list[Any],
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"total_queries": 2}, "golden.json: metadata.total_queries is 2, but there are 1"),
+        ({"total_queries": 2}, "golden.json: metadata.total_queries is 2, but the file contains 1"),
         (
             {"query_types": {"semantic": 2}},
-            "metadata.query_types is {'semantic': 2}, but the queries are {'semantic': 1}",
+            "metadata.query_types is {'semantic': 2}, but the queries have {'semantic': 1}",
         ),
     ],
 )
@@ -186,25 +195,25 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
 @pytest.mark.parametrize(
     ("items", "settings", "message"),
     [
-        ({"a": ITEMS, "b": []}, {}, "items.json: which list has the items? There are a, b; leave one"),
-        ({"a": 1}, {}, "items.json: which list has the items? There are none; leave one"),
-        (5, {}, "items.json: neither a list of items nor an object with one"),
-        ("[", {}, "items.json: not valid JSON: "),
-        ([*ITEMS, 5], {}, "items.json, item 4: 5 is not a JSON object"),
-        ([{"details": {"themes": "x"}}], {}, "items.json, item 1: 'item_id' is missing; there are details"),
+        ({"a": ITEMS, "b": []}, {}, "items.json: expected one list of items, found a, b; keep only the list of items"),
+        ({"a": 1}, {}, "items.json: expected one list of items, found none; keep only the list of items"),
+        (5, {}, "items.json: expected a list of items, or an object with one"),
+        ("[", {}, "items.json: invalid JSON ("),
+        ([*ITEMS, 5], {}, "items.json, item 4: expected a JSON object, found 5"),
+        ([{"details": {"themes": "x"}}], {}, "items.json, item 1: 'item_id' is missing; the fields are details"),
         (ITEMS + ITEMS[:1], {}, "the document id 'a' occurs more than once"),
         (
             ITEMS,
             {"text_fields": ["body"]},
-            "no item has a field 'body' (dataset.title_field, dataset.text_fields); the fi",
+            "no item has the field 'body' (dataset.title_field, dataset.text_fields); the fi",
         ),
-        (ITEMS, {"title_field": "name.first"}, "no item has a field 'name.first'"),
+        (ITEMS, {"title_field": "name.first"}, "no item has the field 'name.first'"),
         (
             ITEMS,
             {"text_fields": ["details"]},
-            "item 1: 'details' is an object, not text: name its fields, such as details.",
+            "item 1: 'details' is an object; name one of its fields, such as details.",
         ),
-        ([], {}, "golden: there are no documents"),
+        ([], {}, "golden: the dataset has no documents"),
     ],
 )
 def test_what_is_wrong_with_the_items_is_named(tmp_path: Path, items: Any, settings: Any, message: str) -> None:
@@ -215,12 +224,12 @@ def test_what_is_wrong_with_the_items_is_named(tmp_path: Path, items: Any, setti
 @pytest.mark.parametrize("content", ["[]", "{}", '{"queries": 5}'])
 def test_a_file_without_queries_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "golden.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"golden\.json: not a JSON object with a list 'queries'"):
+    with pytest.raises(DatasetError, match=r"golden\.json: expected a JSON object with the list 'queries'"):
         GoldenJson(path=str(tmp_path / "golden.json"), items="x").load()
 
 
 def test_a_missing_file_names_its_setting(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"^dataset\.path: .*nowhere\.json does not exist$"):
+    with pytest.raises(DatasetError, match=r"^dataset\.path=.*nowhere\.json: no such file or folder$"):
         GoldenJson(path=str(tmp_path / "nowhere.json"), items="x").load()
-    with pytest.raises(DatasetError, match=r"^dataset\.items: .*golden.nowhere\.jsonl does not exist$"):
+    with pytest.raises(DatasetError, match=r"^dataset\.items=.*golden.nowhere\.jsonl: no such file or folder$"):
         GoldenJson(path="bundled:queries.json", items="bundled:nowhere.jsonl").load()

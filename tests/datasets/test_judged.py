@@ -89,7 +89,9 @@ def test_documents_are_optional_in_every_format(folder: Path) -> None:
 def test_documents_that_are_named_are_read_and_have_to_be_judged_ones(folder: Path) -> None:
     (folder / "documents.tsv").write_text("a\tred boat\npier 3\tpier\n")
     source = judged(folder, documents=str(folder / "documents.tsv"))
-    with pytest.raises(DatasetError, match="documents judged but not among the 2 of the corpus: 1, first 'b'"):
+    with pytest.raises(
+        DatasetError, match="1 judged document is missing from the 2 documents of the corpus, for example 'b'"
+    ):
         source.load()
     assert contents(replace(source, unknown_judged="keep")) == (QUERIES, set(QRELS), 2)
 
@@ -104,9 +106,13 @@ def test_the_fingerprint_covers_queries_and_judgments(folder: Path) -> None:
 def test_retrievers_that_search_documents_refuse_a_dataset_without_any(folder: Path) -> None:
     dataset = judged(folder).load()
     for retriever in (BM25(), Hybrid({"one": BM25(), "two": BM25(k1=2)})):
-        with pytest.raises(RetrieverError, match="searches documents, and the dataset has none: name them in"):
+        with pytest.raises(
+            RetrieverError, match="searches documents, but the dataset has none; set the dataset's documents"
+        ):
             search_cached(retriever, dataset.corpus, dataset.queries.inputs, 10, MemoryStore())
     run = folder / "x.trec"
     run.write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 1.0 x\n")
-    with pytest.raises(RetrieverError, match="a reranker reads the texts of documents, and the dataset has none"):
+    with pytest.raises(
+        RetrieverError, match="a reranker reads the texts of documents, but the dataset has no documents"
+    ):
         Reranked(RunFile(str(run)), Overlap()).index(dataset.corpus, NoStore()).search(dataset.queries.inputs, 10)

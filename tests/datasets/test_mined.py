@@ -61,7 +61,7 @@ def test_a_corpus_may_be_elsewhere(path: Path, tmp_path: Path) -> None:
 
 def test_a_type_may_be_any_field_of_the_metadata(path: Path) -> None:
     assert list(Mined(path=str(path), type_field="difficulty").load().queries.types) == ["medium"]
-    with pytest.raises(DatasetError, match=r"dataset.type_field: no row of .* has 'colour' in its metadata"):
+    with pytest.raises(DatasetError, match=r"dataset.type_field=colour: no row of .* has this field in its metadata"):
         Mined(path=str(path), type_field="colour").load()
 
 
@@ -81,7 +81,10 @@ def test_rows_of_no_suite_have_no_type(path: Path) -> None:
             {"positive_ctxs": [{"fqn": "p.Agent", "rank_relevance": "first"}]},
             "mined.jsonl:1, positive_ctxs 1: the grade is 'first', not a whole number",
         ),
-        ({"positive_ctxs": [{"fqn": "gone"}]}, "documents judged but not among the 4 of the corpus: 1, first 'gone'"),
+        (
+            {"positive_ctxs": [{"fqn": "gone"}]},
+            "1 judged document is missing from the 4 documents of the corpus, for example 'gone'",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_place(path: Path, change: dict[str, Any], message: str) -> None:
@@ -94,7 +97,9 @@ def test_a_row_has_nothing_as_its_right_answer_only_where_it_says_so(path: Path)
     write(path, [ROW | {"positive_ctxs": []}])
     assert Mined(path=str(path)).load().judgments.golds(1).tolist() == [0]
     write(path, [{name: value for name, value in ROW.items() if name != "positive_ctxs"}])
-    with pytest.raises(DatasetError, match=r"mined.jsonl:1: 'positive_ctxs' is missing; there are id, .*, metadata"):
+    with pytest.raises(
+        DatasetError, match=r"mined.jsonl:1: 'positive_ctxs' is missing; the fields are id, .*, metadata"
+    ):
         Mined(path=str(path)).load()
 
 
@@ -114,7 +119,9 @@ def test_negatives_may_be_left_out(path: Path) -> None:
 
 def test_a_missing_corpus_is_not_silently_another(path: Path, tmp_path: Path) -> None:
     (tmp_path / "mined.jsonl.corpus.jsonl").unlink()
-    with pytest.raises(DatasetError, match=r"dataset.corpus: .* does not exist; name the file, or say .*=contexts"):
+    with pytest.raises(
+        DatasetError, match=r"dataset.corpus=.*: no such file; name the file of documents, or set .*=contexts"
+    ):
         Mined(path=str(path)).load()
 
 

@@ -96,20 +96,24 @@ def test_the_names_of_fields_are_settings(documents: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "settings", "problem"),
     [
-        ([], {}, "not a JSON object with a list of questions"),
-        ({"doc_id": "light"}, {}, "not a JSON object with a list of questions"),
-        ({"queries": [{"id": "b", "query": "?", "expected_answer": "x"}]}, {}, "queries 1: no document is named"),
+        ([], {}, "expected a JSON object with a list of questions"),
+        ({"doc_id": "light"}, {}, "expected a JSON object with a list of questions"),
+        (
+            {"queries": [{"id": "b", "query": "?", "expected_answer": "x"}]},
+            {},
+            "queries 1: the question names no document",
+        ),
         (
             {"needle_doc_id": "lamp", "questions": [{"id": "q", "question": "?"}]},
             {},
-            "not among the 2 of the corpus.*lamp",
+            "missing from the 2 documents of the corpus.*lamp",
         ),
         ({"needle_doc_id": "light", "questions": [{"id": "q"}]}, {}, "'question' or 'query'.* is missing"),
         ({"needle_doc_id": "light", "questions": [{"id": "", "question": "?"}]}, {}, "'id' is ''"),
         ({"needle_doc_id": "light", "questions": [{"id": 1, "question": "?"}]}, {"type_field": "kind"}, "type_field"),
         ({"queries": [{"id": 1, "expected_docs": 7, "query": "?"}]}, {}, "'expected_docs' is 7, not the id"),
         ({"queries": [{"id": 1, "doc_id": ["light", 7], "query": "?"}]}, {}, r"'doc_id' is \['light', 7\], not the id"),
-        ({"needle_doc_id": "light", "questions": []}, {}, "there are no questions in it"),
+        ({"needle_doc_id": "light", "questions": []}, {}, "the file has no questions"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_place(

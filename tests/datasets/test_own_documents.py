@@ -108,4 +108,4 @@ def test_more_documents_than_max_documents_are_announced(tmp_path: Path, caplog:
     with caplog.at_level(logging.WARNING, "runner.datasets"):
         assert len(Beir(path=str(folder(tmp_path)), max_documents=1).load().corpus) == 2
     (message,) = caplog.messages
-    assert message.startswith("dataset.max_documents=1: 2 documents are kept, as all judged documents are")
+    assert message.startswith("dataset.max_documents=1: kept 2 documents, because judged documents are never dropped")

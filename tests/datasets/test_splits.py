@@ -66,9 +66,9 @@ def test_each_split_has_the_judgments_of_its_own_folder(folder: Path) -> None:
 
 
 def test_a_split_without_files_is_refused_and_the_others_are_named(folder: Path) -> None:
-    with pytest.raises(DatasetError, match=r"dataset.split: there is no split 'x' for .*jsonl; there are test, train"):
+    with pytest.raises(DatasetError, match=r"dataset.split=x: .*jsonl has no such split; choose test or train"):
         tables(folder, "x").load()
-    with pytest.raises(DatasetError, match=r"there is no split 'test' for .*nowhere.*; there are none"):
+    with pytest.raises(DatasetError, match=r"dataset.split=test: .*nowhere.* has no such split; none is available"):
         Tabular(documents="d", queries=str(folder / "nowhere/{split}.jsonl")).load()
 
 

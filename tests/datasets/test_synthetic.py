@@ -88,16 +88,20 @@ def test_documents_in_a_folder_are_what_is_searched_whole_or_cut(path: Path, tmp
     cut = dataset.split_documents(Tokens(size=4))
     assert (len(cut.corpus), cut.documents, cut.judgments) == (4, dataset.corpus, dataset.judgments)
     assert golds(whole) == [("when does it leave", "ferry"), ("hours", "ferry"), ("hours", "museum")]
-    with pytest.raises(DatasetError, match=r"dataset.level=chunk: .* has documents, not the chunks"):
+    with pytest.raises(
+        DatasetError, match=r"dataset.level=chunk: .* contains documents, but the queries were generated from chunks"
+    ):
         Synthetic(path=str(path), corpus=str(folder), level="chunk").load()
 
 
 def test_chunks_that_are_not_those_the_queries_were_made_of_are_refused(path: Path, tmp_path: Path) -> None:
     write(tmp_path / "other.jsonl", [{**CHUNKS[0], "chunk": "It leaves at one."}, *CHUNKS[1:]])
-    with pytest.raises(DatasetError, match=r"q.jsonl:1: the chunk 'ferry#0' reads otherwise in dataset.corpus"):
+    with pytest.raises(DatasetError, match=r"q.jsonl:1: the text of chunk 'ferry#0' differs from dataset.corpus"):
         Synthetic(path=str(path), corpus=str(tmp_path / "other.jsonl")).load()
     write(tmp_path / "fewer.jsonl", CHUNKS[1:])
-    with pytest.raises(DatasetError, match="documents judged but not among the 2 of the corpus: 1, first 'ferry#0'"):
+    with pytest.raises(
+        DatasetError, match="1 judged document is missing from the 2 documents of the corpus, for example 'ferry#0'"
+    ):
         Synthetic(path=str(path), corpus=str(tmp_path / "fewer.jsonl")).load()
 
 
@@ -105,9 +109,9 @@ def test_chunks_that_are_not_those_the_queries_were_made_of_are_refused(path: Pa
     ("change", "message"),
     [
         ({"context_chunks": "x"}, "q.jsonl:1: 'context_chunks' is not a list"),
-        ({"context_chunks": ["x"]}, "q.jsonl:1: 'context_chunks' has what is not a JSON object"),
-        ({"validation": 3}, "q.jsonl:1: 'validation' has what is not a JSON object"),
-        ({"query": 3}, "q.jsonl:1: 'query' is 3, not text"),
+        ({"context_chunks": ["x"]}, "q.jsonl:1: 'context_chunks' contains a value that is not a JSON object"),
+        ({"validation": 3}, "q.jsonl:1: 'validation' contains a value that is not a JSON object"),
+        ({"query": 3}, "q.jsonl:1: 'query' is 3; it must be text"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(path: Path, change: dict[str, Any], message: str) -> None:
@@ -119,7 +123,9 @@ def test_a_line_that_is_wrong_is_named(path: Path, change: dict[str, Any], messa
 def test_a_table_that_has_no_chunks_says_which_columns_it_has(path: Path, tmp_path: Path) -> None:
     table = tmp_path / "documents.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([{"id": "ferry", "text": "It leaves at noon."}]), table)
-    with pytest.raises(DatasetError, match=r"documents.parquet: 'doc_id' is missing; there are id, text: a chunk has"):
+    with pytest.raises(
+        DatasetError, match=r"documents.parquet: 'doc_id' is missing; the fields are id, text: a chunk has"
+    ):
         Synthetic(path=str(path), corpus=str(table)).load()
 
 
@@ -145,5 +151,5 @@ def test_nothing_is_the_right_answer_only_where_neither_chunks_nor_documents_are
 
 def test_chunks_that_are_not_there_are_missed_by_name(path: Path) -> None:
     path.with_name("q.jsonl.chunks.jsonl").unlink()
-    with pytest.raises(DatasetError, match=r"dataset.corpus: .*q.jsonl.chunks.jsonl does not exist"):
+    with pytest.raises(DatasetError, match=r"dataset.corpus=.*q.jsonl.chunks.jsonl: no such file"):
         Synthetic(path=str(path)).load()

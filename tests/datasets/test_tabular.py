@@ -92,13 +92,13 @@ def test_text_may_be_of_several_columns(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "column", "exist"),
     [
-        ({"document_text": "content"}, "content", "there are key, name, body, note"),
-        ({"document_id": "uid"}, "uid", "there are key, name, body, note"),
-        ({"query_text": "question"}, "question", "there are id, text, kind, gold"),
-        ({"query_type": "class"}, "class", "there are id, text, kind, gold"),
-        ({"query_golds": "answers"}, "answers", "there are id, text, kind, gold"),
-        ({"judged": True, "qrel_document": "doc"}, "doc", "there are query_id, document_id, grade"),
-        ({"judged": True, "qrel_grade": "label"}, "label", "there are query_id, document_id, grade"),
+        ({"document_text": "content"}, "content", "the columns are key, name, body, note"),
+        ({"document_id": "uid"}, "uid", "the columns are key, name, body, note"),
+        ({"query_text": "question"}, "question", "the columns are id, text, kind, gold"),
+        ({"query_type": "class"}, "class", "the columns are id, text, kind, gold"),
+        ({"query_golds": "answers"}, "answers", "the columns are id, text, kind, gold"),
+        ({"judged": True, "qrel_document": "doc"}, "doc", "the columns are query_id, document_id, grade"),
+        ({"judged": True, "qrel_grade": "label"}, "label", "the columns are query_id, document_id, grade"),
     ],
 )
 def test_a_missing_column_is_answered_with_those_that_exist(
@@ -111,10 +111,10 @@ def test_a_missing_column_is_answered_with_those_that_exist(
 @pytest.mark.parametrize(
     ("settings", "way_out"),
     [
-        ({"document_id": "uid"}, "set dataset.document_id to the column that is meant"),
-        ({"document_text": ("name", "content")}, "set dataset.document_text to the column that is meant"),
-        ({"query_golds": "answers"}, r"name the file of judgments (dataset.qrels), or set dataset.query_golds to the"),
-        ({"judged": True, "qrel_grade": "label"}, "set dataset.qrel_grade to the column that is meant"),
+        ({"document_id": "uid"}, "set dataset.document_id to the right column"),
+        ({"document_text": ("name", "content")}, "set dataset.document_text to the right column"),
+        ({"query_golds": "answers"}, r"set dataset.qrels to the file of judgments, or set dataset.query_golds to the"),
+        ({"judged": True, "qrel_grade": "label"}, "set dataset.qrel_grade to the right column"),
     ],
 )
 def test_a_missing_column_names_the_setting_that_names_it(
@@ -128,7 +128,8 @@ def test_files_of_beir_are_known_by_their_ids(tmp_path: Path) -> None:
     write_all(tmp_path, "jsonl")
     write(tmp_path / "docs.jsonl", [{"_id": "d1", "title": "", "text": "a"}])
     with pytest.raises(
-        DatasetError, match=r"'key' is missing; there are _id, .*; dataset=beir reads folders with BEIR"
+        DatasetError,
+        match=r"'key' is missing; the columns are _id, .*; for a folder in BEIR's format, set dataset=beir",
     ):
         load(tmp_path, "jsonl")
 
@@ -148,13 +149,15 @@ def test_a_format_may_be_set_against_the_ending(tmp_path: Path, ending: str) -> 
     for path in list(tmp_path.iterdir()):
         path.rename(path.with_suffix(".data"))
     assert load(tmp_path, "data", format=ending).fingerprint == plain.fingerprint
-    with pytest.raises(DatasetError, match=r"dataset.documents: what is .*docs.data\? Set dataset.format=jsonl, csv"):
+    with pytest.raises(
+        DatasetError, match=r"dataset.documents=.*docs.data: unknown format; set dataset.format=jsonl, csv"
+    ):
         load(tmp_path, "data")
 
 
 def test_a_missing_file_names_its_setting(tmp_path: Path, ending: str) -> None:
     for setting in ("documents", "queries", "qrels"):
-        with pytest.raises(DatasetError, match=rf"^dataset\.{setting}: .*nowhere.{ending} does not exist$"):
+        with pytest.raises(DatasetError, match=rf"^dataset\.{setting}=.*nowhere.{ending}: no such file or folder$"):
             load(tmp_path, ending, **dict[str, Any]({setting: str(tmp_path / f"nowhere.{ending}")}))
 
 
@@ -194,7 +197,7 @@ def test_what_is_no_id_but_holds_some_asks_for_the_separator_of_right_answers(
     tmp_path: Path, gold: str, settings: dict[str, Any], separator: str
 ) -> None:
     with pytest.raises(
-        DatasetError, match=r"^.*queries.csv:2: 'gold' has '[^']*', which is no document's id"
+        DatasetError, match=r"^.*queries.csv:2: 'gold' is '[^']*', which is not a document id"
     ) as refused:
         numbered(tmp_path, gold, **settings).load()
     assert f"set 'dataset.gold_separator=\"{separator}\"'" in str(refused.value)
@@ -204,7 +207,9 @@ def test_what_is_no_id_but_holds_some_asks_for_the_separator_of_right_answers(
 def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
     tmp_path: Path, gold: str, settings: dict[str, Any]
 ) -> None:
-    with pytest.raises(DatasetError, match=f"documents judged but not among the 2 of the corpus: 1, first '{gold}'"):
+    with pytest.raises(
+        DatasetError, match=f"1 judged document is missing from the 2 documents of the corpus, for example '{gold}'"
+    ):
         numbered(tmp_path, gold, **settings).load()
 
 
@@ -215,12 +220,36 @@ def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "heading", "question"),
     [
-        ("docs.csv", "id;text", "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
-        ("docs.csv", '"id";"text"', "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
-        ("docs.csv", "id|text", "are bars between the columns? Save it with commas, or with tabs as .tsv"),
-        ("docs.csv", "id\ttext", "are tabs between the columns? Call it .tsv, or set dataset.format=tsv"),
-        ("docs.tsv", "id,text", "are commas between the columns? Call it .csv, or set dataset.format=csv"),
-        ("docs.tsv", "id;text", "are semicolons between the columns? Save it with commas, or with tabs as .tsv"),
+        (
+            "docs.csv",
+            "id;text",
+            "semicolons seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+        ),
+        (
+            "docs.csv",
+            '"id";"text"',
+            "semicolons seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+        ),
+        (
+            "docs.csv",
+            "id|text",
+            "vertical bars seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+        ),
+        (
+            "docs.csv",
+            "id\ttext",
+            "tabs seem to separate the columns. Rename the file to .tsv, or set dataset.format=tsv",
+        ),
+        (
+            "docs.tsv",
+            "id,text",
+            "commas seem to separate the columns. Rename the file to .csv, or set dataset.format=csv",
+        ),
+        (
+            "docs.tsv",
+            "id;text",
+            "semicolons seem to separate the columns. Save the file with commas, or with tabs as .tsv",
+        ),
     ],
 )
 @pytest.mark.parametrize("text", ["a", "a, b"])
@@ -251,18 +280,18 @@ def numbered(folder: Path, gold: str, **others: Any) -> Tabular:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("queries.csv", "id,text,gold\nq1,a,1,2\n", "queries.csv:2: 4 columns, but the header has 3"),
+        ("queries.csv", "id,text,gold\nq1,a,1,2\n", "queries.csv:2: expected 3 columns, as in the header, found 4"),
         ("queries.csv", 'id,text,gold\nq1,"a"b,1\n', "queries.csv:2: not valid CSV: "),
         ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: not valid CSV: "),
-        ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is '', not an id"),
-        ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is '', not an id"),
-        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not utf-8 text, here or a little later"),
+        ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is ''; an id must be text"),
+        ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is ''; an id must be text"),
+        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not utf-8 text, in this line or one soon after"),
         (
             "qrels.csv",
             "query_id,document_id,grade\nq1,1,high\n",
             "qrels.csv:2: the grade is 'high', not a whole number",
         ),
-        ("docs.csv", "", "docs: there are no documents"),
+        ("docs.csv", "", "docs: the dataset has no documents"),
     ],
 )
 def test_a_broken_line_of_csv_is_named(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
@@ -286,10 +315,10 @@ def test_what_is_no_parquet_or_of_another_type_is_named(tmp_path: Path) -> None:
     write(tmp_path / "docs.parquet", [{"id": 1.5, "text": "a"}])
     write(tmp_path / "queries.parquet", [{"id": "1", "text": "t", "gold": "1"}])
     paths: dict[str, Any] = {"documents": str(tmp_path / "docs.parquet"), "queries": str(tmp_path / "queries.parquet")}
-    with pytest.raises(DatasetError, match=r"docs.parquet, row 1: 'id' is 1.5, not an id"):
+    with pytest.raises(DatasetError, match=r"docs.parquet, row 1: 'id' is 1.5; an id must be text"):
         Tabular(**paths).load()
     (tmp_path / "docs.parquet").write_bytes(b"PAR2")
-    with pytest.raises(DatasetError, match=r"docs.parquet cannot be read: "):
+    with pytest.raises(DatasetError, match=r"docs.parquet: cannot be read \("):
         Tabular(**paths).load()
 
 
@@ -307,6 +336,6 @@ def test_a_repeated_id_names_both_of_its_places(tmp_path: Path, row: int, first:
 def test_a_list_as_pandas_writes_it_points_to_the_separator(tmp_path: Path, gold: str) -> None:
     write(tmp_path / "docs.csv", [{"id": "7", "text": "a"}, {"id": "8", "text": "b"}])
     write(tmp_path / "queries.csv", [{"id": "q", "text": "a", "gold": gold}])
-    with pytest.raises(DatasetError, match=r"a list as pandas writes it: .*dataset\.gold_separator") as error:
+    with pytest.raises(DatasetError, match=r"a list as written by pandas; .*dataset\.gold_separator") as error:
         Tabular(documents=str(tmp_path / "docs.csv"), queries=str(tmp_path / "queries.csv")).load()
     assert "\n" not in str(error.value)

@@ -117,9 +117,9 @@ def test_a_format_may_be_set_against_the_ending(folder: Path) -> None:
     (folder / "t.txt").write_text("301\tcrime\n302\tpolio\n", encoding="utf-8")
     dataset = load(folder, "d.txt", "t.txt", documents_format="tsv", topics_format="tsv")
     assert list(dataset.queries.texts) == ["crime", "polio"]
-    with pytest.raises(DatasetError, match=r"no <DOC> in it: is it TSV or JSONL.*dataset.documents_format"):
+    with pytest.raises(DatasetError, match=r"the file contains no <DOC>; for TSV or JSONL.*dataset.documents_format"):
         load(folder, "d.txt")
-    with pytest.raises(DatasetError, match=r"no <top> in it: is it TSV or JSONL.*dataset.topics_format"):
+    with pytest.raises(DatasetError, match=r"the file contains no <top>; for TSV or JSONL.*dataset.topics_format"):
         load(folder, topics="t.txt")
 
 
@@ -141,11 +141,11 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("docs/ft911_1", DOCUMENTS + "<DOC>\n<TEXT>x</TEXT></DOC>", "ft911_1:17: a <DOC> with no <DOCNO>"),
+        ("docs/ft911_1", DOCUMENTS + "<DOC>\n<TEXT>x</TEXT></DOC>", "ft911_1:17: this <DOC> has no <DOCNO>"),
         (
             "docs/ft911_1",
             DOCUMENTS + "<DOC><DOCNO>9</DOCNO>",
-            "3 <DOC> of which 2 end with </DOC>: is the file cut off?",
+            "only 2 of 3 <DOC> end with </DOC>; the file may be truncated",
         ),
         (
             "docs/ft911_1",
@@ -153,10 +153,18 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
             "no document has any of dataset.text_tags",
         ),
         ("docs/ft911_1", DOCUMENTS * 2, "the document id 'FT911-3' occurs more than once"),
-        ("topics.301-302", TOPICS.replace("<num>302</num>", ""), "topic 2: 'num' is missing; there are title, desc"),
-        ("topics.301-302", TOPICS.replace("<title></title>", ""), "topic 2: 'title' is missing; there are num, desc"),
+        (
+            "topics.301-302",
+            TOPICS.replace("<num>302</num>", ""),
+            "topic 2: 'num' is missing; the fields are title, desc",
+        ),
+        (
+            "topics.301-302",
+            TOPICS.replace("<title></title>", ""),
+            "topic 2: 'title' is missing; the fields are num, desc",
+        ),
         ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: 2 columns"),
-        ("qrels.txt", "301 0 FT911-9 1\n", "not among the 2 of the corpus: 1, first 'FT911-9'"),
+        ("qrels.txt", "301 0 FT911-9 1\n", "missing from the 2 documents of the corpus, for example 'FT911-9'"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content: str, message: str) -> None:
@@ -168,10 +176,10 @@ def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("d.tsv", "FT911-3\ta\tb\tc\n", "d.tsv:1: 4 columns, not 2 (id, text) or 3"),
+        ("d.tsv", "FT911-3\ta\tb\tc\n", "d.tsv:1: expected 2 columns (id, text) or 3"),
         ("d.tsv", "FT911-3\n", "d.tsv:1: 1 columns, not 2"),
         ("d.tsv", "\ttext\n", "d.tsv:1: "),
-        ("t.tsv", "301\n", "t.tsv:1: not an id, a tab and a text"),
+        ("t.tsv", "301\n", "t.tsv:1: expected an id, a tab and a text"),
     ],
 )
 def test_a_broken_line_of_tsv_is_named(folder: Path, name: str, content: str, message: str) -> None:
@@ -186,5 +194,5 @@ def test_a_broken_line_of_tsv_is_named(folder: Path, name: str, content: str, me
 def test_a_missing_file_names_its_setting(folder: Path, setting: str) -> None:
     paths = {"documents": "docs", "topics": "topics.301-302", "qrels": "qrels.txt"} | {setting: "nowhere"}
     chosen: dict[str, Any] = {name: str(folder / path) for name, path in paths.items()}
-    with pytest.raises(DatasetError, match=rf"^dataset\.{setting}: .*nowhere does not exist$"):
+    with pytest.raises(DatasetError, match=rf"^dataset\.{setting}: .*nowhere: no such file or folder$"):
         Trec(**chosen).load()

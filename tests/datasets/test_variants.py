@@ -122,7 +122,7 @@ def test_variants_share_the_value_of_a_field_in_every_format(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_field_that_no_query_has_is_refused_with_those_there_are(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DatasetError, match=r"dataset\.cluster_field: no query has 'theme'; .*topic") as caught:
+    with pytest.raises(DatasetError, match=r"dataset\.cluster_field=theme: no query has this field; .*topic") as caught:
         SOURCES[name](tmp_path, "theme").load()
     assert "\n" not in str(caught.value)
 
