@@ -100,7 +100,7 @@ class Analyzer:
     def _check_stopwords(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         if isinstance(value, str) and value not in AVAILABLE_LANGUAGES:
             raise ValueError(
-                f"no such list of stop words; choose one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list or null"
+                f"no such list of stop words; choose one of {', '.join(sorted(AVAILABLE_LANGUAGES))}, a list, or null"
             )
         return value
 

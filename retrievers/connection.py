@@ -97,7 +97,7 @@ class Connection:
                 if response.status_code not in BUSY:
                     break
             if requested_wait > LONGEST_WAIT_S:
-                reason += f", asks for a wait of {requested_wait:.0f} s, longer than {LONGEST_WAIT_S:.0f} s"
+                reason += f", and Retry-After asks for {requested_wait:.0f} s, longer than {LONGEST_WAIT_S:.0f} s"
                 break
             wait = max(requested_wait, min(self._backoff_s * 2**attempt, LONGEST_WAIT_S))
         raise ServiceError(f"{method} {self.base_url}{path}: {reason} (attempt {attempt + 1})")
@@ -110,7 +110,8 @@ class Connection:
                 content += part
                 if len(content) > self._response_bytes:
                     raise ServiceError(
-                        f"the reply has more than {self._response_bytes:,} bytes; raise response_bytes, or request less"
+                        f"the reply is longer than {self._response_bytes:,} bytes; raise response_bytes, or "
+                        "request less"
                     )
         return response, bytes(content)
 
@@ -145,9 +146,11 @@ def read_secret(variable: str, setting: str) -> str:
     """Return the header value in an environment variable; raises `RetrieverError` that names the setting, no value."""
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise RetrieverError(f"{setting}: the environment variable {variable} is not set")
+        raise RetrieverError(f"{setting}: the environment variable {variable} is not set; export it")
     if not (value.isascii() and value.isprintable()):
-        raise RetrieverError(f"{setting}: the environment variable {variable} has characters not allowed in a header")
+        raise RetrieverError(
+            f"{setting}: the environment variable {variable} contains characters that a header cannot contain"
+        )
     return value
 
 

@@ -119,7 +119,9 @@ class Dense:
             return f"IVF{min(self.nlist or round(4 * n**0.5), n)},Flat"
         if width % self.pq_m:
             fitting = ", ".join(str(m) for m in range(1, width + 1) if width % m == 0)
-            raise RetrieverError(f"pq_m={self.pq_m}: does not divide the {width} dimensions; choose one of {fitting}")
+            raise RetrieverError(
+                f"pq_m={self.pq_m}: should divide the number of dimensions, {width}; choose one of {fitting}"
+            )
         return f"PQ{self.pq_m}x{min(self.pq_bits, max(int(np.log2(n)), _FEWEST_BITS))}np"
 
 

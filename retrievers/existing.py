@@ -91,7 +91,7 @@ class ExistingRetriever:
         arguments = dict(self.arguments)
         if self.pass_corpus:
             if not len(corpus):
-                raise RetrieverError("pass_corpus: the dataset has no documents to pass")
+                raise RetrieverError("pass_corpus: the dataset has no documents to pass; set pass_corpus=false")
             titles = corpus.titles or [""] * len(corpus)
             arguments["documents"] = list(map(GivenDocument, corpus.ids, titles, corpus.texts))
         try:
@@ -123,7 +123,7 @@ class ExistingRetriever:
         for part in name.split("."):
             function = getattr(function, part)
         if not callable(function):
-            raise RetrieverError(f"factory={self.factory}: is not a function, but {type(function).__name__}")
+            raise RetrieverError(f"factory={self.factory}: expected a function, found {type(function).__name__}")
         return function  # type: ignore[no-any-return]  # any function
 
 
@@ -203,7 +203,7 @@ def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> Search:  # n
         outputs = call(data={name: given for name, given in data.items() if given})
         lists = [part for part in _values(outputs) if isinstance(part, Mapping) and "documents" in part]
         if not lists:
-            raise ValueError("the pipeline has no output named documents")
+            raise ValueError("the pipeline has no output named documents; name its output documents")
         return lists[-1]
 
     return search
@@ -270,7 +270,7 @@ class ExistingSearcher:
             yield from ((str(name), float(score)) for name, score in hits.items())
             return
         if isinstance(hits, str) or not hasattr(hits, "__iter__"):
-            raise TypeError(f"returned {type(hits).__name__}, not a list of hits")
+            raise TypeError(f"returned {type(hits).__name__} instead of a list of hits")
         for rank, hit in enumerate(hits, start=1):
             yield self._parse_hit(hit, rank)
 
@@ -282,20 +282,22 @@ class ExistingSearcher:
             return (str(item) if isinstance(item, (str, int)) else self._find_id(item)), float(score)
         score = get_value(hit, self.settings.score or "score")
         if score is None and self.settings.score:
-            raise ValueError(f"a hit has no {self.settings.score}; it has {', '.join(list_names(hit))}")
+            raise ValueError(f"a hit has no {self.settings.score}; its fields are {', '.join(list_names(hit))}")
         return self._find_id(hit), 1 / rank if score is None else float(score)
 
     def _find_id(self, hit: object) -> str:
         if self.settings.item_id:
             value = get_value(hit, self.settings.item_id)
             if value is None:
-                raise ValueError(f"a hit has no {self.settings.item_id}; it has {', '.join(list_names(hit))}")
+                raise ValueError(f"a hit has no {self.settings.item_id}; its fields are {', '.join(list_names(hit))}")
             return str(value)
         paths = (f"{part}.{name}" for name in ID_NAMES for part in ("metadata", "meta"))
         own = ("item_id", "document_id", "doc_id", "ref_doc_id", "node.ref_doc_id", "id", "node_id", "_id")
         values = [str(value) for path in (*paths, *own) if (value := get_value(hit, path)) not in (None, "")]
         if not values:
-            raise ValueError(f"a hit has no id; set item_id to the path of one; it has {', '.join(list_names(hit))}")
+            raise ValueError(
+                f"a hit has no id; set item_id to the path of the id; the fields are {', '.join(list_names(hit))}"
+            )
         return next((value for value in values if value in self.positions), values[0])
 
 

@@ -14,4 +14,6 @@ class MissingPackageError(RetrieverError):
 def check_installed(module: str, package: str, extra: str) -> None:
     """Raise `MissingPackageError` with the command that installs a package, unless its module can be imported."""
     if find_spec(module) is None:
-        raise MissingPackageError(f"needs {package}, which is not installed; pip install 'retrieval-runner[{extra}]'")
+        raise MissingPackageError(
+            f"needs {package}, which is not installed; run pip install 'retrieval-runner[{extra}]'"
+        )

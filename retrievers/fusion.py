@@ -66,21 +66,27 @@ class Hybrid:
                 raise RetrieverError(f"parts.{name}: {part!r} is not a retriever")
         if len(self.parts) < 2:
             raise RetrieverError(
-                f"parts: a hybrid needs at least two, this one has {len(self.parts)} ({names or 'none'})"
+                f"parts: a hybrid needs at least two parts, but has {len(self.parts)} ({names or 'none'})"
             )
         if self.alpha is not None and weights is not None:
-            raise RetrieverError(f"alpha={self.alpha} and weights={weights} exclude each other; set one of them")
+            raise RetrieverError(f"alpha={self.alpha} and weights={weights} exclude each other; set only one of them")
         if self.alpha is not None and len(self.parts) != 2:
             raise RetrieverError(
-                f"alpha={self.alpha}: needs exactly two parts, not {len(self.parts)} ({names}); set weights instead"
+                f"alpha={self.alpha}: needs exactly two parts, but there are {len(self.parts)} ({names}); set "
+                "weights instead"
             )
         if isinstance(weights, Mapping) and weights.keys() != self.parts.keys():
-            raise RetrieverError(f"weights: are set for {', '.join(weights) or 'no part'}, but the parts are {names}")
+            raise RetrieverError(
+                f"weights: set for {', '.join(weights) or 'no part'}, but the parts are {names}; set one weight "
+                "for each part"
+            )
         if isinstance(weights, list) and len(weights) != len(self.parts):
-            raise RetrieverError(f"weights: has {len(weights)} numbers for {len(self.parts)} parts ({names})")
+            raise RetrieverError(
+                f"weights: expected {len(self.parts)} numbers, one for each part ({names}), found {len(weights)}"
+            )
         values = list(self.resolve_weights().values())
         if not all(0 <= value <= LARGEST_WEIGHT for value in values) or not any(values):
-            raise RetrieverError(f"weights={values}: must be from 0 to {LARGEST_WEIGHT:g}, and not all 0")
+            raise RetrieverError(f"weights={values}: should be from 0 to {LARGEST_WEIGHT:g}, and at least one above 0")
 
     def resolve_weights(self) -> dict[str, float]:
         """Return the weight of each part."""

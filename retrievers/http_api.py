@@ -128,8 +128,8 @@ class Http:
         for setting, name in self._iter_recorded_names():
             if _SECRET.search(name):
                 raise RetrieverError(
-                    f"{setting}.{name}: looks like a secret and would be recorded; put its value into an environment "
-                    f"variable, and name that in secret_headers"
+                    f"{setting}.{name}: the name suggests a secret, whose value would be recorded; put the value "
+                    "into an environment variable, and name that variable in secret_headers"
                 )
         self._check_request()
         for setting in ("search_path", "items_path", "health_path", "document_path"):
@@ -137,7 +137,7 @@ class Http:
                 raise RetrieverError(f"{setting}={getattr(self, setting)}: should begin with a /, as in /search")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(f"{name}:{value}"):
-                raise RetrieverError(f"headers.{name}: has characters not allowed in a header")
+                raise RetrieverError(f"headers.{name}: contains characters that a header cannot contain")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
         """Connect to the API, check its number of items, and return a searcher; raises `RetrieverError`."""
@@ -189,34 +189,34 @@ class Http:
         """Refuse a missing or malformed address, and one whose password would be recorded."""
         if self.base_url is None:
             if self.secret_headers:
-                raise RetrieverError("secret_headers: set base_url, the only address that they are sent to")
+                raise RetrieverError("secret_headers: secrets are sent only to a fixed address; set base_url")
             if self.health_path is None or not self.ports:
                 raise RetrieverError(
-                    "base_url: set it, for example to http://localhost:9200, or set health_path and ports to look for "
-                    "a search API on this machine"
+                    "base_url: is required, for example http://localhost:9200; or set health_path and ports to "
+                    "find a search API on this machine"
                 )
             return
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise RetrieverError(f"base_url={self.base_url}: is not a valid address ({error})") from error
+            raise RetrieverError(f"base_url={self.base_url}: invalid address ({error})") from error
         if url.userinfo:
-            raise RetrieverError("base_url: a password in an address would be recorded; put it into secret_headers")
+            raise RetrieverError("base_url: a password in the address would be recorded; put it into secret_headers")
         if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
             raise RetrieverError(f"base_url={self.base_url}: should be an address such as http://localhost:8001")
 
     def _check_request(self) -> None:
         """Refuse a request without a query, and one that GET parameters cannot hold."""
         if self.request and not has_placeholder(self.request, *_QUERY):
-            raise RetrieverError("request: has no {query}, so that all queries would send the same request")
+            raise RetrieverError("request: without {query}, all queries would send the same request; add {query}")
         if self.encoder is None and has_placeholder(self.request, "vector"):
-            raise RetrieverError("request: has {vector}, which needs an encoder: set encoder=minilm or another one")
+            raise RetrieverError("request: {vector} needs an encoder; set for example encoder=minilm")
         for name in self.parameters:
             if name in (*_NAMES, _DOCUMENT) or not name.isidentifier():
                 raise RetrieverError(f"parameters.{name}: is not a name of your own for a placeholder")
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):
-                raise RetrieverError(f"request.{name}: has nested keys, which method=GET cannot send; set method=POST")
+                raise RetrieverError(f"request.{name}: method=GET cannot send nested keys; set method=POST")
 
     def _iter_recorded_names(self) -> Iterator[tuple[str, str]]:
         """Yield each setting and user-defined name whose value would be recorded."""
@@ -249,8 +249,8 @@ class Http:
             tried.append(f"{url} ({problem})")
         host = any(name.lower() == "host" for name in self.headers)
         raise RetrieverError(
-            f"no search API answers: tried {', '.join(tried)}; start it, or set the retriever's base_url"
-            f"{'; if the server does not know the name in headers.Host, remove that header' if host else ''}"
+            f"no search API answered at {', '.join(tried)}; start it, or set the retriever's "
+            f"base_url{'; if the server does not know the name in headers.Host, remove that header' if host else ''}"
         )
 
     def _iter_addresses(self) -> Iterator[httpx.URL]:
@@ -267,11 +267,11 @@ class Http:
             reply, _ = connection.fetch("GET", fill_address(self.items_path, self.parameters))
             total = get_path(reply, self.total)
         except (ServiceError, LookupError) as error:
-            raise RetrieverError(f"{connection.base_url}: cannot count its items ({error}); {skip}") from error
+            raise RetrieverError(f"{connection.base_url}: the items could not be counted ({error}); {skip}") from error
         if total != expected:
             source = "the size of the corpus" if self.expected_items == "corpus" else "by expected_items"
             raise RetrieverError(
-                f"{connection.base_url}: has {total} items where {expected} are expected ({source}); is this the right "
+                f"{connection.base_url}: expected {expected} items ({source}), found {total}. Is this the right "
                 f"database? If so, {skip}"
             )
 
@@ -308,7 +308,8 @@ class HttpSearcher:
         vectors, seconds = self.embed(list(map(str, queries)), store)
         if not vectors.shape[1]:
             raise RetrieverError(
-                f"encoder: {type(self.settings.encoder).__name__} learns from documents; choose a model"
+                f"encoder: {type(self.settings.encoder).__name__} learns from documents, which an API does not "
+                "provide; choose a pretrained model"
             )
         return vectors, {"encoding_ms": float(np.nanmean(seconds)) * 1000}
 
@@ -373,7 +374,7 @@ class HttpSearcher:
 def _parse_id(value: object) -> str:
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not an item id")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} cannot be an item id")
 
 
 def _parse_score(value: object) -> float:
@@ -382,4 +383,4 @@ def _parse_score(value: object) -> float:
     with suppress(ValueError, TypeError):  # some services write numbers as text
         if isinstance(value, str):
             return float(value)
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a score; set score=null for an API without scores")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} cannot be a score; for an API without scores, set score=null")

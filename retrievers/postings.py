@@ -83,7 +83,7 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
         try:
             return _check(store.arrays(build_postings_key(corpus, analyzer), count_terms), len(corpus))
         except _OutOfBounds as error:
-            log.warning("stored postings are damaged, counting terms again: %s", error)
+            log.warning("the stored postings are damaged; counting the terms again: %s", error)
             return _check(count_terms(), len(corpus))
 
     return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
@@ -102,11 +102,11 @@ def _check(columns: Arrays, n_documents: int) -> Postings:
         raise _OutOfBounds(f"a column cannot be read ({error})") from error
     vocabulary = text.split("\n") if text else []
     if len(offsets) != len(vocabulary) + 1 or len(lengths) != n_documents or len(counts) != len(documents):
-        raise _OutOfBounds("the lengths of their columns do not match")
+        raise _OutOfBounds("the lengths of the columns do not match")
     if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
         raise _OutOfBounds("the entries of a term are out of bounds")
     if not _ascend(offsets, documents, n_documents):
-        raise _OutOfBounds(f"the documents of a term do not ascend from 0 to {n_documents - 1}")
+        raise _OutOfBounds(f"the documents of a term are not in ascending order from 0 to {n_documents - 1}")
     return Postings(vocabulary, offsets, documents, counts, lengths)
 
 

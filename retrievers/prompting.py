@@ -71,7 +71,7 @@ def check_prompt(name: str, prompt: str, *places: str) -> None:
     """Refuse a prompt that lacks one of its placeholders."""
     for place in places:
         if f"{{{place}}}" not in prompt:
-            raise RetrieverError(f"{name}: lacks the placeholder {{{place}}}; add it")
+            raise RetrieverError(f"{name}: the placeholder {{{place}}} is missing; add it")
 
 
 def fill_prompt(prompt: str, **values: object) -> str:

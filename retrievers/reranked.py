@@ -67,7 +67,7 @@ class RerankedSearcher:
         first = self.base.search(queries, self.settings.depth, store)
         corpus = self.base.corpus
         if first.unknown_ids and not len(corpus):
-            raise RetrieverError("a reranker reads the texts of documents, and the dataset has none")
+            raise RetrieverError("a reranker reads the texts of documents, but the dataset has no documents")
         readable = first.documents if not first.unknown_ids else _move_known_to_front(first.documents, len(corpus))
         candidates = [self.base.contents(documents) for documents in list_hits(readable)]
         judged = self.rerank(queries, candidates, store)

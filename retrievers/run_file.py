@@ -59,11 +59,16 @@ class RunFile:
         """Read the file; raises `RetrieverError`."""
         path = Path(self.path).expanduser()
         if not path.is_file():
-            raise RetrieverError(f"path={self.path}: {'is a folder' if path.is_dir() else 'no such file'}")
+            raise RetrieverError(
+                f"path={self.path}: {'expected a file, found a folder' if path.is_dir() else 'no such file'}"
+            )
         kind = self.format or find_format(path)
         if kind is None:
             known = ", ".join([*FORMATS, *COMPRESSIONS])
-            raise RetrieverError(f"path={self.path}: unknown format ({known} are known); set the retriever's format")
+            raise RetrieverError(
+                f"path={self.path}: the extension is not one of {known}; set the retriever's format to trec, json, "
+                "jsonl, csv, tsv or parquet"
+            )
         return RunSearcher.of(self.path, read_columns(path, kind), corpus, tokens=kind == "trec")
 
 
@@ -115,8 +120,8 @@ class RunSearcher:
         if missing and missing == len(numbers):
             first = next(iter(self.queries), "none")
             raise RetrieverError(
-                f"{self.path}: has none of the {len(ids):,} queries: its ids are such as {first!r}, those of the "
-                f"queries such as {ids[0]!r}"
+                f"{self.path}: contains none of the {len(ids):,} queries; the ids in the file look like "
+                f"{first!r}, those of the queries like {ids[0]!r}"
             )
         if missing:
             log.warning("%s: %s of %s queries are missing and have no hits", self.path, f"{missing:,}", f"{len(ids):,}")

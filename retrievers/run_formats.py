@@ -70,7 +70,7 @@ def read_columns(path: Path, kind: RunFormat) -> Columns:
     except (pyarrow.ArrowException, OSError) as error:
         raise RetrieverError(f"{path}: cannot be read ({' '.join(str(error).split())[:200]})") from None
     if not content.size:
-        raise RetrieverError(f"{path}: is empty")
+        raise RetrieverError(f"{path}: the file is empty")
     if kind == "trec":
         return read_trec(memoryview(content), path)
     if kind in ("csv", "tsv"):
@@ -135,7 +135,9 @@ def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has
         score = next((name for name in SCORE if name in has), None)
         rank = next((name for name in RANK if name in has), None)
         if score is None and rank is None:
-            raise RetrieverError(f"{path}: there is no column score or rank; there are {', '.join(has)}")
+            raise RetrieverError(
+                f"{path}: neither a column score nor a column rank exists; the columns are {', '.join(has)}"
+            )
         values = table[score] if score else compute.divide(1.0, compute.cast(table[rank], pyarrow.float64()))
         return _number(table[query], table[document], values, path)
     column = table[lists].combine_chunks()
@@ -146,7 +148,7 @@ def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has
     values = compute.list_flatten(table[scores].combine_chunks()) if scores else pyarrow.array(1 / (1 + places))
     flat = compute.list_flatten(column)
     if len(values) != len(flat):
-        raise RetrieverError(f"{path}: {scores} has {len(values):,} numbers for {len(flat):,} documents")
+        raise RetrieverError(f"{path}: {scores} has {len(values):,} numbers, but there are {len(flat):,} documents")
     return _number(queries, flat, values, path)
 
 
@@ -161,8 +163,8 @@ def _find_name(names: Sequence[str], there: Sequence[str], what: str, path: Path
         if name in there:
             return name
     raise RetrieverError(
-        f"{path}: there is no column with the id of a {what}, such as {names[0]} or {names[1]}; there are "
-        f"{', '.join(there) or 'no columns'}"
+        f"{path}: no column has the id of a {what}; name one {names[0]} or {names[1]}; the columns are "
+        f"{', '.join(there) or 'none'}"
     )
 
 
@@ -229,7 +231,7 @@ def _read_json(content: Any, path: Path, kind: RunFormat) -> Columns:  # noqa: A
         else:
             value = orjson.loads(memoryview(content))
     except orjson.JSONDecodeError as error:
-        raise RetrieverError(f"{path}: is not valid JSON ({error})") from None
+        raise RetrieverError(f"{path}: invalid JSON ({error})") from None
     if isinstance(value, Mapping) and isinstance(value.get("run"), Mapping):  # ranxhub's file of a run with metadata
         value = value["run"]
     if isinstance(value, Mapping):
@@ -243,7 +245,7 @@ def _iter_record(row: object, number: int, path: Path) -> Iterator[tuple[str, st
     """Yield the hits of a record: one, or those of a query in a list."""
     place = f"{path}, record {number}"
     if not isinstance(row, Mapping):
-        raise RetrieverError(f"{place}: is not a JSON object")
+        raise RetrieverError(f"{place}: expected a JSON object")
     query = str(row[_find_name(QUERY, list(row), "query", Path(place))])
     lists = next((name for name in (*LISTS, *DOCUMENT) if isinstance(row.get(name), (list, Mapping))), None)
     if lists is None:
@@ -254,7 +256,7 @@ def _iter_record(row: object, number: int, path: Path) -> Iterator[tuple[str, st
         yield from _iter_hits(query, hits, Path(place))
         return
     if len(scores) != len(hits):
-        raise RetrieverError(f"{place}: has {len(scores):,} scores for {len(hits):,} documents")
+        raise RetrieverError(f"{place}: has {len(scores):,} scores, but {len(hits):,} documents")
     yield from _iter_hits(query, list(zip(hits, scores, strict=True)), Path(place))
 
 
@@ -264,7 +266,7 @@ def _iter_hits(query: str, hits: object, path: Path) -> Iterator[tuple[str, str,
         yield from ((query, str(document), _parse_score(score, query, path)) for document, score in hits.items())
         return
     if not isinstance(hits, list):
-        raise RetrieverError(f"{path}: the hits of query {query!r} are neither a mapping nor a list")
+        raise RetrieverError(f"{path}: the hits of query {query!r} should be a mapping or a list")
     for place, hit in enumerate(hits, start=1):
         if isinstance(hit, Mapping):
             document = hit[_find_name((*DOCUMENT, "id", "_id"), list(hit), "document", path)]
@@ -277,7 +279,7 @@ def _iter_hits(query: str, hits: object, path: Path) -> Iterator[tuple[str, str,
         elif isinstance(hit, (str, int)) and not isinstance(hit, bool):
             yield query, str(hit), 1 / place
         else:
-            raise RetrieverError(f"{path}: query {query!r}, hit {place}: is not an id, a pair or an object")
+            raise RetrieverError(f"{path}: query {query!r}, hit {place}: expected an id, a pair or an object")
 
 
 def _parse_score(value: object, query: str, path: Path) -> float:

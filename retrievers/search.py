@@ -93,8 +93,8 @@ def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
     """
     if not len(corpus) and not is_live(retriever):
         raise RetrieverError(
-            f"{type(retriever).__name__} searches documents, and the dataset has none: name them in its settings, or "
-            "use a retriever with its own index (http, object) or a run"
+            f"{type(retriever).__name__} searches documents, but the dataset has none; set the dataset's "
+            "documents, or choose a retriever with its own index (http, object) or a run"
         )
     key = build_rankings_key(retriever, corpus, queries, k)
 

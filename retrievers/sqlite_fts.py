@@ -141,8 +141,9 @@ def _fill(corpus: Corpus, tokenize: str) -> Arrays:
             )
         except sqlite3.OperationalError as error:
             raise RetrieverError(
-                f"SQLite {sqlite3.sqlite_version} of this Python cannot create an FTS5 table with the tokenizer"
-                f" {tokenize!r} ({error}); choose another tokenizer, or install a Python with a newer SQLite"
+                f"tokenizer={tokenize}: SQLite {sqlite3.sqlite_version} of this Python cannot create an FTS5 "
+                f"table with this tokenizer ({error}); choose another tokenizer, or install a Python with a newer "
+                "SQLite"
             ) from error
         connection.executemany("INSERT INTO documents(rowid, title, text) VALUES (?, ?, ?)", _rows(corpus))
         connection.execute("INSERT INTO documents(documents) VALUES ('optimize')")

@@ -108,7 +108,9 @@ def _resolve_proxy(url: httpx.URL) -> httpcore.Proxy | None:
         return None
     proxy = httpx.Proxy(address if "://" in address else f"http://{address}")
     if proxy.url.scheme.startswith("socks") and find_spec("socksio") is None:
-        raise RetrieverError("a SOCKS proxy is set in the environment: `pip install socksio`, or unset it")
+        raise RetrieverError(
+            "the environment sets a SOCKS proxy, which needs socksio; run `pip install socksio`, or unset the proxy"
+        )
     place = httpcore.URL(scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=b"/")
     return httpcore.Proxy(place, auth=proxy.raw_auth)
 
@@ -120,7 +122,7 @@ def _limit(timeout: float | None, error: type[httpcore.TimeoutException]) -> flo
         return timeout
     rest = deadline - time.monotonic()
     if rest <= 0:
-        raise error(f"timed out after {_LOCAL.seconds:g} s in all")
+        raise error(f"timed out after {_LOCAL.seconds:g} s in total")
     return rest if timeout is None else min(timeout, rest)
 
 

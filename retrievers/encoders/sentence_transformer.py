@@ -130,8 +130,10 @@ def _encode(
         show_progress_bar=False,
     ).astype(np.float32, copy=False)
     if encoder.dimensions and encoder.dimensions > vectors.shape[1]:
-        raise RetrieverError(f"dimensions={encoder.dimensions}: the vectors of {encoder.model} have {vectors.shape[1]}")
+        raise RetrieverError(
+            f"dimensions={encoder.dimensions}: the vectors of {encoder.model} have only {vectors.shape[1]}"
+        )
     vectors[[not text.strip() for text in texts]] = 0
     if not np.isfinite(vectors).all():
-        raise RetrieverError(f"model={encoder.model}: returned vectors with NaN or infinite values")
+        raise RetrieverError(f"model={encoder.model}: the model returned NaN or infinite values")
     return vectors

@@ -105,7 +105,8 @@ class _LoadedCrossEncoder:
         model = open_model(CrossEncoder, settings.model, settings.revision, settings.device, settings.backend)
         if model.num_labels != 1:
             raise RetrieverError(
-                f"model={settings.model}: returns {model.num_labels} scores per pair; a reranker needs one"
+                f"model={settings.model}: returns {model.num_labels} scores for each pair; choose a model that "
+                "returns one"
             )
         if settings.max_length:
             longest = getattr(model.config, "max_position_embeddings", None)
@@ -130,6 +131,6 @@ class _LoadedCrossEncoder:
             share = (time.perf_counter() - start) / len(texts)
         if not np.isfinite(scores).all():
             raise RetrieverError(
-                f"model={self._name}: returned NaN or infinite scores, for example for the query {query!r}"
+                f"model={self._name}: the model returned NaN or infinite scores, for example for the query {query!r}"
             )
         return {(query, text): (score, share) for text, score in zip(texts, scores, strict=True)}

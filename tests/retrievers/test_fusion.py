@@ -301,15 +301,15 @@ ONE = given_rows({0: 1.0})
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"parts": {"a": ONE}}, r"parts: a hybrid needs at least two, this one has 1 \(a\)"),
-        ({"parts": {}}, r"parts: a hybrid needs at least two, this one has 0 \(none\)"),
+        ({"parts": {"a": ONE}}, r"parts: a hybrid needs at least two parts, but has 1 \(a\)"),
+        ({"parts": {}}, r"parts: a hybrid needs at least two parts, but has 0 \(none\)"),
         ({"parts": {"a": ONE, "b": "bm25"}}, "parts.b: 'bm25' is not a retriever"),
         ({"parts": {"a": ONE, "b": ["bm25"]}}, "parts.b: .'bm25'. is not a retriever"),
         ({"parts": {"a": ONE, "b": ("bm25",)}}, "parts.b: .'bm25',. is not a retriever"),
         ({"parts": {"a": ONE, "b": None}}, "parts.b"),
         ({"weights": [1]}, r"weights: has 1 numbers for 2 parts \(a, b\)"),
-        ({"weights": {"a": 1}}, "weights: are set for a, but the parts are a, b"),
-        ({"weights": {"a": 1, "c": 1}}, "weights: are set for a, c, but the parts are a, b"),
+        ({"weights": {"a": 1}}, "weights: set for a, but the parts are a, b"),
+        ({"weights": {"a": 1, "c": 1}}, "weights: set for a, c, but the parts are a, b"),
         ({"weights": [1, -1]}, r"weights=\[1.0, -1.0\]: must be from 0 to 1e\+06, and not all 0"),
         ({"weights": [0, 0]}, "not all 0"),
         ({"weights": [1, float("inf")]}, "from 0 to"),
@@ -318,7 +318,7 @@ ONE = given_rows({0: 1.0})
         ({"weights": [1, 1], "alpha": 0.5}, "alpha=0.5 and weights=.* exclude each other"),
         (
             {"parts": {"a": ONE, "b": ONE, "c": ONE}, "alpha": 0.5},
-            r"alpha=0.5: needs exactly two parts, not 3 \(a, b, c\)",
+            r"alpha=0.5: needs exactly two parts, but there are 3 \(a, b, c\)",
         ),
         ({"alpha": 1.5}, "alpha"),
         ({"rrf_k": -1}, "rrf_k"),

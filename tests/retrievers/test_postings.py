@@ -123,4 +123,4 @@ def test_stored_postings_out_of_bounds_never_reach_compiled_code(
     assert counted(postings) == counted(intact)
     assert postings.lengths.tolist() == intact.lengths.tolist()
     (line,) = caplog.messages
-    assert line.startswith("stored postings are damaged, counting terms again: ")
+    assert line.startswith("the stored postings are damaged; counting the terms again: ")

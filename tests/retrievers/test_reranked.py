@@ -173,7 +173,7 @@ def test_a_pair_is_cut_at_max_length(model: str, harbour: Corpus) -> None:
 
 @pytest.mark.parametrize(
     ("spoilt", "said"),
-    [({"labels": 3}, "returns 3 scores per pair"), ({"weight": float("nan")}, "returned NaN or infinite scores")],
+    [({"labels": 3}, "returns 3 scores for each pair"), ({"weight": float("nan")}, "returned NaN or infinite scores")],
 )
 def test_a_model_that_is_no_reranker_is_refused(
     tmp_path: Path, harbour: Corpus, spoilt: dict[str, Any], said: str
@@ -308,7 +308,7 @@ def test_one_candidate_needs_no_order(harbour: Corpus) -> None:
     ("make", "said"),
     [
         (lambda: ListwiseReranker(Judge(), window=4, step=5), "step=5: should be at most window=4"),
-        (lambda: ListwiseReranker(Judge(), prompt="{query}"), r"prompt: lacks the placeholder \{passages\}"),
+        (lambda: ListwiseReranker(Judge(), prompt="{query}"), r"prompt: the placeholder \{passages\} is missing"),
         (lambda: Reranked("bm25", Overlap()), "'bm25' is not a retriever"),  # type: ignore[arg-type]  # may be written
         (lambda: Reranked(BM25(), "llm"), "should be an instance of Reranker"),  # type: ignore[arg-type]  # so may this
     ],

@@ -153,21 +153,29 @@ def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.trec", "q1 Q0 a 1 3 t\nq1 a 3\n", "x.trec:2: 3 columns, not 6"),
-        ("x.trec", "q1 Q0 a 1 high t\n", "x.trec:1: the score is 'high', not a number"),
-        ("x.trec", "q1 Q0 a 1 nan t\n", "query 'q1', document 'a': the score is nan"),
-        ("x.trec", "q1 Q0 a 1 1e99 t\n", "the score is 1e+99, not a number that fits in 32 bits"),
-        ("x.trec", "", "x.trec: is empty"),
-        ("x.trec", "PLAIN-1 Q0 a 1 1 t\n", "has none of the 3 queries: its ids are such as 'PLAIN-1', those of the"),
+        ("x.trec", "q1 Q0 a 1 3 t\nq1 a 3\n", "x.trec:2: expected 6 columns"),
+        ("x.trec", "q1 Q0 a 1 high t\n", "x.trec:1: the score 'high' is not a number"),
+        ("x.trec", "q1 Q0 a 1 nan t\n", "query 'q1', document 'a': the score nan is not a finite"),
+        ("x.trec", "q1 Q0 a 1 1e99 t\n", "the score 1e+99 is not a finite 32-bit number"),
+        ("x.trec", "", "x.trec: the file is empty"),
+        (
+            "x.trec",
+            "PLAIN-1 Q0 a 1 1 t\n",
+            "contains none of the 3 queries; the ids in the file look like 'PLAIN-1', those of the",
+        ),
         ("x.trec.gz", "not packed", "x.trec.gz: cannot be read"),
-        ("x.csv", "qid,text\nq1,x\n", "no column with the id of a document, such as document_id or docno; there are"),
-        ("x.csv", "qid,docno\nq1,x\n", "there is no column score or rank; there are qid, docno"),
-        ("x.json", "{", "x.json: is not valid JSON"),
-        ("x.json", '{"q1": 3}', "the hits of query 'q1' are neither a mapping nor a list"),
-        ("x.json", '{"q1": {"a": "high"}}', "query 'q1': the score is \"high\", not a number"),
-        ("x.jsonl", '{"qid": "q1", "results": ["a", "b"], "scores": [1]}', "record 1: has 1 scores for 2 documents"),
+        (
+            "x.csv",
+            "qid,text\nq1,x\n",
+            "no column has the id of a document; name one document_id or docno; the columns are",
+        ),
+        ("x.csv", "qid,docno\nq1,x\n", "neither a column score nor a column rank exists; the columns are qid, docno"),
+        ("x.json", "{", "x.json: invalid JSON"),
+        ("x.json", '{"q1": 3}', "the hits of query 'q1' should be a mapping or a list"),
+        ("x.json", '{"q1": {"a": "high"}}', "query 'q1': the score \"high\" is not a number"),
+        ("x.jsonl", '{"qid": "q1", "results": ["a", "b"], "scores": [1]}', "record 1: has 1 scores, but 2 documents"),
         ("x.parquet", "PAR", "x.parquet: cannot be read"),
-        ("x.bin", "x", "unknown format"),
+        ("x.bin", "x", "the extension is not one of"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(name: str, content: str, message: str, tmp_path: Path) -> None:
@@ -192,7 +200,10 @@ def test_a_run_whose_documents_are_all_unknown_is_pointed_out(tmp_path: Path, ca
     (tmp_path / "x.trec").write_text("q1 Q0 0007 1 3 t\n")
     with caplog.at_level(logging.WARNING, "retrievers"):
         read(tmp_path / "x.trec")
-    assert "none of its 1 documents is in the corpus: it has ids such as '0007', the corpus 'a'" in caplog.text
+    assert (
+        "the corpus contains none of its 1 documents; the ids in the file look like '0007', those of the "
+        "corpus like 'a'"
+    ) in caplog.text
 
 
 def test_runs_are_parts_of_a_hybrid_beside_each_other_and_a_retriever(tmp_path: Path) -> None:
