@@ -80,7 +80,7 @@ def _choice(key: str, value: Any) -> str:  # noqa: ANN401 (any YAML value)
     if not isinstance(value, (list, tuple)):
         return _text(value, _quote)
     if not value:
-        raise ConfigError(f"{key}=[]: an axis without a value")
+        raise ConfigError(f"{key}=[]: an axis needs at least one value")
     return ",".join(_text(element, _quote) for element in value)
 
 
@@ -126,7 +126,7 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
             raise ConfigError(too_many(override.input_line or key, n, "values", most))
         values = () if interval else tuple(_value(key, parsed) for parsed in _parse_values(override, seed))
         if not interval and not values:
-            raise ConfigError(f"{override.input_line}: an axis without a value")
+            raise ConfigError(f"{override.input_line}: an axis needs at least one value")
         varies = listed or override.is_sweep_override()
         axes[name_of(key)] = Axis(key, override.input_line or "", values, varies, interval)
     return axes
@@ -134,8 +134,8 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
 
 def too_many(place: str, n: int, what: str, most: int) -> str:
     """Return the error of more values or combinations than a sweep may have."""
-    way_out = f"make it smaller, or raise the limit with sweep.max_combinations={n}"
-    return f"{place}: {n:,} {what}, more than sweep.max_combinations={most}; {way_out}"
+    way_out = f"remove some values, or raise the limit with sweep.max_combinations={n}"
+    return f"{place}: {n:,} {what} exceed sweep.max_combinations={most}; {way_out}"
 
 
 def _range_length(override: Override) -> int:
@@ -153,7 +153,8 @@ def _refuse_what_is_shared(override: Override) -> None:
     if override.key_or_group == "experiment":
         together = ",".join(str(to_plain(value)) for value in _parse_values(override, 0))
         raise ConfigError(
-            f"{override.input_line}: one experiment at a time, or all in one sweep with 'experiment=[{together}]'"
+            f"{override.input_line}: an axis cannot have several experiments; sweep one at a time, or combine "
+            f"them with 'experiment=[{together}]'"
         )
     if root in (*VOLATILE, "hydra"):
         raise ConfigError(
@@ -168,10 +169,10 @@ def _interval(override: Override) -> Interval | None:
     assert sweep.start is not None and sweep.end is not None  # noqa: S101 (Hydra's parser gives both)
     log = "log" in sweep.tags
     if unknown := sorted(sweep.tags - {"log"}):
-        raise ConfigError(f"{override.input_line}: an interval has no tag {unknown[0]}, but log")
+        raise ConfigError(f"{override.input_line}: unknown tag {unknown[0]}; an interval supports only log")
     if not sweep.start < sweep.end or (log and sweep.start <= 0):
-        ends = "ends above 0, the lower one first" if log else "ends, the lower one first"
-        raise ConfigError(f"{override.input_line}: an interval has {ends}")
+        ends = "two bounds above 0, the lower one first" if log else "two bounds, the lower one first"
+        raise ConfigError(f"{override.input_line}: an interval needs {ends}")
     return Interval(sweep.start, sweep.end, log, isinstance(sweep.start, int))
 
 
@@ -194,7 +195,7 @@ def _numbers(sweep: RangeSweep, line: str | None) -> list[Any]:
     assert sweep.start is not None and sweep.stop is not None  # noqa: S101 (Hydra's parser gives both)
     written = (sweep.start, sweep.stop, sweep.step)
     if not sweep.step:
-        raise ConfigError(f"{line}: a range with a step of 0 has no end")
+        raise ConfigError(f"{line}: a range cannot have a step of 0")
     if all(isinstance(number, int) for number in written):
         return list(range(*written))  # type: ignore[arg-type]  # mypy does not read all()
     start, stop, step = _decimals(sweep)

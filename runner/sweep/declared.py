@@ -98,7 +98,8 @@ class Declared:
         primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
         if len(primaries) > 1:
             raise ConfigError(
-                f"metrics.primary: a sweep is ranked by one measure, not by {' and '.join(primaries)}; choose one"
+                "metrics.primary: a sweep needs one primary measure, but its experiments have "
+                f"{' and '.join(primaries)}; choose one"
             )
         return experiments[0].metrics
 
@@ -129,7 +130,7 @@ class Declared:
             message = explain(error, self._composer.verb, point.overrides)
             if not point.swept:
                 raise ConfigError(message) from error
-            way_out = "sweep.when says where an axis applies, sweep.union puts products side by side"
+            way_out = "sweep.when limits an axis to some combinations, sweep.union combines separate grids"
             raise ConfigError(f"{message} (in the combination {point.name}; {way_out})") from error
 
 

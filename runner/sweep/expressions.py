@@ -81,7 +81,8 @@ def parse(text: str, place: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = getattr(error, "msg", None) or str(error) or "too deep"
         raise ConfigError(
-            f"{place}: {text}: not understood ({what}); write conditions as in: retriever == bm25 and retriever.k1 > 1"
+            f"{place}: {text}: invalid condition ({what}); write conditions as in: retriever == bm25 and "
+            "retriever.k1 > 1"
         ) from error
     return Expression(place, text, frozenset(keys), frozenset(_words(tree)), term)
 
@@ -146,7 +147,7 @@ def _key(node: ast.expr) -> str:
             return f"{_key(node.left)}@{_key(node.right)}"
         case ast.Call(func=ast.Name(id="key"), args=[ast.Constant(value=str(name))], keywords=[]):
             return name
-    raise ValueError(f"{ast.unparse(node)} is neither a key, a value nor a comparison")
+    raise ValueError(f"{ast.unparse(node)} should be a key, a value or a comparison")
 
 
 def _comparison(node: ast.Compare, keys: set[str]) -> Term:
@@ -191,7 +192,7 @@ def _arithmetic(node: ast.UnaryOp | ast.BinOp, keys: set[str]) -> Term:
         values = [term(read) for term in terms]
         for value in values:
             if value is not None and not isinstance(value, (int, float)):
-                raise TypeError(f"{value!r} is not a number to compute with")
+                raise TypeError(f"{value!r} is not a number")
         return None if None in values else compute(*values)
 
     return apply
@@ -200,4 +201,4 @@ def _arithmetic(node: ast.UnaryOp | ast.BinOp, keys: set[str]) -> Term:
 def _truth(value: Any) -> bool:  # noqa: ANN401 (any value)
     if value is None or isinstance(value, bool):
         return bool(value)
-    raise TypeError(f"{value!r} is neither true nor false; compare it with something")
+    raise TypeError(f"{value!r} is neither true nor false; compare it with a value")

@@ -50,7 +50,7 @@ class FinishedCombinations:
             if self._report and not self._has_report(run):
                 self._add_report(run, experiment, self._report)
         except ResultError as error:
-            self._reject(combination, run, f"its record is gone: {error}")
+            self._reject(combination, run, f"the record cannot be loaded: {error}")
             return None
         if result.unfinished:
             self._reject(combination, run, result.unfinished)
@@ -79,6 +79,9 @@ def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = Fal
     if run.folder is None:
         return tracker.result(run, rankings)
     if not run.folder.parents[1].is_dir():
-        message = f"{run.folder.parents[1]}: the artifacts of earlier runs are not there; is a disk not mounted?"
+        message = (
+            f"{run.folder.parents[1]}: the folder with the artifacts of earlier runs does not exist; check whether "
+            "its disk is mounted"
+        )
         raise ConfigError(message)
     return load_record(run.folder, rankings)

@@ -46,7 +46,9 @@ def combinations(
         if len(combinations_by_overrides) == space.sample:
             break
     if not combinations_by_overrides:
-        raise ConfigError(f"sweep.include, sweep.exclude: none of {total:,} combinations is left")
+        raise ConfigError(
+            f"sweep.include, sweep.exclude: the conditions exclude all {total:,} combinations; relax them"
+        )
     return [
         combination for _, combination in sorted(combinations_by_overrides.values(), key=lambda element: element[0])
     ]

@@ -150,14 +150,14 @@ def products(
     for place, names in (("sweep.when", when), ("sweep.zip", _together(space.zip))):
         for name in names:
             if name not in siblings:
-                raise ConfigError(f"{place}: {name}: no axis of this sweep; {suggestion(name, known)}")
+                raise ConfigError(f"{place}: {name}: not an axis of this sweep; {suggestion(name, known)}")
     include = [parse(text, "sweep.include") for text in space.include]
     exclude = [parse(text, "sweep.exclude") for text in space.exclude]
     if loader:
         _check_choices((*when.values(), *include, *exclude), loader)
 
     def unknown(_: Sequence[str], key: str) -> Any:  # noqa: ANN401 (never returns)
-        raise ConfigError(f"{key}: no axis of this sweep; {suggestion(key, known)}")
+        raise ConfigError(f"{key}: not an axis of this sweep; {suggestion(key, known)}")
 
     made = []
     for draft in drafts:
@@ -188,7 +188,7 @@ def _together(groups: Iterable[Iterable[str]]) -> dict[str, int]:
     for number, group in enumerate(groups):
         for key in group:
             if name_of(key) in numbers:
-                raise ConfigError(f"sweep.zip: {key}: occurs twice; name it once")
+                raise ConfigError(f"sweep.zip: {key}: occurs more than once; name it once")
             numbers[name_of(key)] = number
     return numbers
 
@@ -203,11 +203,11 @@ def _dimensions(axes: Iterable[Axis], together: Mapping[str, int]) -> Iterator[D
         for axis in group[1:]:
             if axis.interval or first.interval:
                 line = (axis if axis.interval else first).line
-                raise ConfigError(f"sweep.zip: {line}: an interval cannot vary together with other axes")
+                raise ConfigError(f"sweep.zip: {line}: an interval cannot be zipped with other axes; write its values")
             if len(axis.values) != len(first.values):
                 raise ConfigError(
-                    f"sweep.zip: {first.name} has {len(first.values)} values and {axis.name} has {len(axis.values)}: "
-                    "axes that vary together need equally many"
+                    f"sweep.zip: {first.name} has {len(first.values)} values, but {axis.name} has "
+                    f"{len(axis.values)}; zipped axes need the same number of values"
                 )
         points = {tuple(v.override for v in point): point for point in zip(*(a.values for a in group), strict=True)}
         yield Dimension(tuple(group), tuple(points.values()))

@@ -45,7 +45,7 @@ def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter)
             try:
                 of_board |= writer.golden(shown, datetime.now(UTC), parallel)
             except NotComparable as error:  # the other reports do not depend on it
-                console.note(f"no golden report: {error}")
+                console.note(f"the golden report could not be written: {error}")
         for name, text in of_board.items():
             stem, _, ending = name.rpartition(".")
             files[f"{stem}{which}.{ending}"] = text

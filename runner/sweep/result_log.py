@@ -97,7 +97,9 @@ class ResultLog:
             if not live and (waiting.combination in finished or self._unlogged.is_superseded(waiting)):
                 waiting.remove()
             elif waiting.read() is None:
-                console.note(f"{waiting.file}: removed; the result is damaged, or of another version of this program")
+                console.note(
+                    f"{waiting.file}: removed, because the result is damaged or from another version of this program"
+                )
                 waiting.remove()
             else:
                 self._tracker.log(waiting)
@@ -117,7 +119,9 @@ class ResultLog:
             self._tracker.log(self._unlogged.keep(combination, entry, waiting))
         except OSError as error:
             if not self._reported_disk:
-                console.note(f"{self._unlogged.folder}: cannot save results before they are logged ({error.strerror})")
+                console.note(
+                    f"{self._unlogged.folder}: results cannot be saved before they are logged ({error.strerror})"
+                )
                 self._reported_disk = True
             self._tracker.log(entry)
             self._tracker.flush()  # logged before it is reported

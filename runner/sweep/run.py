@@ -64,7 +64,7 @@ class SweepRun:
         sweep, settings, bench, tracker = self._sweep, self._settings, self._bench, self._tracker
         self._state = State()
         if settings.resume:
-            with console.Working("beginning the sweep"):
+            with console.Working("starting the sweep"):
                 lock = bench.store.run_files.sweeps / f"{sweep.id}.lock"
                 self._context.enter_context(alone(lock, "the same sweep"))
             self._state = tracker.state(sweep.id, sweep.report)

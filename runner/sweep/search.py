@@ -67,7 +67,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     """Search, log and report; return how it ended. Raises errors of settings before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     if declared.settings.sample is not None:
-        raise ConfigError("sweep.sample: a search does not use it; set hydra.sweeper.n_trials")
+        raise ConfigError("sweep.sample: a search ignores this setting; set hydra.sweeper.n_trials instead")
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)
@@ -75,7 +75,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     sources = {(repr(probe.source), repr(probe.chunking)): probe.source for probe in probes}
     refuse_splits(space.axes)
     if len(sources) > 1:
-        raise ConfigError("dataset: a search runs on one dataset; use a grid for several: hydra/sweeper=grid")
+        raise ConfigError("dataset: a search supports only one dataset; for several, use a grid: hydra/sweeper=grid")
     (source,) = sources.values()
     select_on = declared.settings.select_on
     on = place(select_on, source) if select_on else place_of_search(source)
@@ -272,7 +272,7 @@ def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Cr
             raise ConfigError(f"hydra.sweeper.objectives: {name} describes the judgments, not the retriever; remove it")
     if names is not None and primary not in names:
         raise ConfigError(
-            f"hydra.sweeper.objectives: lacks {primary}, which the sweep is ranked by; add it, or set metrics.primary"
+            f"hydra.sweeper.objectives: the primary measure {primary} is missing; add it, or set metrics.primary"
         )
     return [COSTS.get(name) or mean_of(name) for name in dict.fromkeys([primary, *(names or ())])]
 

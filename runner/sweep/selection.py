@@ -45,8 +45,8 @@ def place(wanted: str, source: DatasetSource) -> str:
     others = ", ".join(split for split in splits if split != source.split)
     there = f"the dataset's other splits are {others}" if others else "the dataset has no other split"
     raise ConfigError(
-        f"sweep.select_on={wanted}: {there}; {KFOLD} selects by cross-validation, {source.split} on the reported data "
-        "itself"
+        f"sweep.select_on={wanted}: no such split; {there}; set {KFOLD} to select by cross-validation, or "
+        f"{source.split} to select on the reported data"
     )
 
 
@@ -117,11 +117,12 @@ class Selecting:
         clusters = number_clusters(dataset.queries.clusters)
         if clusters is not None and len(np.unique(clusters[counted])) == 1:
             raise ConfigError(
-                f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster; it needs 2"
+                f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster, but two "
+                "clusters are needed"
             )
         if np.count_nonzero(counted) < 2:
             raise ConfigError(
-                f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold; it needs 2"
+                f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold, but two are needed"
             )
         return folds(dataset.queries.types, counted, seed=self.declared.settings.seed, clusters=clusters)
 
@@ -232,7 +233,7 @@ class Selecting:
         try:
             (experiment,) = self.declared.experiments([point])
         except (ConfigError, DatasetError, RetrieverError) as error:
-            console.note(f"the default settings cannot be evaluated for a comparison: {error}")
+            console.note(f"the default settings could not be evaluated for comparison: {error}")
             return None
         wanted = self.run.identify([replace(experiment, name=f"default settings ({self.source.split})")])
         (combination,) = wanted

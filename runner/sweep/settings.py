@@ -100,7 +100,7 @@ class SweepSettings(Space):
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} needs worker processes: add sweep.backend=loky (or dask, ray)")
+                    raise ValueError(f"{name} needs worker processes; add sweep.backend=loky (or dask, ray)")
         if self.backend == "loky" and self.address is not None:
-            raise ValueError("address is that of a cluster: use sweep.backend=dask or ray; loky runs on this machine")
+            raise ValueError("address names a cluster, but loky runs on this machine; set sweep.backend=dask or ray")
         return self

@@ -22,7 +22,7 @@ UNION = "sweep.union"
 MOST_EXCLUDED = 1000
 """The number of consecutive excluded points after which a search gives up."""
 
-ALL_EXCLUDED = "sweep.include, sweep.exclude: no combination is left; relax the conditions"
+ALL_EXCLUDED = "sweep.include, sweep.exclude: the conditions exclude all combinations; relax them"
 
 _DIGITS = 6  # significant digits of a number from an interval; with more, no two points would be equal
 
@@ -91,7 +91,10 @@ class SearchSpace:
                 if dimension.axes[0].interval or len(dimension.points) > 1:
                     self._parameters[number, dimension] = self._parameter(number, dimension)
         if not self._parameters and len(products) == 1:
-            raise ConfigError("a search needs axes: 'retriever.k1=interval(0.1,3)', 'retriever.b=range(0,1.05,0.05)'")
+            raise ConfigError(
+                "a search needs at least one axis, such as 'retriever.k1=interval(0.1,3)' or "
+                "'retriever.b=range(0,1.05,0.05)'"
+            )
 
     @property
     def conditional(self) -> bool:

@@ -217,11 +217,13 @@ def _check(sampler: Sampler, space: SearchSpace, larger: Sequence[bool]) -> None
     """Refuse a search that the sampler does not support."""
     place = f"hydra.sweeper.sampler={sampler}"
     if sampler == "grid" and space.intervals():
-        raise ConfigError(f"{place}: {space.intervals()[0]} has no list of values; write range(from,to,step)")
+        raise ConfigError(
+            f"{place}: cannot enumerate the interval of {space.intervals()[0]}; write range(from,to,step)"
+        )
     if sampler == "cmaes" and len(larger) > 1:
-        raise ConfigError(f"{place}: takes one objective; tpe, gp, nsga2, nsga3 take several")
+        raise ConfigError(f"{place}: supports only one objective; for several, choose tpe, gp, nsga2 or nsga3")
     if sampler == "cmaes" and find_spec("cmaes") is None:
-        raise ConfigError(f"{place}: needs another package; pip install cmaes")
+        raise ConfigError(f"{place}: needs cmaes, which is not installed; run pip install cmaes")
 
 
 def _sampler(name: Sampler, seed: int, over: int, space: SearchSpace) -> BaseSampler:
@@ -295,7 +297,7 @@ def _storage(address: str) -> BaseStorage:
         return cast("BaseStorage", storage)
     except (SQLAlchemyError, OptunaError, ImportError, OSError, ValueError) as error:
         why = shorten_text(str(error).partition("(Background on")[0], 300)
-        way_out = "as in sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
+        way_out = "set it as in sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
         raise ConfigError(f"hydra.sweeper.storage={address}: cannot be opened ({why}); {way_out}") from error
 
 

@@ -88,7 +88,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
             else:
                 why = shorten_text(str(lost), 300)
                 attempts = ("", " on both attempts")[tries] if tries < 2 else f" on all {tries + 1} attempts"
-                message = f"its worker died{attempts} ({type(lost).__name__}: {why})"
+                message = f"the worker died{attempts} ({type(lost).__name__}: {why})"
                 trace = "".join(traceback.format_exception(lost))
                 yield combination, FailedCombination(experiments[combination].name, message, trace)
 
@@ -150,7 +150,7 @@ def work(combination: str, experiment: Experiment, store: WorkStore, limits: Wor
         return FailedCombination(experiment.name, f"{type(error).__name__}: {' '.join(str(error).split())}")
     if not same:
         message = (
-            f"its worker ({platform.node()}) has other code, data or libraries than the process that started the sweep"
+            f"the worker on {platform.node()} has other code, data or libraries than the process that started the sweep"
         )
         return FailedCombination(experiment.name, message)
     if limits == WorkerLimits():
@@ -287,7 +287,7 @@ def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
         size = settings.workers or sum(client.nthreads().values())
         if not size:
             raise ConfigError(
-                f"sweep.address={settings.address}: has no workers; start some with `dask worker ADDRESS`"
+                f"sweep.address={settings.address}: the cluster has no workers; start some with `dask worker ADDRESS`"
             )
         pool = client.get_executor(pure=False, retries=0)
         yield _Cluster(size, lambda *call: pool.submit(work, *call, store, _limits(settings), 1))

@@ -41,7 +41,7 @@ MOST_DEATHS = 3
 LEAVING_S = 3.0
 """How long an interrupted command waits for results that are being logged."""
 
-_NOT_READY = "tracking: MLflow was not ready when the work was stopped"
+_NOT_READY = "tracking: the work was stopped before MLflow was ready"
 
 Entry = Finished | Failed | Waiting
 
@@ -307,8 +307,8 @@ class BackgroundTracker:
                 return
             self._deaths += 1
             if self._deaths > MOST_DEATHS:
-                way_out = "check the free memory, or log in this process with tracking.background=false"
-                raise ConfigError(f"tracking: the process that logs was killed; {way_out}") from error
+                way_out = "free some memory, or log in this process with tracking.background=false"
+                raise ConfigError(f"tracking: the logging process was killed repeatedly; {way_out}") from error
             self._executor, self._opened = self._start_process()
 
 
@@ -323,5 +323,5 @@ def _open(tracking: Tracking) -> None:
 def _call(tracking: Tracking, method: Callable[..., T], args: Sequence[object], kwargs: Mapping[str, object]) -> T:
     if tracking not in _trackers:
         _open(tracking)
-    with explain_errors(tracking, "cannot be written to"), patience(WRITING):
+    with explain_errors(tracking, "cannot be written"), patience(WRITING):
         return method(_trackers[tracking], *args, **kwargs)

@@ -75,7 +75,7 @@ class Runs:
             client, _ = self._opened
             kept = {item.path for item in client.list_artifacts(run.id)}
             if "result.json" not in kept:
-                raise ResultError(f"run {run.id} has no record of an evaluation among its artifacts")
+                raise ResultError(f"run {run.id} has no record of an evaluation in its artifacts")
             for name in kept.intersection(RECORD):
                 client.download_artifacts(run.id, name, copy)
             return load_record(Path(copy))

@@ -74,7 +74,9 @@ def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
     try:
         return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id), report)
     except sqlite3.Error as error:
-        raise ConfigError(f"tracking.uri={tracking.uri}: cannot be read ({error}); is this MLflow's file?") from error
+        raise ConfigError(
+            f"tracking.uri={tracking.uri}: cannot be read ({error}); set the file of an MLflow database"
+        ) from error
 
 
 def this_time() -> str:

@@ -40,7 +40,7 @@ def open_client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it would print what it raises as well
     if tracking.is_off:
-        raise ConfigError("tracking=none: there are no runs to read; choose another store")
+        raise ConfigError("tracking=none: no runs are stored, so none can be read; choose another store")
     with explain_errors(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             database = tracking.sqlite_file()
@@ -76,7 +76,7 @@ def _connect(uri: str) -> None:
     try:
         engine = create_engine(uri)
     except ValueError as error:
-        raise ArgumentError(f"not an address: {error}") from error
+        raise ArgumentError(f"invalid address: {error}") from error
     try:
         engine.connect().close()
     finally:

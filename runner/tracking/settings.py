@@ -27,7 +27,7 @@ URI_VARIABLE, EXPERIMENT_VARIABLE = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NA
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """Tags of a new experiment: its kind opens MLflow's UI on the table of runs, not on traces of an application."""
 
-_WRONG_SCHEME = f"not the address of a store; it begins with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
+_WRONG_SCHEME = f"not the address of a store; begin it with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -95,7 +95,10 @@ class Tracking:
 
     def describe_deleted(self) -> str:
         """Say that the experiment was deleted, and what to do."""
-        return f"tracking.experiment={self.experiment}: was deleted; restore it in MLflow, or choose another name"
+        return (
+            f"tracking.experiment={self.experiment}: the experiment was deleted; restore it in MLflow, or choose "
+            "another name"
+        )
 
     def artifact_location(self) -> str | None:
         """Return the address of a database's artifacts; None leaves it to the server."""

@@ -171,7 +171,7 @@ class Tracker:
         """Mark as KILLED the runs whose process of this machine is gone; return how many they were."""
         left = [run for run, process in self._runs.find_running() if is_gone(process.partition(" ")[0])]
         for run in left:
-            self._runs.set_tags(run, {"error": "its process was gone before it ended"})
+            self._runs.set_tags(run, {"error": "the process ended without finishing the run"})
             self._runs.set_status(run, "KILLED", now())
         return len(left)
 

@@ -96,4 +96,4 @@ def report_death(marker: Path) -> None:
 
     _, name = _read(marker)
     doing = f" while it evaluated {name}" if name else ""
-    console.error(f"the process of the sweep died{doing}; run the same command to resume")
+    console.error(f"the sweep's process died{doing}; run the same command to resume")

@@ -100,7 +100,7 @@ class Unlogged:
         with replace_file(file, aside), aside.open("wb", buffering=0) as raw:
             raw.write(_HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big"))
             if raw.write(body) != len(body):
-                raise OSError(f"{aside}: not all of the result could be written")
+                raise OSError(f"{aside}: the result could not be written completely")
         self._files[combination] = file
         return Waiting(file, len(body), attempted=earlier is not None)
 

@@ -51,9 +51,12 @@ def test_an_interval_has_ends_and_says_how_it_is_searched(written: str, interval
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("interval(4,1)", "a=interval(4,1): an interval has ends, the lower one first"),
-        ("tag(log,interval(0,1))", "a=tag(log,interval(0,1)): an interval has ends above 0, the lower one first"),
-        ("tag(lgo,interval(1,2))", "a=tag(lgo,interval(1,2)): an interval has no tag lgo, but log"),
+        ("interval(4,1)", "a=interval(4,1): an interval needs two bounds, the lower one first"),
+        (
+            "tag(log,interval(0,1))",
+            "a=tag(log,interval(0,1)): an interval needs two bounds above 0, the lower one first",
+        ),
+        ("tag(lgo,interval(1,2))", "a=tag(lgo,interval(1,2)): unknown tag lgo; an interval supports only log"),
     ],
 )
 def test_an_interval_that_cannot_be_searched_is_refused(written: str, message: str) -> None:
@@ -65,7 +68,8 @@ def test_an_interval_that_cannot_be_searched_is_refused(written: str, message: s
 def test_an_interval_moves_alone() -> None:
     for arguments in (("a=interval(0,1)", "b=1,2"), ("b=1,2", "a=interval(0,1)")):
         with pytest.raises(
-            ConfigError, match=r"^sweep\.zip: a=interval\(0,1\): an interval cannot vary together with other axes$"
+            ConfigError,
+            match=r"^sweep\.zip: a=interval\(0,1\): an interval cannot be zipped with other axes; write its values$",
         ):
             product(*arguments, zip=["a", "b"])
 

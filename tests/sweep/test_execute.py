@@ -21,8 +21,8 @@ from runner.sweep import closing as sweep_closing
 from runner.tracking.settings import Tracking
 
 STAGES = {
-    "SweepRun.load_logged_runs": "logging the rest, comparing all",
-    "build_boards": "logging the rest, comparing all",
+    "SweepRun.load_logged_runs": "logging the remaining results, comparing all results",
+    "build_boards": "logging the remaining results, comparing all results",
     "build_reports": "report",
     "SweepRun.finish": "logging the report",
 }

@@ -84,10 +84,13 @@ def test_a_killed_sweep_loses_nothing_that_it_reported(here: Path, capsys: pytes
     killed = run_command(SWEEP, here, code)
     assert killed.returncode == -signal.SIGKILL
     assert len(_waiting(here)) + len(_finished(here)) == 2
-    assert re.search("the process of the sweep died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
+    assert re.search("the sweep's process died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
     assert main([*SWEEP, INLINE]) == 0
     said = capsys.readouterr().err
-    assert "the process died while it evaluated k1=0.9, b=0.3 last time; it runs last, in its own process" in said
+    assert (
+        "last time, the process died while it evaluated k1=0.9, b=0.3; this combination runs last, in its own process"
+        in said
+    )
     assert list(_finished(here).values()) == [1] * 4
     assert not _waiting(here)
     folders = {path.name for path in (here / "mlruns" / "artifacts").iterdir() if not path.name.startswith(".")}
@@ -181,7 +184,7 @@ def test_a_combination_that_crashes_the_process_costs_itself_alone(
         assert main(sweep) == 1
         said = capsys.readouterr()
         assert "1 failed" in said.out
-        assert "its worker died" in said.out
+        assert "the worker died" in said.out
     assert list(_finished(here).values()) == [2 if afresh else 1]
     assert "the last start died at" not in said.err, "it is known"
     assert not list((here / "mlruns" / "sweeps").glob("*.under-way"))
@@ -192,7 +195,7 @@ def test_a_sweep_goes_on_where_no_disk_takes_its_results(
 ) -> None:
     monkeypatch.setattr("runner.tracking.unlogged.Unlogged.keep", _refuse)
     assert main([*SWEEP, INLINE]) == 0
-    assert "cannot save results before they are logged" in capsys.readouterr().err
+    assert "results cannot be saved before they are logged" in capsys.readouterr().err
     assert list(_finished(here).values()) == [1] * 4
 
 
@@ -249,7 +252,7 @@ def test_a_damaged_file_of_another_set_of_values_is_removed(
     (damaged, *_) = _waiting(here)
     os.truncate(damaged.file, 100)
     assert main([*SWEEP[:2], "retriever.k1=0.6", "retriever.b=0.5", INLINE, "sweep.name=it"]) == 0
-    assert f"{damaged.file.name}: removed; the result is damaged" in capsys.readouterr().err
+    assert f"{damaged.file.name}: removed, because the result is damaged" in capsys.readouterr().err
     assert list(_finished(here).values()) == [1] * 4
     assert not _waiting(here)
 
@@ -374,7 +377,7 @@ def test_an_evaluation_that_is_not_logged_is_kept_and_the_same_command_logs_it(
         database.execute("drop trigger no")
     monkeypatch.setattr(Bench, "evaluate", _refuse)
     assert main(["retriever=bm25", INLINE]) == 0
-    assert "already evaluated; logging the result that waits" in capsys.readouterr().err
+    assert "already evaluated; logging the result saved" in capsys.readouterr().err
     assert _rows(here, "select name, status from runs") == [("bm25", "FINISHED")]
     assert not list((here / "mlruns" / "unlogged").glob("*"))
 

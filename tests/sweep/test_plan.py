@@ -365,7 +365,7 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
     folded = [*arguments[:-1], "sweep.select_on=kfold"]
     assert main(folded) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "42 combinations (7 trials, and 7 more for each of 5 folds that check the choice)" in said
+    assert "42 combinations (7 trials, and 7 more for each of 5 folds that validate the selection)" in said
     assert not (here / "mlruns" / "optuna.db").exists()
 
 
@@ -446,7 +446,7 @@ def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pyt
     assert re.search(r"expand +m +64 +– +– +–", out)
     assert "calls are upper bounds without retries" in out
     assert re.search(r"agent +n +192 +≤70,000 +≤196,608 +≤0\.1284", out)
-    assert "~ estimated from usual text lengths, tokens out at most" in out
+    assert "~ estimated from typical text lengths, with tokens out at most" in out
     assert "≤ upper bound from the longest texts that may be sent and llm.max_tokens" in out
     assert "no price for m: set llm.price_in and llm.price_out" in out
 
@@ -457,7 +457,7 @@ def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "2.0 s or more" in out
     assert "at least 6 min 40 s" in out
-    assert "no estimate for all work of: search, fuse" in out
+    assert "incomplete estimate for: search, fuse" in out
 
 
 def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:

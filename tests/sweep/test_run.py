@@ -262,7 +262,7 @@ def test_who_stops_a_sweep_does_not_wait_for_mlflow_and_loses_nothing(
     out = capsys.readouterr()
     assert "2 combinations by" in out.out
     assert "compare the best two" not in out.out  # which no store of runs has yet
-    assert "MLflow was not ready when the work was stopped; results wait in" in out.err
+    assert "the work was stopped before MLflow was ready; results wait in" in out.err
     assert "stopped after 2 of 4; run the same command to resume" in out.out
     assert "report:" not in out.out
     assert len(list((here / "mlruns" / "unlogged").glob("*/*"))) == 2

@@ -141,7 +141,7 @@ def test_a_search_logs_what_it_asked_for_and_keeps_its_study(here: Path, capsys:
     shares = orjson.loads((folder / "importances.json").read_bytes())["nDCG@10"][""]
     assert set(shares) == {"retriever.k1", "retriever.b"}
     out = capsys.readouterr()
-    assert "12 trials (tpe) asked for 12 combinations" in out.out
+    assert "12 trials (tpe) requested 12 combinations" in out.out
     assert [line.partition(" in ")[0] for line in out.err.splitlines() if line.startswith("done ")] == [
         "done 12 of 12",
         "done 1 of 1",
@@ -180,7 +180,7 @@ def test_the_winner_is_chosen_on_train_and_reported_on_test(here: Path, capsys: 
     assert tags["default_p"] == f"{told['p']:.4f}"
     for text in (capsys.readouterr().out, *((here / "out" / f"report.{kind}").read_text() for kind in ("md", "html"))):
         told = " ".join(text.split())
-        for figure in ("Chosen on train", f"{selected:.4f}", f"{there:.4f}"):
+        for figure in ("Selected on train", f"{selected:.4f}", f"{there:.4f}"):
             assert figure in told
     assert primary(here) == there
 
@@ -476,24 +476,24 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
         (["hydra.sweeper.n_trails=3"], "hydra.sweeper.n_trails: no such setting; did you mean hydra.sweeper.n_trials?"),
         (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
         (["hydra.sweeper.sampler=tpee"], "hydra.sweeper.sampler=tpee: should be 'tpe'"),
-        (["hydra.sweeper.sampler=grid"], "retriever.k1=interval(0.1,3) has no list of values"),
+        (["hydra.sweeper.sampler=grid"], "cannot enumerate the interval of retriever.k1=interval(0.1,3)"),
         (["hydra.sweeper.objectives=[nDGC@10]"], "nDGC@10 is not measured; did you mean nDCG@10?"),
         (["hydra.sweeper.objectives=[nDCG@10,Judged@10]"], "Judged@10 describes the judgments, not the retriever"),
         (["hydra.sweeper.objectives=[RR]"], "lacks nDCG@10, which the sweep is ranked by"),
         (["hydra.sweeper.storage=nowhere"], "hydra.sweeper.storage=nowhere: cannot be opened"),
-        (["sweep.select_on=dev"], "sweep.select_on=dev: the dataset's other splits are train"),
+        (["sweep.select_on=dev"], "sweep.select_on=dev: no such split; the dataset's other splits are train"),
         (
             ["sweep.select_on=dev", "dataset=golden", "~dataset.path"],
-            "sweep.select_on=dev: the dataset has no other split",
+            "sweep.select_on=dev: no such split; the dataset has no other split",
         ),
         (["sweep.select_on=kfold", "dataset.max_queries=1"], "sweep.select_on=kfold: data has 1 queries with gold"),
-        (["sweep.sample=3"], "sweep.sample: a search does not use it"),
+        (["sweep.sample=3"], "sweep.sample: a search ignores this setting"),
         (["retriever.k2=interval(0,1)"], "retriever.k2: no such setting; did you mean retriever.k1?"),
         (["retriever.b=interval(-1,1)"], "retriever.b=-1.0: should be greater than or equal to 0"),
         (["dataset.split=train,test"], "dataset.split: cannot be an axis"),
-        (["dataset.max_queries=3,4"], "dataset: a search runs on one"),
-        (["sweep.exclude='retriever.k1 > 0'"], "no combination is left"),
-        (["metrics.primary=AP,RR"], "a sweep is ranked by one measure"),
+        (["dataset.max_queries=3,4"], "dataset: a search supports only one"),
+        (["sweep.exclude='retriever.k1 > 0'"], "the conditions exclude all combinations"),
+        (["metrics.primary=AP,RR"], "a sweep needs one primary measure"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_done(

@@ -75,7 +75,7 @@ def test_a_combination_that_kills_its_workers_fails_alone(tmp_path: Path, source
     wanted = {"dies": Unruly(9, "die", 99, deaths), **{f"fine {i}": Unruly(i) for i in range(4)}}
     found = _answers(tmp_path, source, wanted, retries=2)
     assert [name for name, answer in found.items() if isinstance(answer, FailedCombination)] == ["dies"]
-    assert "its worker died on all 3 attempts" in found["dies"].error  # type: ignore[union-attr]  # a FailedCombination, as said above
+    assert "the worker died on all 3 attempts" in found["dies"].error  # type: ignore[union-attr]  # a FailedCombination, as said above
     assert len(os.listdir(deaths)) == 3  # noqa: PTH208 (a count)
 
 
@@ -160,9 +160,9 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJ
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"workers": 2}, "workers needs worker processes: add sweep.backend=loky"),
+        ({"workers": 2}, "workers needs worker processes; add sweep.backend=loky"),
         ({"timeout_s": 2.0}, "timeout_s needs worker processes"),
-        ({"backend": "loky", "address": "tcp://x"}, "address is that of a cluster"),
+        ({"backend": "loky", "address": "tcp://x"}, "address names a cluster"),
         ({"backend": "loky", "workers": 0}, "greater than or equal to 1"),
     ],
 )
