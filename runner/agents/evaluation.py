@@ -129,7 +129,9 @@ def read_events(file: Path, reading: Reading, tasks: Tasks) -> EventDocument:
     Raises `ConfigError` if there is no such file.
     """
     if not file.is_file():
-        raise ConfigError(f"file={file}: {'is a folder; use path=FOLDER' if file.is_dir() else 'does not exist'}")
+        raise ConfigError(
+            f"file={file}: {'expected a file, found a folder; set path=FOLDER' if file.is_dir() else 'no such file'}"
+        )
     folder = file.parent.parent if file.parent.name in _TRACE_FOLDERS else file.parent
     provenance, folders = find_provenance(folder, read_records(folder), tasks)
     when = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)

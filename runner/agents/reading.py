@@ -44,7 +44,7 @@ def read_run(
         return replace(usable, losses=losses)
     with_id = [step for step in second.steps if step.id or not first.steps]
     if len(with_id) < len(second.steps):
-        losses["calls without an id to merge by in the transcript"] = len(second.steps) - len(with_id)
+        losses["calls in the transcript without an id to merge by"] = len(second.steps) - len(with_id)
     return Trace(
         source="merged",
         steps=_merge_steps(first.steps, with_id, choose),

@@ -87,7 +87,7 @@ def test_a_packed_session_that_is_cut_short_is_read_as_far_as_it_goes_and_named(
     (tmp_path / "agent_trace.jsonl.gz").write_bytes(gzip.compress(SESSION + os.urandom(5000))[:-4000])
     events = evaluated(tmp_path)[1]
     assert any(event["elapsed_seconds"] is not None for event in events["events"])
-    assert "files that cannot be read to their end" in events["coverage"]["degraded_reason"]
+    assert "files that cannot be read completely" in events["coverage"]["degraded_reason"]
     assert "in the session" in events["coverage"]["degraded_reason"]
 
 

@@ -85,7 +85,7 @@ def test_calls_without_an_id_are_never_joined(tmp_path: Path) -> None:
     transcript = lines(assistant(use(None, "Grep"), use("b", "Read")), result("b", "x"))
     trace = _run(tmp_path, atif(step(call(None, "Read"))), transcript)
     assert [(step.id, step.seen) for step in trace.steps] == [("b", "Read: x"), ("", "Read: ")]
-    assert trace.losses["calls without an id to merge by in the transcript"] == 1
+    assert trace.losses["calls in the transcript without an id to merge by"] == 1
 
 
 def test_an_id_that_is_used_again_joins_in_order(tmp_path: Path) -> None:

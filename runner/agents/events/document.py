@@ -35,7 +35,7 @@ from runner.config.objects import ConfigError
 
 _DIGITS = 3  # of seconds
 _MAX_TOKENS = 2**53  # JSON numbers beyond it are not exact everywhere
-_RECREATE = "delete it and run the command that made it again"
+_RECREATE = "delete it and repeat the command that wrote it"
 
 
 def build_document(
@@ -96,7 +96,7 @@ def load_document(file: Path) -> EventDocument:
         raise ConfigError(problem) from error
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not (isinstance(version, str) and version.split(".")[0] == "1"):
-        problem = f"{file}: schema_version is {version!r}; this program reads 1.x and writes {SCHEMA_VERSION}"
+        problem = f"{file}: schema_version is {version!r}, but this program reads 1.x and writes {SCHEMA_VERSION}"
         raise ConfigError(problem)
     try:
         document = check_document(content, str(file), extended=True)

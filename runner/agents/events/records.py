@@ -63,7 +63,7 @@ class CoverageRecord(TypedDict):
     ground_truth_source: NotRequired[str | None]
     ground_truth_confidence: NotRequired[Confidence | None]
     ground_truth_problems: NotRequired[
-        Annotated[list[str], Field(description="What could not be used of the task's definition.")]
+        Annotated[list[str], Field(description="Parts of the task's definition that could not be used.")]
     ]
 
 
@@ -94,7 +94,7 @@ class TruthRecord(TypedDict):
     matches: NotRequired[
         Annotated[
             dict[str, str],
-            Field(description="The file named in the ground truth that each target file of an event is."),
+            Field(description="For each target file of the event, the file as named in the ground truth."),
         ]
     ]
     symbols: NotRequired[list[SymbolRecord]]
@@ -120,14 +120,14 @@ class EventRecord(TypedDict):
     cumulative_tokens: NotRequired[int | None]
     elapsed_seconds: NotRequired[float | None]
     original_paths: NotRequired[
-        Annotated[list[str], Field(description="The recorded paths of target_files, in their order, if any differs.")]
+        Annotated[list[str], Field(description="The paths as recorded, in the order of target_files, if any differs.")]
     ]
     arguments: NotRequired[dict[str, object]]
     target_symbols: NotRequired[list[str]]
     inferred: NotRequired[
         Annotated[
             Literal["shell"],
-            Field(description="The source of target_files and tool_category if no argument names the files."),
+            Field(description="Where target_files and tool_category come from if no argument names the files."),
         ]
     ]
 

@@ -86,7 +86,7 @@ def _load_table(file: Path) -> Tools:
     except (OSError, YamlError) as error:
         raise ConfigError(f"tools={file}: cannot be read ({' '.join(str(error).split())})") from error
     if not isinstance(content, Mapping):
-        raise ConfigError(f"tools={file}: holds {type(content).__name__}, not the sections {', '.join(_SECTIONS)}")
+        raise ConfigError(f"tools={file}: expected the sections {', '.join(_SECTIONS)}, found {type(content).__name__}")
     kinds: dict[str, ToolKind] = {}
     prefixes: tuple[str, ...] = ()
     for section, roles in content.items():
@@ -98,7 +98,7 @@ def _load_table(file: Path) -> Tools:
                 f"tools={file}: {section}: no such section; {_suggest(section, (*_SECTIONS, 'prefixes'))}"
             )
         if not isinstance(roles, Mapping):
-            raise ConfigError(f"tools={file}: {section} is {roles!r}, not categories with names of tools")
+            raise ConfigError(f"tools={file}: {section} should map categories to lists of tool names; it is {roles!r}")
         for role, names in roles.items():
             if role not in _ROLES:
                 raise ConfigError(f"tools={file}: {section}.{role}: no such category; {_suggest(role, _ROLES)}")
@@ -109,7 +109,7 @@ def _load_table(file: Path) -> Tools:
 
 def _check_names(value: Any, place: str) -> list[str]:  # noqa: ANN401 (any YAML)
     if not (isinstance(value, list) and all(isinstance(name, str) and name for name in value)):
-        raise ConfigError(f"{place} is {value!r}, not a list of names of tools")
+        raise ConfigError(f"{place} should be a list of tool names; it is {value!r}")
     return value
 
 

@@ -73,13 +73,13 @@ def read_trace(path: Path, observe: Observer[Seen], formats: Mapping[str, Format
     with BufferedReader(raw, _BLOCK) as file:
         recognised.read(file, recording)
     if raw.fault:
-        recording.count_loss(f"files that cannot be read to their end ({raw.fault})")
+        recording.count_loss(f"files that cannot be read completely ({raw.fault})")
     return recording.build_trace(recognised.source)
 
 
 def _recognise(path: Path, formats: Mapping[str, Format]) -> Format | str:
     """Return the format with the most signs in the first block of the file that has any, or the file's problem."""
-    problem = "files that are empty"
+    problem = "empty files"
     with BufferedReader(TolerantFile(path), _BLOCK) as file:
         while block := file.read(_BLOCK):
             problem = "files of an unknown format"

@@ -97,5 +97,5 @@ def _read_step(step: Mapping[str, Any], message: str | None, recording: Recordin
         own = keys[0] if len(keys) == 1 else None  # a result without an id belongs to the only call
         recording.add_result(result.get("source_call_id") or own, text(restore(result.get("content"), recording)))
         if result.get("subagent_trajectory_ref"):
-            recording.count_loss("subagents whose trajectory is in a file of its own")
+            recording.count_loss("subagents with a trajectory in a separate file")
     return tokens or 0

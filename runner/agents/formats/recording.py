@@ -123,7 +123,7 @@ class Recording(Generic[Seen]):
         elif not self.has_call(key):
             self.count_loss("results without a call")
         elif self._known[str(key)] is not None:
-            self.count_loss("results that came again or too late")
+            self.count_loss("repeated or late results")
 
     def build_trace(self, source: TraceSource) -> Trace[Seen]:
         """Return the trace. Calls that still have no result are observed without one."""
@@ -170,7 +170,7 @@ class Recording(Generic[Seen]):
             seconds = math.nan
         if 0 <= seconds <= _LATEST:
             return float(seconds)
-        self.count_loss("times that cannot be read")
+        self.count_loss("unreadable times")
         return None
 
     def _parse_arguments(self, arguments: object) -> Mapping[str, object]:

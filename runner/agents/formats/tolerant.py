@@ -91,7 +91,7 @@ def read_members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Ite
                 begin, outside = scanned - 1, depth
             depth += _LEVELS[bracket]
             if depth < 0:
-                recording.count_loss("brackets that close nothing")
+                recording.count_loss("unmatched closing brackets")
                 depth = 0
             if begin >= 0 and depth == outside:
                 if (record := _parse_object(content[begin:scanned], "steps", recording)) is not None:
@@ -100,7 +100,7 @@ def read_members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Ite
         start = begin if begin >= 0 else scanned
         content, scanned, begin = content[start:], scanned - start, min(begin, 0)
     if depth or block:
-        problem = "documents with steps that are too long" if block else "documents that are cut off or damaged"
+        problem = "documents with steps that are too long" if block else "truncated or damaged documents"
         recording.count_loss(problem)
 
 
@@ -135,7 +135,7 @@ def restore(value: object, recording: Recording[Any]) -> Any:  # noqa: ANN401  #
     """Return a value; of one that was cut to save space, return what its preview still holds."""
     if not (isinstance(value, dict) and "_corpus_truncated" in value):
         return value
-    recording.count_loss("values that were cut to save space")
+    recording.count_loss("truncated values")
     try:
         return from_json(str(value.get("preview")).removesuffix("...[truncated]..."), allow_partial="trailing-strings")
     except ValueError:
@@ -189,4 +189,4 @@ def amount(value: object, scale: float = 1.0) -> float | None:
 def count_unknown(record: Mapping[str, Any], recording: Recording[Any]) -> None:
     """Count a record of a kind that the format does not know, or one that marks a gap where records were left out."""
     trimmed = fields(record.get("extra")).get("trimmed") is True
-    recording.count_loss("gaps where steps were left out" if trimmed else "steps of an unknown kind")
+    recording.count_loss("gaps of omitted steps" if trimmed else "steps of an unknown kind")

@@ -22,7 +22,7 @@ from runner.metrics.settings import MetricSettings
 MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency")
 """The measures that are correlated with outcomes, besides the headline nDCG."""
 
-CAVEAT = "Association only: that two figures rise together does not mean that one causes the other."
+CAVEAT = "Association only: a correlation does not show that one figure causes the other."
 
 
 class OutcomeCorrelation(TypedDict, total=False):
@@ -83,7 +83,9 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
     by_place: dict[int, float] = dict(zip(p_values, corrected, strict=True))
     return {
         "computable": bool(p_values),
-        "reason": None if p_values else f"no measure and outcome that both vary over at least {FEWEST} tasks",
+        "reason": None
+        if p_values
+        else f"no pair of a measure and an outcome that both vary over at least {FEWEST} tasks",
         "n_joined": len(np.unique(clusters[np.isfinite(ordered[MEASURES[0]]) & np.isfinite(ordered["reward"])])),
         "confidence": settings.confidence,
         "correction": correction,

@@ -35,7 +35,7 @@ FEWEST = 3
 PRIMARY = "file_recall"
 """The figure that decides which of two configurations retrieves better: the share of the gold that was found at all."""
 
-CAVEAT = "A comparison of matched tasks: it does not show what caused a difference."
+CAVEAT = "A comparison of matched tasks; it does not show what caused a difference."
 
 
 class DeltaStatistics(TypedDict):

@@ -80,7 +80,9 @@ def find_runs(path: Path, tasks: Tasks | None = None, formats: Mapping[str, Form
     run below it. Raises `ConfigError` if there is no such folder.
     """
     if not path.is_dir():
-        raise ConfigError(f"path={path}: {'is a file, not a folder of runs' if path.exists() else 'does not exist'}")
+        raise ConfigError(
+            f"path={path}: {'expected a folder of runs, found a file' if path.exists() else 'no such folder'}"
+        )
     taken: set[str] = set()
     names = _list_names(formats)
     for place, traces in _iter_candidates(path, names.every):

@@ -86,7 +86,7 @@ def read_records(folder: Path, files: Collection[str] = RECORDS) -> Records:
         if isinstance(content, dict):
             contents[name] = content
         elif content is not None:
-            problems.append(f"{name}: not a JSON object")
+            problems.append(f"{name}: expected a JSON object")
     return Records(contents, tuple(problems))
 
 

@@ -33,14 +33,14 @@ def read_text(path: Path) -> str | None:
         if not stat.S_ISREG(status.st_mode):
             return None
         if status.st_size > LARGEST_BYTES:
-            raise UnusableFileError(f"{status.st_size} bytes, more than the {LARGEST_BYTES} that are read")
+            raise UnusableFileError(f"{status.st_size} bytes, more than the limit of {LARGEST_BYTES}")
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UnusableFileError(error.strerror or str(error)) from None
     if b"\0" in content:
-        raise UnusableFileError("binary, not text")
+        raise UnusableFileError("binary data instead of text")
     return content.decode(errors="replace").removeprefix("\ufeff")
 
 
@@ -52,7 +52,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UnusableFileError(f"not valid JSON: {error}") from None
+        raise UnusableFileError(f"invalid JSON ({error})") from None
 
 
 def get_nested(value: object, *path: str) -> Any:  # noqa: ANN401 (any JSON)

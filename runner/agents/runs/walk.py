@@ -37,7 +37,7 @@ def list_folder(folder: Path) -> FolderContent | None:
                 elif _is(entry.is_file):
                     files.add(entry.name)
     except OSError as error:
-        log.warning("%s cannot be listed and is skipped: %s", folder, error.strerror or error)
+        log.warning("%s: cannot be listed and is skipped (%s)", folder, error.strerror or error)
         return None
     return FolderContent(folder, frozenset(files), sorted(folders))
 

@@ -142,7 +142,7 @@ def read_ground_truth(folders: Path | Sequence[Path], sufficient: bool = False) 
         if candidate.only_mentions and gold.files:
             gold = _drop_outputs(gold, definitions)
         if gold.unusable:
-            problems.append(f"{place}: {gold.unusable} entries name no usable path")
+            problems.append(f"{place}: {gold.unusable} entries contain no usable path")
         if gold.files:
             files, source, confidence = gold.files, place, candidate.confidence
             break

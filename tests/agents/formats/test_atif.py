@@ -81,7 +81,7 @@ def test_dicts_where_lists_are_expected_are_counted_and_the_rest_is_read(tmp_pat
         "results that are not a list": 1,
         "calls without a result": 1,
         "steps of an unknown kind": 1,
-        "gaps where steps were left out": 1,
+        "gaps of omitted steps": 1,
     }
 
 
@@ -95,7 +95,7 @@ def test_of_values_that_were_cut_to_save_space_the_preview_is_read(tmp_path: Pat
     trace = trace_of(tmp_path, atif(shrunk))
     assert trace.steps[0].seen.arguments["file_path"] == "/repo/a.py"
     assert str(trace.steps[0].seen.result).startswith("first line\nsecond")
-    assert trace.losses == {"values that were cut to save space": 2}
+    assert trace.losses == {"truncated values": 2}
 
 
 def test_a_step_that_is_damaged_is_lost_alone(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_trajectory_that_was_cut_off_keeps_the_steps_that_are_whole(tmp_path: 
     content = atif(*good)
     trace = trace_of(tmp_path, content[: content.index(b"third") + 20])
     assert [step.id for step in trace.steps] == ["first", "second"]
-    assert trace.losses == {"documents that are cut off or damaged": 1}
+    assert trace.losses == {"truncated or damaged documents": 1}
 
 
 def test_subagents_that_are_in_files_of_their_own_are_named(tmp_path: Path) -> None:
     away = answer("t", "done") | {"subagent_trajectory_ref": [{"trajectory_path": "sub.json"}]}
     trace = trace_of(tmp_path, atif(step(call("t", "Task"), results=[away])))
-    assert trace.losses == {"subagents whose trajectory is in a file of its own": 1}
+    assert trace.losses == {"subagents with a trajectory in a separate file": 1}

@@ -71,4 +71,4 @@ def test_a_call_that_is_cut_to_a_preview_is_read_as_far_as_it_goes(tmp_path: Pat
     event = {"type": "tool_call", "subtype": "started", "call_id": "e", "tool_call": cut}
     trace = trace_of(tmp_path, lines(event))
     assert [(step.seen.name, step.seen.arguments["path"]) for step in trace.steps] == [("editToolCall", "/repo/a.py")]
-    assert trace.losses == {"values that were cut to save space": 1, "calls without a result": 1}
+    assert trace.losses == {"truncated values": 1, "calls without a result": 1}

@@ -48,7 +48,7 @@ def test_of_calls_that_wait_for_results_only_some_are_held() -> None:
     recording.add_result("0", "too late")
     trace = recording.build_trace("transcript")
     assert [step.index for step in trace.steps] == list(range(1500))
-    assert trace.losses == {"calls without a result": 1500, "results that came again or too late": 1}
+    assert trace.losses == {"calls without a result": 1500, "repeated or late results": 1}
 
 
 def test_repeated_calls_and_results_count_once() -> None:
@@ -58,7 +58,7 @@ def test_repeated_calls_and_results_count_once() -> None:
         recording.add_result("a", "text")
     trace = recording.build_trace("transcript")
     assert len(trace.steps) == 1
-    assert trace.losses == {"repeated calls": 1, "results that came again or too late": 1}
+    assert trace.losses == {"repeated calls": 1, "repeated or late results": 1}
 
 
 def test_a_call_whose_id_another_call_takes_keeps_its_place() -> None:
@@ -116,7 +116,7 @@ def test_times_without_a_zone_are_utc_and_those_that_cannot_be_read_are_counted(
     trace = recording.build_trace("trajectory")
     assert [step.elapsed_s for step in trace.steps] == [0, 2, None, 5, None, None]
     assert [step.time for step in trace.steps] == [1767225600, 1767225602, None, 1767225605, None, None]
-    assert trace.losses["times that cannot be read"] == 3
+    assert trace.losses["unreadable times"] == 3
     assert trace.seconds == 5
 
 

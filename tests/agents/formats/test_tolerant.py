@@ -81,7 +81,7 @@ def test_steps_that_are_too_long_end_the_reading(monkeypatch: pytest.MonkeyPatch
 def test_a_bracket_too_many_is_counted() -> None:
     found, losses = _members(b'{"steps": [{"a": 1}]}]} {"steps": [{"b": 2}]}')
     assert found == [("steps", {"a": 1}), ("steps", {"b": 2})]
-    assert losses == {"brackets that close nothing": 2}
+    assert losses == {"unmatched closing brackets": 2}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_bracket_too_many_is_counted() -> None:
 def test_the_preview_of_a_value_that_was_cut_is_read_as_far_as_it_goes(preview: object, said: object) -> None:
     recording = Recording(_unseen)
     assert tolerant.restore({"_corpus_truncated": True, "preview": preview}, recording) == said
-    assert recording.build_trace("trajectory").losses == {"values that were cut to save space": 1}
+    assert recording.build_trace("trajectory").losses == {"truncated values": 1}
     assert tolerant.restore({"preview": preview}, recording) == {"preview": preview}
 
 

@@ -83,7 +83,7 @@ def test_trials_of_one_task_count_once_with_their_means() -> None:
 def test_four_tasks_are_too_few_to_say_anything() -> None:
     found = correlate_outcomes([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
     assert not found["computable"]
-    assert found["reason"] == "no measure and outcome that both vary over at least 5 tasks"
+    assert found["reason"] == "no pair of a measure and an outcome that both vary over at least 5 tasks"
     assert all(not each["computable"] for each in found["correlations"])
 
 

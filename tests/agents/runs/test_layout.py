@@ -193,7 +193,7 @@ def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
     assert [each.folder for each in found(tmp_path)] == [folder]
-    assert read_outcome(folder).problems == ("result.json: not a JSON object", "config.json: binary, not text")
+    assert read_outcome(folder).problems == ("result.json: expected a JSON object", "config.json: binary, not text")
 
 
 def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"path=.*none: does not exist"):
+    with pytest.raises(ConfigError, match=r"path=.*none: no such folder"):
         found(tmp_path / "none")
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"path=.*file: is a file, not a folder of runs"):

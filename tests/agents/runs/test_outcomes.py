@@ -78,7 +78,7 @@ def test_tokens_that_cost_nothing_cost_zero(tmp_path: Path) -> None:
         ("", None, ()),
         ("nan", None, ()),
         ("passed", None, ("verifier/reward.txt: not a number",)),
-        ("1\0", None, ("verifier/reward.txt: binary, not text",)),
+        ("1\0", None, ("verifier/reward.txt: binary data instead of text",)),
     ],
 )
 def test_a_reward_may_be_in_a_file_of_its_own(
@@ -116,7 +116,7 @@ def test_damaged_records_are_named_and_the_others_count(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"verifier_result":')
     told = read_outcome(tmp_path)
     assert (told.reward, told.passed) == (2.0, False)
-    assert told.problems[0].startswith("result.json: not valid JSON")
+    assert told.problems[0].startswith("result.json: invalid JSON")
 
 
 WORDS = (

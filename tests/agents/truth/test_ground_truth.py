@@ -202,7 +202,7 @@ def test_paths_that_climb_or_are_no_paths_are_left_out_and_counted(tmp_path: Pat
     wrong = ["../../etc/passwd", "a/../b.py", "https://x.org/a.py", "", "a\nb.py", "x" * 2000, 3, None, {"path": 1}]
     truth = read_ground_truth(task(tmp_path, {"ground_truth.json": {"files": ["/workspace/a.py", *wrong]}}))
     assert paths(truth.files) == ["/workspace/a.py"]
-    assert truth.problems == (f"ground_truth.json: {len(wrong)} entries name no usable path",)
+    assert truth.problems == (f"ground_truth.json: {len(wrong)} entries contain no usable path",)
 
 
 @pytest.mark.parametrize(
