@@ -42,7 +42,9 @@ def correct(p_values: Floats, correction: Correction) -> Floats:
     So is max-T, for which Holm's correction, which needs no more than p-values, stands in.
     """
     if correction == "tukey":
-        raise ValueError("correction=tukey is for all pairs of systems by one measure: take holm, bh or none instead")
+        raise ValueError(
+            "correction=tukey: applies only to all pairs of systems under one measure; choose holm, bh or none"
+        )
     if correction == "none":
         return p_values.copy()
     return benjamini_hochberg(p_values) if correction == "bh" else holm(p_values)

@@ -29,11 +29,11 @@ FailureClass = Literal[
 ]
 
 REMEDIES: dict[FailureClass, str] = {
-    "absent from the corpus": "index the document, or mend the judgments",
+    "absent from the corpus": "index the document, or correct the judgments",
     "vocabulary mismatch": "vector search",
     "specificity gap": "query expansion",
-    "distractor overlap": "reranking, or contrastive training",
-    "unjudged above gold": "judge the document above gold that is like it: it may be right",
+    "distractor overlap": "reranking or contrastive training",
+    "unjudged above gold": "judge the document above the gold that resembles it; it may be relevant",
 }
 
 UNJUDGED = -1

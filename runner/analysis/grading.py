@@ -67,13 +67,15 @@ class Grading:
     def _readable(self) -> Self:
         _ = self.template, self.earlier
         if self.document_field and self.document_pattern:
-            raise ValueError("document_field and document_pattern both say what a chunk's document is: keep one")
+            raise ValueError("document_field and document_pattern exclude each other; set only one of them")
         try:
             groups = re.compile(self.document_pattern or "()").groups
         except re.error as error:
             raise ValueError(f"document_pattern={self.document_pattern}: {error}") from None
         if groups < 1:
-            raise ValueError(f"document_pattern={self.document_pattern}: has no group, as in '(.+)_chunk[0-9]+'")
+            raise ValueError(
+                f"document_pattern={self.document_pattern}: should contain a group, as in '(.+)_chunk[0-9]+'"
+            )
         return self
 
     @cached_property
@@ -129,7 +131,7 @@ def grade_found(
     kept = Journal(journal / f"{fingerprint(grading.identity(queries), searcher, *questions)}.jsonl")
     patience = Patience(grading.retries, grading.backoff_s)
     replies = collect_verdicts(grading.llm, questions, SCALE, "grade", kept, patience, grading.repeats)
-    rows = [[GradeVerdict(None, "error", "its search raised an error")] * grading.repeats for _ in queries.ids]
+    rows = [[GradeVerdict(None, "error", "the search raised an error")] * grading.repeats for _ in queries.ids]
     for position, row in zip(graded, replies, strict=True):
         cut = max(len(queries.texts[position]), len(answers[position]), chunks.longest(seen[position])) > longest
         rows[position] = [replace(verdict, cut=cut) for verdict in row]

@@ -91,8 +91,8 @@ def _counts(dataset: Dataset, golds: NDArray[np.int64]) -> dict[str, int]:
         "queries": len(dataset.queries),
         "judgments": len(dataset.judgments),
         "queries with gold": int(np.count_nonzero(golds)),
-        "queries whose right answer is nothing": int(np.count_nonzero(golds == 0)),
-        "documents that are gold": len(np.unique(dataset.judgments.documents[dataset.judgments.grades > 0])),
+        "queries without gold": int(np.count_nonzero(golds == 0)),
+        "gold documents": len(np.unique(dataset.judgments.documents[dataset.judgments.grades > 0])),
     }
 
 
@@ -108,20 +108,20 @@ def _types(dataset: Dataset) -> dict[str, int]:
 def _lacking(dataset: Dataset, others: Mapping[str, Queries]) -> Iterator[str]:
     """Yield what the dataset does not have, and what that leaves open."""
     if not any(dataset.queries.types):
-        yield "no query types: nothing is told by type"
+        yield "no query types: results cannot be broken down by type"
     if not any(answers(dataset.queries)):
-        yield "no expected answers: whether they are the questions again can't be told"
+        yield "no expected answers: it cannot be checked whether they repeat the queries"
     if not (dataset.judgments.grades == 0).any():
-        yield "no documents judged irrelevant: what is unjudged counts as irrelevant"
+        yield "no documents judged irrelevant: all unjudged documents count as irrelevant"
     if len(np.unique(dataset.judgments.grades[dataset.judgments.grades > 0])) == 1:
-        yield "one grade of gold: no document is better than another"
+        yield "only one grade of gold: no gold document counts as better than another"
     if (dataset.judgments.golds(len(dataset.queries)) > 0).all():
-        yield "no queries whose right answer is nothing: thresholds can't be judged"
+        yield "no queries without gold: thresholds cannot be assessed"
     if dataset.judgments_by_search_type:
         names = ", ".join(dataset.judgments_by_search_type)
-        yield f"no look at what is expected of one search type alone ({names}): what is expected of all is inspected"
+        yield f"the judgments of single search types ({names}) are not inspected, only those for all search types"
     if not others:
-        yield "no other splits: leakage can't be told"
+        yield "no other splits: leakage cannot be checked"
 
 
 def _overlaps(

@@ -26,7 +26,7 @@ from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
 from runner.datasets.own_documents import ExcludeSelf, own_documents
 
-WRONG, DOUBTFUL, OF_NOTE = "wrong", "doubtful", "of note"
+WRONG, DOUBTFUL, OF_NOTE = "error", "warning", "info"
 GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
 """How grave a finding is: it spoils what is measured, it may, or one should know it."""
 
@@ -115,8 +115,8 @@ def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Find
     name = f"the language {language.code!r}"
     stemmed = f"stems {analyzer.stemmer}" if analyzer.stemmer else "does not stem"
     yield Finding(
-        "analyzer of another language", DOUBTFUL, round(language.share * language.texts), language.texts,
-        f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}; the analyzer {stemmed}.",
+        "analyzer for another language", DOUBTFUL, round(language.share * language.texts), language.texts,
+        f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}, but the analyzer {stemmed}.",
         f"Evaluate with analyzer={language.analyzer}.",
     )  # fmt: skip
 
@@ -131,8 +131,9 @@ def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Fi
     absent = [dataset.unknown_documents[document - known] for document in gold[gold >= known]]
     if absent:
         yield Finding(
-            "gold that is not there", WRONG, len(absent), len(gold),
-            f"{len(absent):,} of {len(gold):,} gold documents are not in the corpus, so that no retriever finds them.",
+            "missing gold documents", WRONG, len(absent), len(gold),
+            f"{len(absent):,} of {len(gold):,} gold documents are missing from the corpus, so no retriever can "
+            "find them.",
             "Add them, or drop their judgments: dataset.unknown_judged=drop.",
             [{"document": i} for i in absent[: settings.examples]],
         )  # fmt: skip
@@ -140,15 +141,15 @@ def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Fi
     answerable = int(np.count_nonzero(dataset.judgments.golds(n)))
     if not answerable:
         yield Finding(
-            "no gold", WRONG, n, n, "No query has gold: that nothing is found is all that can be measured.",
-            "Add queries that some document answers, or look at how the judgments were read.",
+            "no gold", WRONG, n, n, "No query has a relevant document, so only empty results can be measured.",
+            "Add queries that a document answers, or check how the judgments were read.",
         )  # fmt: skip
     elif answerable < FEW_QUERIES:
         queries = f"{answerable:,} queries have" if answerable > 1 else "one query has"
         yield Finding(
             "few queries", DOUBTFUL, answerable, answerable,
-            f"Only {queries} gold: small differences between retrievers can't be told from chance.",
-            f"Add queries, to {FEW_QUERIES} or more, or look at intervals rather than means.",
+            f"Only {queries} gold, so small differences between retrievers cannot be told from chance.",
+            f"Add queries (at least {FEW_QUERIES}), or compare intervals instead of means.",
         )  # fmt: skip
 
 
@@ -161,9 +162,9 @@ def _of_queries(
     answered = sum(bool(answer) for answer in answers(q))
     if same:
         yield Finding(
-            "answers that are questions", WRONG, len(same), answered,
-            f"The expected answer of {len(same):,} of {answered:,} queries is a query, theirs or another's.",
-            "Write answers, or leave the field empty: what grades by it is misled.",
+            "expected answers that are queries", WRONG, len(same), answered,
+            f"The expected answer of {len(same):,} of {answered:,} queries is itself a query.",
+            "Write real answers, or leave the field empty; grades based on these answers are misleading.",
             [_cite(q, i) for i in same[: settings.examples]],
         )  # fmt: skip
     mode: ExcludeSelf = "true" if dataset.exclude_self == "true" else "auto"
@@ -175,8 +176,8 @@ def _of_queries(
         if copies:
             yield Finding(
                 f"leakage from {split}", WRONG, len(copies), n,
-                f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries of the split {split}.",
-                f"Take them out of one of the splits: what is tuned on {split} knows their answers.",
+                f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries in the split {split}.",
+                f"Remove them from one of the splits, because what is tuned on {split} knows their answers.",
                 [
                     {**_cite(q, i), "of": other.ids[j], "its text": other.texts[j]}
                     for i, j in copies[: settings.examples]
@@ -186,18 +187,19 @@ def _of_queries(
     if blank:
         yield Finding(
             "empty queries", WRONG, len(blank), n,
-            f"{len(blank):,} of {n:,} queries have no words, so that nothing can be found for them.",
-            "Take them out.", [_cite(q, i) for i in blank[: settings.examples]],
+            f"{len(blank):,} of {n:,} queries have no words, so nothing can be found for them.",
+            "Remove them.", [_cite(q, i) for i in blank[: settings.examples]],
         )  # fmt: skip
     alike = [group for group in groups(q.texts, settings.near_duplicate) if words[group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
         differing = sum(len({tuple(list_golds(dataset, i)) for i in group}) > 1 for group in alike)
-        clash = f" {differing:,} of the {len(alike):,} groups expect different documents." if differing else ""
+        clash = f" {differing:,} of the {len(alike):,} groups have different gold." if differing else ""
         yield Finding(
             "near-duplicate queries", DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE, again, n,
-            f"{again:,} of {n:,} queries are near-duplicates of another, and weigh double in every mean.{clash}",
-            "Keep one of each, or give all of them the same gold." if differing else "Keep one of each.",
+            f"{again:,} of {n:,} queries are near-duplicates of another query, which therefore counts double in "
+            f"every mean.{clash}",
+            f"Keep one of each group{', or give the whole group the same gold' if differing else ''}.",
             [{"queries": [_cite(q, i) for i in group]} for group in alike[: settings.examples]],
         )  # fmt: skip
     if not q.clusters:
@@ -210,11 +212,11 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
     if not variants.queries:
         return
     shared = f"a value of the field {variants.field!r}" if variants.field else "most of their words"
-    give = "Give variants a common value in a field of their metadata, and name it: dataset.cluster_field=FIELD."
+    give = "Give variants the same value in a field of their metadata, and set dataset.cluster_field=FIELD."
     yield Finding(
-        "variants of queries", DOUBTFUL, variants.queries, n,
-        f"{variants.queries:,} of {n:,} queries look like variants of each other: they share {shared} and their gold. "
-        "Tests and intervals that count each of them are too sure.",
+        "query variants", DOUBTFUL, variants.queries, n,
+        f"{variants.queries:,} of {n:,} queries look like variants of each other, because they share {shared} and "
+        "their gold. Tests and intervals that count each of them are too certain.",
         f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
         [{"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
     )  # fmt: skip
@@ -225,18 +227,18 @@ def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: Inspec
     own_queries, n = np.flatnonzero(own != NOTHING).tolist(), len(dataset.queries)
     if not own_queries:
         return
-    count = f"{len(own_queries):,} of {n:,} queries are documents of the corpus themselves"
+    count = f"{len(own_queries):,} of {n:,} queries are themselves documents of the corpus"
     examples = [_cite(dataset.queries, i) for i in own_queries[: settings.examples]]
     if dataset.exclude_self == "false":
         yield Finding(
             "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each finds itself first.",
-            "Leave them out of their own results: dataset.exclude_self=auto.", examples,
+            "Exclude them from their own results: dataset.exclude_self=auto.", examples,
         )  # fmt: skip
         return
     yield Finding(
         "queries that are documents", OF_NOTE, len(own_queries), n,
-        f"{count}. Each is left out of its own results (dataset.exclude_self={dataset.exclude_self}).",
-        "Nothing, if that is meant; dataset.exclude_self=false keeps them.", examples,
+        f"{count}. Each is excluded from its own results (dataset.exclude_self={dataset.exclude_self}).",
+        "No action needed if this is intended; dataset.exclude_self=false keeps them.", examples,
     )  # fmt: skip
 
 
@@ -252,7 +254,7 @@ def _of_documents(
     if blank:
         yield Finding(
             "empty documents", DOUBTFUL, len(blank), n, f"{len(blank):,} of {n:,} documents have no words.",
-            "Take them out, or look at how they were read.",
+            "Remove them, or check how they were read.",
             [{"document": documents.ids[i]} for i in blank[: settings.examples]],
         )  # fmt: skip
     alike = [group for group in shingled.groups(settings.near_duplicate) if words["documents"][group[0]]]
@@ -260,9 +262,9 @@ def _of_documents(
     if again:
         yield Finding(
             "near-duplicate documents", DOUBTFUL if again > EVERY_TENTH * n else OF_NOTE, again, n,
-            f"{again:,} of {n:,} documents are near-duplicates of another: a retriever that finds one of them for its "
-            "twin is counted wrong.",
-            "Keep one of each group, or judge them alike.",
+            f"{again:,} of {n:,} documents are near-duplicates of another document; a retriever that finds the "
+            "duplicate of a gold document gets no credit.",
+            "Keep one of each group, or judge the whole group alike.",
             [
                 {"documents": [documents.ids[i] for i in group], "text": _quote(dataset, texts, group[0])["text"]}
                 for group in alike[: settings.examples]
@@ -274,9 +276,9 @@ def _of_documents(
         what = "documents" if dataset.whole is None else "chunks"
         yield Finding(
             f"long {what}", OF_NOTE, long, len(searched),
-            f"{long:,} of {len(searched):,} {what} have more than {settings.long_document} words, of which many an "
-            "encoder reads no more.",
-            "Cut them: chunking=headings, or tokens with another chunking.size.",
+            f"{long:,} of {len(searched):,} {what} have more than {settings.long_document} words; many encoders "
+            "ignore the rest.",
+            "Split them: chunking=headings, or chunking=tokens with another chunking.size.",
         )  # fmt: skip
 
 
@@ -293,9 +295,9 @@ def _of_overlap(
         yield Finding(
             "queries copied from gold", DOUBTFUL if len(whole) > EVERY_TENTH * len(known) else OF_NOTE,
             len(whole), len(known),
-            f"{len(whole):,} of {len(known):,} queries, of {LEAST_WORDS} words or more, are in their gold word by "
-            "word.",
-            "Ask in other words, as people do: these favour retrievers that match words.",
+            f"{len(whole):,} of {len(known):,} queries have {LEAST_WORDS} or more words and occur verbatim in "
+            "their gold.",
+            "Write queries in other words, as people do; copied queries favour retrievers that match words.",
             [_cite(q, query) for query in whole[: settings.examples]],
         )  # fmt: skip
 
@@ -317,7 +319,8 @@ def _of_generated_queries(
     yield Finding(
         "generated queries", DOUBTFUL if len(signs) > EVERY_TENTH * n else OF_NOTE, len(signs), n,
         f"{n - len(signs):,} of {n:,} generated queries look like searches.{listed}{in_gold}",
-        "Read some of each type; drop types with generator.types, or have a language model write them: generator=llm.",
+        "Read some of each type; exclude types with generator.types, or let a language model write the queries: "
+        "generator=llm.",
         [{**_cite(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
     )  # fmt: skip
 
@@ -333,9 +336,9 @@ def _of_rankings(
         queries = len({suspicion.query for suspicion in findability.suspicious})
         yield Finding(
             "suspicious gold", WRONG if queries > EVERY_TENTH * n else DOUBTFUL, queries, n,
-            f"For {queries:,} of {n:,} queries, most retrievers rank a document above all gold that is much like gold, "
-            "or a near-duplicate of it, and is none.",
-            "Judge these documents: where one is right, every retriever is scored too low.",
+            f"For {queries:,} of {n:,} queries, most retrievers rank a document above all gold that resembles or "
+            "nearly duplicates gold, but is not gold itself.",
+            "Judge these documents; if one is relevant, every retriever is scored too low.",
             [
                 {
                     **_cite(q, suspicion.query),
@@ -348,10 +351,10 @@ def _of_rankings(
         )  # fmt: skip
     if missed:
         yield Finding(
-            "queries that nothing finds", DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE, len(missed), n,
-            f"No retriever of {retrievers} has gold of {len(missed):,} of {n:,} queries in its first "
-            f"{findability.depth}.",
-            "Read query and gold: either the gold is wrong, or these are the ones worth working on.",
+            "queries that no retriever answers", DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE, len(missed), n,
+            f"None of the {retrievers} retrievers finds gold for {len(missed):,} of {n:,} queries in its first "
+            f"{findability.depth} results.",
+            "Read the queries and their gold; either the gold is wrong, or these are the queries to improve.",
             [
                 {**_cite(q, i), "gold": [_quote(dataset, texts, gold) for gold in list_golds(dataset, i)[:MOST_GOLD]]}
                 for i in missed[: settings.examples]
@@ -359,9 +362,11 @@ def _of_rankings(
         )  # fmt: skip
     if easy:
         yield Finding(
-            "queries that everything finds", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
-            f"All {retrievers} retrievers have gold of {easy:,} of {n:,} queries at rank 1: these tell none apart.",
-            "Add harder queries, or look at the others alone." if easy > HALF * n else "Nothing, while they are few.",
+            "queries that every retriever answers", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
+            f"All {retrievers} retrievers rank gold first for {easy:,} of {n:,} queries, so these queries do not "
+            "distinguish them.",
+            "Add harder queries, or compare on the others alone." if easy > HALF * n
+            else "No action needed while they are few.",
             [_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],
         )  # fmt: skip
     known = [(share, name) for share, name in zip(findability.judged, findability.names, strict=True) if share == share]
@@ -370,9 +375,10 @@ def _of_rankings(
         unjudged = round((1 - judged) * 100)
         yield Finding(
             "unjudged documents", OF_NOTE, unjudged, 100,
-            f"{unjudged} in 100 of the first {findability.cutoff} documents of {lowest} are judged by nobody, and "
-            "count as irrelevant.",
-            "Compare by measures that need few judgments (RR, recall), or fill in: python -m runner judge.",
+            f"{unjudged}% of the first {findability.cutoff} documents of {lowest} are unjudged and count as "
+            "irrelevant.",
+            "Compare by measures that need few judgments (RR, recall), or judge the documents: python -m runner "
+            "judge.",
         )  # fmt: skip
 
 

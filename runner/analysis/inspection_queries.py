@@ -13,8 +13,8 @@ import regex
 from runner.datasets.base import Queries
 
 FRAGMENT, ONE_WORD, LONG, COPIED, RANDOM, REPEATED_WORD, SAME_WORDS = (
-    "fragments", "single ordinary words", "long", "copied from gold", "random characters", "a word said twice",
-    "the words of another query",
+    "fragments", "single ordinary words", "long", "copied from gold", "random characters", "a repeated word",
+    "the same words as another query",
 )  # fmt: skip
 
 LONGEST_SEARCH = 20

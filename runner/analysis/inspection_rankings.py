@@ -46,8 +46,8 @@ class Suspicion:
         """Return in words what speaks for the document."""
         judged = "judged irrelevant" if self.judged_irrelevant else "unjudged"
         return (
-            f"{judged}, above gold for {self.by} of {self.retrievers} retrievers; {self.similarity:.0%} of its wording "
-            f"is gold's, LSA cosine {self.likeness:.2f}"
+            f"{judged}, above gold for {self.by} of {self.retrievers} retrievers; {self.similarity:.0%} of its "
+            f"wording occurs in gold, LSA cosine {self.likeness:.2f}"
         )
 
 

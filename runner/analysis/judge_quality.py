@@ -80,13 +80,13 @@ def earlier_grades(path: str) -> dict[str, float]:
     try:
         for number, row in enumerate(_rows(file), start=1):
             if not {"query_id", "grade"} <= row.keys():
-                raise ValueError(f"row {number} has no query_id and grade, but {', '.join(map(str, row))}")
+                raise ValueError(f"row {number} needs query_id and grade; its fields are {', '.join(map(str, row))}")
             if row["grade"] not in (None, ""):
                 grades.setdefault(str(row["query_id"]), []).append(float(str(row["grade"])))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: cannot be read as grades ({error})") from None
     if not grades:
-        raise ValueError(f"{path}: has no grade to compare with; it is read as JSONL, CSV or Parquet, by its ending")
+        raise ValueError(f"{path}: contains no grades; check the content and the extension (JSONL, CSV or Parquet)")
     return {query: float(np.mean(values)) for query, values in grades.items()}
 
 

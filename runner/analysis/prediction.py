@@ -23,14 +23,14 @@ Floats = NDArray[np.float64]
 
 PREDICTORS = {
     "max": "the first score",
-    "gap(1,2)": "the first score above the second",
-    "gap(1,k)": "the first score above the k-th",
-    "WIG": "the mean of the first few scores above that of the whole list",
-    "NQC": "the standard deviation of the top scores over the mean of the whole list",
+    "gap(1,2)": "the first score minus the second",
+    "gap(1,k)": "the first score minus the k-th",
+    "WIG": "the mean of the first few scores minus that of the whole list",
+    "NQC": "the standard deviation of the top scores divided by the mean of the whole list",
     "sigma_k": "the standard deviation of the top scores",
-    "sigma_max": "the largest standard deviation of any first few scores",
-    "n(sigma%)": "the standard deviation of the scores of at least half the first",
-    "divergence": "how far the shares that the top documents have of the score are from equal",
+    "sigma_max": "the largest standard deviation of any prefix of the scores",
+    "n(sigma%)": "the standard deviation of the scores that are at least half the first",
+    "divergence": "how unevenly the score is distributed over the top documents",
 }
 """The predictors, and what each is in a few words; `predict` has their sources."""
 

@@ -225,7 +225,10 @@ def tune(
     units = np.arange(len(every)) if clusters is None else clusters
     fewest = min(len(np.unique(units[kind])) for kind in (answers.answerable, answers.no_result))
     if fewest < 2:
-        raise Untunable("all queries of one kind are variants of one: to choose and to test takes two clusters of each")
+        raise Untunable(
+            "all queries of one kind belong to one cluster; choosing and testing a threshold needs two clusters "
+            "of each kind"
+        )
     kinds = np.where(answers.no_result, "no result", "answerable").tolist()
     dealt = folds(kinds, every, min(settings.folds, int(fewest)), settings.seed, clusters)
     chosen, sums = [], np.zeros((6, 1))
@@ -249,19 +252,17 @@ def _check(answers: AnswerScores) -> None:
     every = answers.answerable | answers.no_result
     answerable, no_result = (int(np.count_nonzero(kind)) for kind in (answers.answerable, answers.no_result))
     if not no_result:
-        raise Untunable("every query has an answer: there is none that a threshold should keep from one")
+        raise Untunable("every query has an answer, so no query should be rejected")
     if not answerable:
-        raise Untunable("no query has an answer: the best threshold lets nothing through")
+        raise Untunable("no query has an answer, so the best threshold rejects everything")
     if min(answerable, no_result) < 2:
         kind = "no-result query" if no_result < 2 else "answerable query"
-        raise Untunable(f"there is one {kind}: to choose and to test the choice takes two of each kind")
+        raise Untunable(f"there is only one {kind}; choosing and testing a threshold needs two of each kind")
     best = np.unique(answers.best[every & np.isfinite(answers.best)])
     if not len(best):
-        raise Untunable("no query found anything: there is nothing to drop")
+        raise Untunable("no query returned any result, so there is nothing to reject")
     if len(best) == 1:
-        raise Untunable(
-            f"every query that found anything has the best score {best[0]:g}: no threshold tells them apart"
-        )
+        raise Untunable(f"every query with results has the best score {best[0]:g}, so no threshold separates them")
 
 
 def _none_if_unset(threshold: float) -> float | None:

@@ -44,7 +44,8 @@ class Scale:
             return ""
         return (
             f"{clamped:,} of {len(graded):,} grades were outside the scale of {self.least} to {self.greatest} and "
-            "count as its nearer end: the judge may use another scale; check its prompt before you trust the figures"
+            "count as its nearer end; the judge may use another scale, so check its prompt before you trust the "
+            "figures"
         )
 
 
@@ -163,7 +164,7 @@ def cut_warning(verdicts: Iterable[GradeVerdict]) -> str:
     cut = sum(verdict.cut for verdict in every)
     if not cut:
         return ""
-    return f"{cut:,} of {len(every):,} verdicts are on texts that were cut to max_characters before the judge saw them"
+    return f"{cut:,} of {len(every):,} verdicts are based on texts that were cut to max_characters"
 
 
 def _after(before: GradeVerdict, outcome: Reply | ChatError, scale: Scale) -> GradeVerdict:

@@ -128,7 +128,7 @@ def test_chunks_that_are_too_long_are_cut_and_counted(tmp_path: Path) -> None:
     assert (found.figures()["grade/cut"], found.figures()["grade/clamped"]) == (1, 2)
     first, second = found.warnings(SCALE)
     assert first.startswith("2 of 2 grades were outside the scale of 1 to 10")
-    assert second.startswith("1 of 2 verdicts are on texts that were cut")
+    assert second.startswith("1 of 2 verdicts are based on texts that were cut")
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,11 @@ def test_what_decides_a_grade_is_its_identity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"prompt": "nowhere.txt"}, "nowhere.txt: cannot be read as a prompt"),
-        ({"prompt": "bundled:relevance.txt"}, "needs \\$question, \\$expected_answer, \\$chunks and has no other gap"),
+        ({"prompt": "nowhere.txt"}, "nowhere.txt: the prompt cannot be read"),
+        (
+            {"prompt": "bundled:relevance.txt"},
+            "needs \\$question, \\$expected_answer, \\$chunks and no other placeholder",
+        ),
         ({"document_pattern": "no group"}, "has no group"),
         ({"document_pattern": "("}, "document_pattern"),
         ({"document_pattern": "(.)", "document_field": "doc"}, "keep one"),

@@ -88,7 +88,7 @@ def named(inspection: Inspection) -> dict[str, Finding]:
 
 def test_a_dataset_without_flaws_is_but_easy_and_sparsely_judged() -> None:
     found = inspected(dataset())
-    assert named(found).keys() <= {"queries that everything finds", "unjudged documents"}
+    assert named(found).keys() <= {"queries that every retriever answers", "unjudged documents"}
     assert found.counts["documents"] == 2 * N
     assert found.counts["queries with gold"] == found.grades[1] == N
     assert (found.golds == 1).all()
@@ -97,7 +97,7 @@ def test_a_dataset_without_flaws_is_but_easy_and_sparsely_judged() -> None:
 
 def test_what_a_dataset_lacks_is_said() -> None:
     lacking = " ".join(inspected(dataset()).lacking)
-    for what in ("query types", "judged irrelevant", "one grade", "right answer is nothing", "other splits"):
+    for what in ("query types", "judged irrelevant", "one grade", "queries without gold", "other splits"):
         assert what in lacking
     assert "expected answers" not in lacking
 
@@ -108,22 +108,22 @@ def test_generated_queries_are_assessed() -> None:
     assert "generated queries" not in named(inspected(of))
     known = [{"query_type": "keyword", "evaluation": "nonllm"}] * len(of.queries)
     finding = named(inspected(replace(of, queries=replace(of.queries, metadata=known))))["generated queries"]
-    assert (finding.gravity, finding.count, finding.of) == ("of note", 1, len(of.queries))
+    assert (finding.gravity, finding.count, finding.of) == ("info", 1, len(of.queries))
     assert [example["sign"] for example in finding.examples] == ["long"]
     assert f"{N:,} of {N + 1:,} generated queries look like searches" in finding.text
 
 
 def test_gold_that_is_not_in_the_corpus_is_wrong() -> None:
     qrels = [("q1", "gone", 1), ("q1", "never", 0)]  # what is judged irrelevant is not missed
-    finding = named(inspected(dataset(qrels=qrels, unknown="keep")))["gold that is not there"]
-    assert (finding.gravity, finding.count, finding.examples) == ("wrong", 1, [{"document": "gone"}])
+    finding = named(inspected(dataset(qrels=qrels, unknown="keep")))["missing gold documents"]
+    assert (finding.gravity, finding.count, finding.examples) == ("error", 1, [{"document": "gone"}])
 
 
 def test_answers_that_are_questions_are_counted_among_the_answers() -> None:
     one = dataset(
         answers={"q3": "Word3x1 WORD3x5, please number 3?", "q4": "word5x1 word5x5 please number 5", "q6": ""}
     )
-    finding = named(inspected(one))["answers that are questions"]
+    finding = named(inspected(one))["expected answers that are queries"]
     assert (finding.count, finding.of) == (2, N - 1)
     assert [example["query"] for example in finding.examples] == ["q3", "q4"]
 
@@ -150,8 +150,8 @@ def test_near_duplicates_are_counted_once_each_and_those_with_other_gold_are_dou
     assert found["empty documents"].count == 2
     assert found["empty queries"].count == 1
     queries = found["near-duplicate queries"]
-    assert (queries.gravity, queries.count) == ("doubtful", 1)
-    assert "1 of the 1 groups expect different documents" in queries.text
+    assert (queries.gravity, queries.count) == ("warning", 1)
+    assert "1 of the 1 groups have different gold" in queries.text
 
 
 def test_queries_taken_from_their_gold_word_by_word_are_told() -> None:
@@ -177,8 +177,8 @@ def test_blank_queries_and_documents_are_no_duplicates_of_each_other() -> None:
 def test_a_dataset_without_gold_is_wrong_and_claims_no_success() -> None:
     one = replace(dataset(), judgments=Judgments(*np.array([[0], [1], [0]], np.int32)))
     found = inspected(one)
-    assert named(found)["no gold"].gravity == "wrong"
-    assert not {"few queries", "queries that nothing finds", "unjudged documents"} & named(found).keys()
+    assert named(found)["no gold"].gravity == "error"
+    assert not {"few queries", "queries that no retriever answers", "unjudged documents"} & named(found).keys()
     assert np.isnan([*found.findability.success, *found.findability.judged]).all()
     assert "one grade" not in " ".join(found.lacking)
 
@@ -217,8 +217,8 @@ def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
     assert found.findability.easy.tolist() == [i == 0 for i in range(N)]
     assert found.findability.missed.tolist() == [i > 1 for i in range(N)]
     assert found.findability.first_gold[:, :3].tolist() == [[1, 2, 0], [1, 1, 0]]
-    assert named(found)["queries that nothing finds"].count == N - 2
-    example = named(found)["queries that nothing finds"].examples[0]
+    assert named(found)["queries that no retriever answers"].count == N - 2
+    example = named(found)["queries that no retriever answers"].examples[0]
     assert (example["query"], example["gold"][0]["document"]) == ("q2", "d2")
     assert found.findability.judged[0] == pytest.approx((0.5 + 0.5 + 0) / N)
     assert found.findability.success[1] == pytest.approx(2 / N)
@@ -328,7 +328,7 @@ def test_documents_in_another_language_than_the_analyzer_are_a_finding() -> None
     assert "does not stem" in unstemmed.text
 
 
-@pytest.mark.parametrize(("mode", "gravity"), [("auto", "of note"), ("false", "wrong")])
+@pytest.mark.parametrize(("mode", "gravity"), [("auto", "info"), ("false", "error")])
 def test_queries_that_are_documents_are_named_and_are_no_leakage(mode: ExcludeSelf, gravity: str) -> None:
     """A query that is a document is in every split of its collection."""
     one = dataset(asked={f"d{i}": document(i) for i in range(10)}, qrels=[(f"d{i}", f"d{i + 1}", 1) for i in range(10)])
@@ -341,11 +341,11 @@ def test_queries_that_are_documents_are_named_and_are_no_leakage(mode: ExcludeSe
 def test_queries_that_look_like_variants_are_a_finding_until_they_are_clusters() -> None:
     asked = {f"v{i}": f"word{i}x1 word{i}x5 please, number {i}!" for i in range(5)}
     one = dataset(asked=asked, qrels=[(f"v{i}", f"d{i}", 1) for i in range(5)])
-    finding = named(inspected(one))["variants of queries"]
-    assert (finding.gravity, finding.count, finding.of) == ("doubtful", 10, N + 5)
+    finding = named(inspected(one))["query variants"]
+    assert (finding.gravity, finding.count, finding.of) == ("warning", 10, N + 5)
     assert "dataset.cluster_field=FIELD" in finding.remedy
     clusters = [*map(str, range(N)), *map(str, range(5))]
-    assert "variants of queries" not in named(inspected(replace(one, queries=replace(one.queries, clusters=clusters))))
+    assert "query variants" not in named(inspected(replace(one, queries=replace(one.queries, clusters=clusters))))
 
 
 def test_the_field_that_variants_share_is_named() -> None:
@@ -353,5 +353,5 @@ def test_the_field_that_variants_share_is_named() -> None:
     one = dataset(asked=asked, qrels=[(f"v{i}", f"d{i}", 1) for i in range(3)])
     topics = [*range(N), *range(3)]
     metadata = [{"topic": topic, "kind": "easy" if topic % 2 else "hard"} for topic in topics]
-    finding = named(inspected(replace(one, queries=replace(one.queries, metadata=metadata))))["variants of queries"]
+    finding = named(inspected(replace(one, queries=replace(one.queries, metadata=metadata))))["query variants"]
     assert (finding.count, finding.remedy) == (6, "Test by cluster: dataset.cluster_field=topic.")

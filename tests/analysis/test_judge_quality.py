@@ -83,7 +83,7 @@ def test_the_words_beside_earlier_grades_may_have_any_line_break(tmp_path: Path,
 )
 def test_a_file_without_a_grade_is_no_reference(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match="has no grade to compare with"):
+    with pytest.raises(ValueError, match="contains no grades"):
         earlier_grades(str(tmp_path / name))
 
 
@@ -94,7 +94,7 @@ def test_several_earlier_grades_of_a_question_are_averaged(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("id,grade\nq1,8\n", "no query_id and grade"), ("query_id,grade\nq1,good\n", "good"), (None, "No such file")],
+    [("id,grade\nq1,8\n", "needs query_id and grade"), ("query_id,grade\nq1,good\n", "good"), (None, "No such file")],
 )
 def test_what_cannot_be_read_as_grades_is_said(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:

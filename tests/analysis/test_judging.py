@@ -180,4 +180,4 @@ def test_a_text_that_is_too_long_is_cut_and_the_verdict_says_so(tmp_path: Path) 
     said, _ = judge_pairs(Judging(llm=llm, max_characters=100), found, {(0, 0): (0, 0), (0, 1): (0, 1)}, tmp_path)
     assert [verdict.cut for verdict in said] == [True, False]
     assert not any("x" * 95 in question for question in llm.asked)
-    assert cut_warning(said).startswith("1 of 2 verdicts are on texts that were cut")
+    assert cut_warning(said).startswith("1 of 2 verdicts are based on texts that were cut")

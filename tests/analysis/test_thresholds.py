@@ -135,10 +135,10 @@ def test_neighbouring_scores_are_told_apart() -> None:
     [
         ([1.0, 2.0], [], "every query has an answer"),
         ([], [1.0, 2.0], "no query has an answer"),
-        ([1.0, 2.0, 3.0], [1.0], "one no-result query: .* takes two of each kind"),
+        ([1.0, 2.0, 3.0], [1.0], "only one no-result query; .* needs two of each kind"),
         ([3.0], [1.0, 2.0], "one answerable query"),
-        ([2.0, 2.0], [2.0, 2.0, math.nan], "has the best score 2: no threshold tells them apart"),
-        ([math.nan] * 2, [math.nan] * 2, "no query found anything"),
+        ([2.0, 2.0], [2.0, 2.0, math.nan], "has the best score 2, so no threshold separates them"),
+        ([math.nan] * 2, [math.nan] * 2, "no query returned any result"),
     ],
 )
 def test_where_there_is_nothing_to_choose_it_says_why(
