@@ -33,7 +33,10 @@ def check_output(output: Path, *read: Path) -> None:
             raise ConfigError(f"output={output}: would change the input {path}; name a file elsewhere")
     try:
         if output.is_dir():
-            raise ConfigError(f"output={output}: is a folder; name a file in it, such as {output / 'dataset.jsonl'}")
+            raise ConfigError(
+                f"output={output}: expected a file, found a folder; name a file in it, such as "
+                f"{output / 'dataset.jsonl'}"
+            )
         there = next(folder for folder in output.absolute().parents if folder.exists())
         with tempfile.TemporaryFile(dir=there):
             pass

@@ -57,7 +57,9 @@ class Mining:
 
     def __post_init__(self) -> None:
         if isinstance(self.retriever, (str, list, tuple)):  # these have a method `index` and so match the protocol
-            raise ValueError(f"retriever={self.retriever}: is not a retriever; choose one of the group: retriever=bm25")
+            raise ValueError(
+                f"retriever={self.retriever}: expected a retriever; choose one of the group: retriever=bm25"
+            )
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ def run_checks(queries: Sequence[Query], targets: Targets, mining: Mining) -> li
             objections += _check_gold(query, targets, mining.depth)
             words = set(_ANALYZER.tokens(query.case.query))
             if not any(words & tokens(gold) for gold in query.golds):
-                objections.append(Objection(SHARED, "doubtful", "no word of the query but stop words is in any gold"))
+                objections.append(
+                    Objection(SHARED, "doubtful", "the query shares no word with any gold, except stop words")
+                )
         after.append(replace(query, objections=tuple(objections), concepts=_concepts(query, targets, frequency)))
     return after
 
@@ -53,12 +55,14 @@ def _check_gold(query: Query, targets: Targets, depth: int) -> list[Objection]:
     objections = []
     if query.rank is None:
         objections.append(
-            Objection(RETRIEVABLE, "doubtful", f"no gold is among the first {depth} that the retriever finds")
+            Objection(RETRIEVABLE, "doubtful", f"the first {depth} results of the retriever contain no gold")
         )
     words = f" {' '.join(_words(query.case.query))} "
     for gold in query.golds:
         if words in f" {' '.join(_words(_whole(targets, gold)))} ":
-            objections.append(Objection(CONTAINED, "rejected", f"the query stands in its gold, {targets.all[gold].id}"))
+            objections.append(
+                Objection(CONTAINED, "rejected", f"the query occurs verbatim in its gold, {targets.all[gold].id}")
+            )
     return objections
 
 
@@ -73,9 +77,9 @@ def _repeats(queries: Sequence[Query], ceiling: float) -> list[Objection | None]
         first, *others = (able[place] for place in group)
         if any(set(queries[other].golds) != set(queries[first].golds) for other in others):
             names = ", ".join(queries[other].case.id for other in others)
-            repeats[first] = Objection(REPEATED, "doubtful", f"nearly the same is asked, with other gold, by {names}")
+            repeats[first] = Objection(REPEATED, "doubtful", f"near-duplicates of this query have other gold: {names}")
         for other in others:
-            repeats[other] = Objection(REPEATED, "rejected", f"nearly the same is asked by {queries[first].case.id}")
+            repeats[other] = Objection(REPEATED, "rejected", f"near-duplicate of {queries[first].case.id}")
     return repeats
 
 

@@ -28,7 +28,7 @@ def parse_code(text: str, place: str) -> Code:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise DatasetError(f"{place}{line}: not valid Python: {getattr(error, 'msg', error)}") from None
+        raise DatasetError(f"{place}{line}: invalid Python ({getattr(error, 'msg', error)})") from None
     return Code(dict(_iter_imports(tree)), frozenset(_iter_uses(tree)))
 
 
@@ -44,7 +44,7 @@ def code_from_facts(facts: Mapping[str, Any], place: str) -> Code:
         }
         return Code(imports, frozenset((*facts.get("called_names", ()), *facts.get("base_classes", ()))))
     except (AttributeError, KeyError, TypeError) as error:
-        raise DatasetError(f"{place}: not the imports of a file ({type(error).__name__}: {error})") from None
+        raise DatasetError(f"{place}: expected the imports of a file ({type(error).__name__}: {error})") from None
 
 
 def _iter_imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

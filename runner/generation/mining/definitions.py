@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.addresses import LocalPath
-from runner.config.objects import ConfigError
+from runner.config.objects import ConfigError, describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
@@ -44,16 +44,16 @@ class Definitions:
         """Load all suites; raises `DatasetError`, or `ConfigError` for a setting."""
         folder = Path(self.definitions).expanduser()
         if not folder.is_dir():
-            raise ConfigError(f"source.definitions={self.definitions}: there is no such folder")
+            raise ConfigError(f"source.definitions={self.definitions}: no such folder")
         files_of_suites = {file.parent.name: file for file in sorted(folder.glob("*/benchmark.y*ml"))}
         if not files_of_suites:
-            raise ConfigError(f"source.definitions={self.definitions}: the folder has no */benchmark.yaml")
+            raise ConfigError(f"source.definitions={self.definitions}: the folder contains no */benchmark.yaml")
         for suite in self.suites or []:
             if suite not in files_of_suites:
-                raise ConfigError(f"source.suites={suite}: no such suite; there are {', '.join(files_of_suites)}")
+                raise ConfigError(f"source.suites={suite}: no such suite; {describe_choices(files_of_suites)}")
         entries = {suite: _load_entries(files_of_suites[suite]) for suite in self.suites or files_of_suites}
         if not any(entries.values()):
-            raise ConfigError(f"source.definitions={self.definitions}: no suite has any entry under 'benchmarks'")
+            raise ConfigError(f"source.definitions={self.definitions}: no suite has entries under 'benchmarks'")
         targets = self._load_targets()
         cases = [case for suite, own in entries.items() for case in self._cases(suite, own, targets, folder)]
         _check_ids(cases)
@@ -66,7 +66,7 @@ class Definitions:
         path = Path(self.targets).expanduser()
         if not path.is_file():
             raise ConfigError(
-                f"source.targets={self.targets}: there is no such file; write package:NAME for an installed package"
+                f"source.targets={self.targets}: no such file; for an installed package, write package:NAME"
             )
         return read_targets(path)
 
@@ -80,7 +80,10 @@ class Definitions:
             if kind in self.kinds:
                 yield from self.kinds[kind].cases(Suite(suite, own, code), targets)
             else:
-                fault = f"no kind of suite for it; there are {', '.join(self.kinds)}: add one under source.kinds"
+                fault = (
+                    f"unknown kind of suite; the known kinds are {', '.join(self.kinds)}; add this one under "
+                    "source.kinds"
+                )
                 yield from (Case(entry.identifier("id"), suite, str(entry.fields), fault=fault) for entry in own)
 
     def _load_facts(self, suite: str, folder: Path) -> dict[str, dict[str, Any]]:
@@ -90,19 +93,19 @@ class Definitions:
         if path is None:
             return {}
         if not path.is_file():
-            raise ConfigError(f"source.imports={self.imports}: there is no such file")
+            raise ConfigError(f"source.imports={self.imports}: no such file")
         content = files.json_content(path)
         try:
             return {str(facts["path"]): facts for case in content.values() for facts in case.values()}  # type: ignore[attr-defined]  # what is no mapping raises
         except (AttributeError, KeyError, TypeError) as error:
-            raise DatasetError(f"{path}: not files by case, each with its 'path' ({error})") from None
+            raise DatasetError(f"{path}: expected files by case, each with its 'path' ({error})") from None
 
 
 def _load_entries(path: Path) -> list[SourceRecord]:
     content = read_yaml(path)
     entries = content.get("benchmarks") if isinstance(content, dict) else None
     if entries is None:
-        raise DatasetError(f"{path}: there is no key 'benchmarks' with the entries")
+        raise DatasetError(f"{path}: the key 'benchmarks' with the list of entries is missing")
     if not isinstance(entries, list):
         raise DatasetError(f"{path}: 'benchmarks' is not a list of entries")
     return files.json_objects(path, "entry", entries)
@@ -112,5 +115,7 @@ def _check_ids(cases: list[Case]) -> None:
     seen: dict[str, str] = {}
     for case in cases:
         if case.id in seen:
-            raise DatasetError(f"the id {case.id!r} occurs more than once, in {seen[case.id]} and {case.suite}")
+            raise DatasetError(
+                f"the id {case.id!r} occurs more than once, in {seen[case.id]} and {case.suite}; ids must be unique"
+            )
         seen[case.id] = case.suite

@@ -124,7 +124,7 @@ class Imports:
                 names=tuple(n for i, n in enumerate(ordered) if not i or weights[n] >= self.threshold),
                 candidates=tuple(ordered),
                 metadata=_metadata(entry) | {"gold_inferred": True, "specificity": {n: weights[n] for n in ordered}},
-                fault="" if code else "neither its fixed_file nor its test_file is there",
+                fault="" if code else "neither fixed_file nor test_file exists",
             )
 
 
@@ -150,7 +150,7 @@ class Options:
                 names, source = classes, {"gold_from": "question"}
             code, fault = _snippet(entry, suite.files)
             if not fault and not code and _ABOUT_CODE.search(question) and not _HAS_CODE.search(question):
-                fault = "the question is about code, and there is no code_snippet nor code_snippet_ref"
+                fault = "the question is about code, but has neither code_snippet nor code_snippet_ref"
             yield Case(
                 id=entry.identifier("id"),
                 suite=suite.name,
@@ -180,14 +180,14 @@ def _snippet(entry: SourceRecord, files: CaseFiles) -> tuple[str, str]:
     named = {"file": reference} if isinstance(reference, str) else reference
     if not isinstance(named, Mapping) or not isinstance(named.get("file"), str):
         raise entry.fault(
-            f"'code_snippet_ref' is {reference!r:.60}, not a file, nor an object with 'file' and 'section'"
+            f"'code_snippet_ref' is {reference!r:.60}; it must be a file, or an object with 'file' and 'section'"
         )
     path, section = named["file"], named.get("section")
     text = files.text(path)
     if text is None:
-        return "", f"its code is not there: no file {path}"
+        return "", f"the code is missing: no file {path}"
     code = text.strip("\n") if section is None else find_section(text, str(section)) or ""
-    return (code, "") if code.strip() else ("", f"its code is not there: no section {section} in {path}")
+    return (code, "") if code.strip() else ("", f"the code is missing: no section {section} in {path}")
 
 
 def _classes(question: str, targets: Targets) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ def _answers(entry: SourceRecord) -> Iterator[tuple[int, Mapping[str, Any]]]:
     answers = entry.value("answers")
     for number, answer in enumerate(answers if isinstance(answers, list) else [answers], start=1):
         if not isinstance(answer, dict):
-            raise entry.fault(f"'answers' is not a list of answers, each with its fields: {answer!r:.60}")
+            raise entry.fault(f"'answers' must be a list of objects; it contains {answer!r:.60}")
         yield number, answer
 
 
@@ -209,7 +209,7 @@ def _names(answer: SourceRecord) -> list[str]:
     names = answer.fields.get("fully_qualified_class_name") or []
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise answer.fault(f"'fully_qualified_class_name' is {names!r:.60}, not a name or a list of names")
+        raise answer.fault(f"'fully_qualified_class_name' is {names!r:.60}; it must be a name or a list of names")
     return listed
 
 
@@ -225,13 +225,15 @@ def _right_option(entry: SourceRecord) -> str:
         lettered = {chr(ord("A") + number): option for number, option in enumerate(options)}
         options = lettered | {str(number): option for number, option in enumerate(options)}
     if not isinstance(options, dict):
-        raise entry.fault(f"'options' is {options!r:.60}, not options by letter, nor a list of them")
+        raise entry.fault(
+            f"'options' is {options!r:.60}; it must be an object with options by letter, or a list of options"
+        )
     texts = {str(letter): str(option) for letter, option in options.items()}
     if str(right) in texts:
         return texts[str(right)]
     if str(right) in texts.values():
         return str(right)
-    raise entry.fault(f"'correct_answer' is {right!r:.60}, which is none of the options {', '.join(texts)}")
+    raise entry.fault(f"'correct_answer' is {right!r:.60}; it must be one of the options {', '.join(texts)}")
 
 
 def _is_inside(name: str, targets: Targets) -> bool:

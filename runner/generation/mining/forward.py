@@ -96,10 +96,14 @@ def _postpone(query: Query) -> Query:
 def _judge(query: Query, from_gold: JsonReply, by_chance: JsonReply, from_nothing: JsonReply) -> Query:
     faults = (
         _check_sufficiency(query.case, from_gold),
-        _check_necessity(query.case, by_chance, "documents by chance"),
+        _check_necessity(query.case, by_chance, "random documents"),
         _check_necessity(query.case, from_nothing, "no document"),
     )
-    replies = {SUFFICIENCY: from_gold, f"{NECESSITY}, by chance": by_chance, f"{NECESSITY}, from nothing": from_nothing}
+    replies = {
+        SUFFICIENCY: from_gold,
+        f"{NECESSITY}, random documents": by_chance,
+        f"{NECESSITY}, no documents": from_nothing,
+    }
     new = tuple(filter(None, faults))
     old = tuple(old for old in query.objections if new or old.check not in SETTLED_BY_A_MODEL)
     texts = {
@@ -114,9 +118,11 @@ def _check_sufficiency(case: Case, reply: JsonReply) -> Objection | None:
     if isinstance(reply, NoReply):
         return Objection(SUFFICIENCY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
     if not is_true(reply["answerable"]):
-        return Objection(SUFFICIENCY, "rejected", "the model cannot answer it from its gold")
+        return Objection(SUFFICIENCY, "rejected", "the model cannot answer the query from its gold")
     if case.answers and not is_expected(case, reply):
-        return Objection(SUFFICIENCY, "doubtful", f"from its gold the model answers {str(reply.get('answer'))[:100]!r}")
+        return Objection(
+            SUFFICIENCY, "doubtful", f"the model's answer from the gold is {str(reply.get('answer'))[:100]!r}"
+        )
     return None
 
 
@@ -125,6 +131,6 @@ def _check_necessity(case: Case, reply: JsonReply, source: str) -> Objection | N
         return Objection(NECESSITY, "doubtful", f"{_NOT_CHECKED}{reply.reason}")
     if is_true(reply["answerable"]) and (not case.answers or is_expected(case, reply)):
         return Objection(
-            NECESSITY, "rejected", f"the model answers it from {source}: {str(reply.get('answer'))[:100]!r}"
+            NECESSITY, "rejected", f"the model can answer the query from {source}: {str(reply.get('answer'))[:100]!r}"
         )
     return None

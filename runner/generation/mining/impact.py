@@ -68,7 +68,7 @@ def measure_impact(
     while waiting := [trial for trial in trials if _needs_answers(trial, measuring)]:
         if left < 1:
             for trial in waiting:
-                trial.why = "the budget of calls is spent"
+                trial.why = "the call budget is spent"
             break
         left -= _ask_batch(waiting, targets, left, llm, journal, measuring)
     measured = {trial.query.case.id: _conclude(trial, measuring) for trial in trials}
@@ -82,7 +82,7 @@ def _ask_without(trials: Sequence[_Trials], targets: Targets, budget: float, llm
     for trial, reply in zip(within, ask_for_json(questions, "answerable", PURPOSE, llm, journal), strict=True):
         trial.baseline = _is_correct(trial, reply)
     for trial in trials[len(within) :]:
-        trial.why = "the budget of calls is spent"
+        trial.why = "the call budget is spent"
     return len(within)
 
 
@@ -95,7 +95,7 @@ def _ask_batch(
         most = min(measuring.batch, measuring.subsets - trial.questions)
         subsets = [*islice(trial.subsets, most)] if len(drawn) + most <= budget else []
         if not subsets:
-            trial.why = "the budget of calls is spent" if len(drawn) + most > budget else "every subset was asked"
+            trial.why = "the call budget is spent" if len(drawn) + most > budget else "all subsets have been tried"
         trial.questions += len(subsets)
         drawn += [(trial, subset) for subset in subsets]
     questions = [_question(trial, subset, targets) for trial, subset in drawn]
@@ -165,10 +165,10 @@ def _conclude(trials: _Trials, measuring: ImpactSettings) -> Query:
     converged = trials.baseline is False and trials.has_converged(measuring.error)
     why = "" if converged else trials.why
     if trials.baseline:
-        why = "it is answered without any document"
+        why = "the model answers it without any document"
     elif trials.baseline is None and not why:
-        why = "without documents, the model gave no reply that can be read"
+        why = "without documents, the model gave no readable reply"
     elif not converged and not why:
-        why = f"{measuring.subsets:,} subsets were not enough"
+        why = f"{measuring.subsets:,} subsets did not suffice"
     impact = Impact(trials.baseline, tuple(trials.impacts()), len(trials.drawn), converged, why)
     return replace(trials.query, impact=impact, unfinished=trials.query.unfinished or trials.unfinished)

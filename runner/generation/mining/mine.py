@@ -49,13 +49,15 @@ def _resolve(case: Case, targets: Targets, bare_golds: str) -> Query:
     if case.fault:
         why = case.fault
     elif not case.query:
-        why = "there is no question"
+        why = "the case has no question"
     elif not case.names:
-        why = "it names no answer"
+        why = "the case names no answer"
     elif not resolved:
-        why = "no name of its answers is that of one target: " + ", ".join(f"{r.name} ({r.way})" for r in resolutions)
+        why = "no name in its answers identifies exactly one target: " + ", ".join(
+            f"{r.name} ({r.way})" for r in resolutions
+        )
     elif not golds:
-        why = "no gold has a docstring"
+        why = "no gold document has a docstring"
     else:
         return query
     return replace(query, golds=(), objections=(Objection(GOLD, "rejected", why),))

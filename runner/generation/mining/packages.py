@@ -52,12 +52,14 @@ class Package:
         targets = find_targets(self.package, self.exclude, self.methods)
         questions = {position: parts for position, target in enumerate(targets.all) if (parts := self._parts(target))}
         if not questions:
-            raise ConfigError(f"source.package={self.package}: none of its {len(targets)} docstrings gives a question")
+            raise ConfigError(
+                f"source.package={self.package}: none of its {len(targets)} docstrings can be turned into a question"
+            )
         drawn = np.random.default_rng(self.seed).permutation(list(questions))[: self.queries].tolist()
         chosen = {position: questions[position] for position in sorted(drawn)}
         left = [replace(t, docstring=chosen[i][1]) if i in chosen else t for i, t in enumerate(targets.all)]
         bare = sum(not target.docstring for target in targets.all)
-        counts = f"of {len(targets):,} targets {bare:,} have no docstring, {len(questions):,} give a question"
+        counts = f"of {len(targets):,} targets, {bare:,} have no docstring and {len(questions):,} yield a question"
         cases = [
             Case(
                 id=f"{self.package}:{targets.all[position].id}",
@@ -110,7 +112,7 @@ def find_targets(package: str, exclude: Sequence[str], methods: bool, setting: s
             warnings.simplefilter("ignore")
             walk.visit(_import_quietly(package))
     except (Exception, SystemExit) as error:  # some scripts exit when they are imported
-        raise ConfigError(f"{setting}{package}: cannot be imported ({_describe(error)}); is it installed?") from error
+        raise ConfigError(f"{setting}{package}: cannot be imported ({_describe(error)}); install it") from error
     named = [(_select_name(thing, names), thing, names) for thing, names in walk.objects.values()]
     if methods:
         known = {id(thing) for _, thing, _ in named}
@@ -142,7 +144,7 @@ class _Walk:
                 self.visit(_import_quietly(f"{module.__name__}.{info.name}"))
             except (Exception, SystemExit) as error:
                 reason = f"it cannot be imported ({_describe(error)})"
-                self.faults.append(f"{module.__name__}.{info.name} is left out: {reason}")
+                self.faults.append(f"{module.__name__}.{info.name} is left out, because {reason}")
 
     def _member(self, module: ModuleType, name: str, exported: bool) -> Any:  # noqa: ANN401 (any object)
         """Return the object of a public name of a module if it belongs to this package, else None."""

@@ -160,7 +160,7 @@ def read_targets(path: Path) -> Targets:
     content = read_yaml(path)
     listed = content.get("targets") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not listed:
-        raise DatasetError(f"{path}: there is no list of targets, nor one under 'targets'")
+        raise DatasetError(f"{path}: expected a list of targets, at the top level or under 'targets'")
     by_id: dict[str, Target] = {}
     for record in files.json_objects(path, "target", listed):
         target = _target(record)
@@ -171,7 +171,9 @@ def read_targets(path: Path) -> Targets:
             by_id[target.id] = _merge(by_id.get(target.id, target), twin)
     repeats = len(listed) - len(by_id)
     notes = (
-        [f"{path}: {repeats:,} of {len(listed):,} targets are another by their id or alias: merged"] if repeats else []
+        [f"{path}: merged {repeats:,} of {len(listed):,} targets that share an id or alias with another"]
+        if repeats
+        else []
     )
     return Targets(list(by_id.values()), notes)
 
@@ -203,7 +205,7 @@ def _target(record: files.SourceRecord) -> Target:
 def _list_in(record: files.SourceRecord, name: str) -> list[Any]:
     listed = record.fields.get(name) or []
     if not isinstance(listed, list):
-        raise record.fault(f"{name!r} is {listed!r:.60}, not a list")
+        raise record.fault(f"{name!r} is {listed!r:.60}; it must be a list")
     return listed
 
 

@@ -52,7 +52,7 @@ _OF_PASSAGES = regex.compile(
     regex.IGNORECASE,
 )
 
-OF_PASSAGES = "speaks of passages"
+OF_PASSAGES = "mentions the passages"
 
 OVERLAPS = "overlaps"
 """The reason to drop a `low_overlap` query with too many words of its answer."""
@@ -102,7 +102,7 @@ class ByModel:
         }
         if not prompts:
             raise ValueError(
-                f"prompts={folder}: no prompt in this folder; name its files after types, as in keyword.txt"
+                f"prompts={folder}: the folder contains no prompt; name its files after query types, as in keyword.txt"
             )
         return prompts
 

@@ -83,7 +83,7 @@ def check_source(source: ChunkSource) -> None:
     for name in source.paths:
         path = Path(name).expanduser()
         if not path.exists():
-            raise ConfigError(f"source.path={name}: does not exist")
+            raise ConfigError(f"source.path={name}: no such file or folder")
         if _kind(source, path) == "chunks":
             check_chunks(path)
 
@@ -103,14 +103,14 @@ def _check_alike(tables: Mapping[str, ChunkTable]) -> None:
     for path, table in tables.items():
         if widths[path] != of_first:
             raise ConfigError(
-                f"source.path={path}: its vectors have {widths[path]} dimensions, those in {first} have {of_first} "
-                "(0: no vectors); embed all chunks with one model, or leave out all vectors"
+                f"source.path={path}: the vectors have {widths[path]} dimensions, but those in {first} have "
+                f"{of_first} (0 means no vectors); embed all chunks with one model, or remove all vectors"
             )
         for key in zip(table.doc_ids, table.chunk_ids, strict=True):
             if (other := places.setdefault(key, path)) != path:
                 raise ConfigError(
-                    f"source.path={path}: the chunk {key[1]!r} of {key[0]!r} is also in {other}; chunks need unique "
-                    "pairs of ids: for two folders of documents, name their common parent"
+                    f"source.path={path}: the chunk {key[1]!r} of {key[0]!r} is also in {other}; each pair of ids "
+                    "must be unique. For two folders of documents, name their common parent"
                 )
 
 
@@ -122,7 +122,8 @@ def embed_chunks(source: ChunkSource, table: ChunkTable, store: Store) -> Chunks
         vectors = np.concatenate(list(source.encoder.embed(corpus, store).documents))
         if source.dimensions not in (None, vectors.shape[1]):
             raise ConfigError(
-                f"source.dimensions={source.dimensions}: the vectors of the encoder have {vectors.shape[1]} dimensions"
+                f"source.dimensions={source.dimensions}: the vectors of the encoder have {vectors.shape[1]} "
+                "dimensions; set this number"
             )
     return Chunks(table.doc_ids, table.chunk_ids, table.texts, table.titles, _directions(vectors))
 
@@ -148,19 +149,23 @@ def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:
     """Return whether a path has chunks or documents."""
     if path.is_file():
         if is_document(path) or source.format == "documents":
-            raise ConfigError(f"source.path={path}: is a single file; name the folder of the documents")
+            raise ConfigError(f"source.path={path}: expected a folder of documents, found a file")
         return "chunks"
     files = [file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")]
     there = {"chunks": any(map(is_chunk_file, files)), "documents": any(map(is_document, files))}
     if source.format is not None and there[source.format]:
         return source.format
     if not there["chunks"] and not there["documents"]:
-        raise ConfigError(f"source.path={path}: has neither documents (.md, .txt) nor chunks (.jsonl, .parquet, .json)")
+        raise ConfigError(
+            f"source.path={path}: contains neither documents (.md, .txt) nor chunks (.jsonl, .parquet, .json)"
+        )
     if source.format is not None:
-        raise ConfigError(f"source.path={path}: has no {source.format}, which source.format requires")
+        raise ConfigError(
+            f"source.path={path}: contains no {source.format}, but source.format={source.format} requires them"
+        )
     if there["chunks"] and there["documents"]:
         raise ConfigError(
-            f"source.path={path}: has both files of chunks and documents; choose source.format=chunks or documents"
+            f"source.path={path}: contains both chunk files and documents; choose source.format=chunks or documents"
         )
     return "chunks" if there["chunks"] else "documents"
 

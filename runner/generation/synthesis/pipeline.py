@@ -149,8 +149,8 @@ def _check_left(chunks: Chunks, rejected: Sequence[Rejection]) -> None:
     reasons = Counter(rejection.reason for rejection in rejected)
     out = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
     raise ConfigError(
-        f"checks: {len(chunks):,} of {len(chunks) + len(rejected):,} chunks pass ({out}), but chunks of two documents "
-        "are needed: add documents, or change checks.min_tokens or checks.duplicate_similarity"
+        f"checks: {len(chunks):,} of {len(chunks) + len(rejected):,} chunks pass ({out}), but chunks of at least "
+        "two documents are needed; add documents, or change checks.min_tokens or checks.duplicate_similarity"
     )
 
 

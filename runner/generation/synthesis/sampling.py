@@ -36,7 +36,7 @@ class Sampling:
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         if self.min_types > self.max_types:
-            raise ValueError(f"min_types={self.min_types} is above max_types={self.max_types}")
+            raise ValueError(f"min_types={self.min_types}: should be at most max_types={self.max_types}")
         return self
 
     def select_types(
@@ -51,13 +51,14 @@ class Sampling:
         if COMPARISON in names and not several_goldens:
             if types is not None:
                 raise ConfigError(
-                    "generator.types: comparison needs bundles of two goldens: set selection.mode=cluster"
+                    "generator.types: comparison needs bundles of two goldens; set selection.mode=cluster"
                 )
             names.remove(COMPARISON)
         left = tuple(name for name in names if self.weights.get(name, 1.0) > 0)
         if not left:
             raise ConfigError(
-                "generator.types: no type has a weight above 0 (sampling.weights); null requests all possible types"
+                "generator.types: no type has a weight above 0 (sampling.weights); set null to request all "
+                "possible types"
             )
         return left
 

@@ -51,7 +51,7 @@ class BundleSelection:
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         if self.min_goldens > self.max_goldens:
-            raise ValueError(f"min_goldens={self.min_goldens} is above max_goldens={self.max_goldens}")
+            raise ValueError(f"min_goldens={self.min_goldens}: should be at most max_goldens={self.max_goldens}")
         return self
 
 
@@ -87,8 +87,8 @@ def iter_bundles(
                 return
     if not yielded:
         raise ConfigError(
-            "selection: no chunk has a distractor: all chunks of other documents have a cosine of at least "
-            f"selection.golden_similarity={selection.golden_similarity}"
+            "selection: no chunk has a distractor, because all chunks of other documents have a cosine of at "
+            f"least selection.golden_similarity={selection.golden_similarity}; raise it"
         )
 
 

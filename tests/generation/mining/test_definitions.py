@@ -34,7 +34,7 @@ def test_what_a_task_is_about_is_what_its_words_and_its_code_have_and_few_others
     assert one.metadata["gold_inferred"] is True
     assert two.query == "02: A loop."
     assert two.names == ("kit.agents.LoopAgent",)  # of test_file, for there is no fixed_file
-    assert three.fault == "neither its fixed_file nor its test_file is there"
+    assert three.fault == "neither fixed_file nor test_file exists"
 
 
 def test_code_that_is_not_there_may_have_been_read_before(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_code_is_read_and_never_run() -> None:
 
 
 def test_code_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"^fixed.py:2: not valid Python"):
+    with pytest.raises(DatasetError, match=r"^fixed.py:2: invalid Python"):
         parse_code("import this\ndef (", "fixed.py")
 
 
@@ -129,9 +129,9 @@ def test_a_question_has_the_code_that_it_refers_to(tmp_path: Path) -> None:
     case = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "a"})
     assert (case.query, case.fault) == ("What does the following code do?\n\nx = 1", "")
     moved = choice(tmp_path, **asked, code_snippet_ref={"file": "benchmarks/old/s/code.py"})
-    assert moved.fault == "its code is not there: no file benchmarks/old/s/code.py"
+    assert moved.fault == "the code is missing: no file benchmarks/old/s/code.py"
     gone = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "b"})
-    assert gone.fault == "its code is not there: no section b in code.py"
+    assert gone.fault == "the code is missing: no section b in code.py"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,12 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
         yaml.safe_dump({"benchmarks": [{"id": "riddle", "benchmark_type": "riddle"}]})
     )
     (tmp_path / "suites/fix").rename(tmp_path / "suites/riddles")
-    assert source(tmp_path).load().cases[-1].fault.startswith("no kind of suite for it; there are api, fix, choice")
+    assert (
+        source(tmp_path)
+        .load()
+        .cases[-1]
+        .fault.startswith("unknown kind of suite; the known kinds are api, fix, choice")
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,14 +176,18 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
         (
             "suites/api/benchmark.yaml",
             "benchmarks:\n- id: a\n  question: 'b\n",
-            "api/benchmark.yaml:4:1: not valid YAML",
+            "api/benchmark.yaml:4:1: invalid YAML",
         ),
-        ("suites/api/benchmark.yaml", "cases: []", "api/benchmark.yaml: there is no key 'benchmarks'"),
+        (
+            "suites/api/benchmark.yaml",
+            "cases: []",
+            "api/benchmark.yaml: the key 'benchmarks' with the list of entries is missing",
+        ),
         ("suites/api/benchmark.yaml", "benchmarks: {a: 1}", "api/benchmark.yaml: 'benchmarks' is not a list"),
         (
             "suites/api/benchmark.yaml",
             "benchmarks: [{id: a, question: b, answers: [x]}]",
-            "api/benchmark.yaml, entry 1: 'answers' is not a list of answers",
+            "api/benchmark.yaml, entry 1: 'answers' must be a list of objects",
         ),
         (
             "suites/api/benchmark.yaml",
@@ -193,9 +202,9 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
         (
             "suites/api/benchmark.yaml",
             "benchmarks: [{id: a, question: q, benchmark_type: choice, options: [x], correct_answer: Z}]",
-            "api/benchmark.yaml, entry 1: 'correct_answer' is 'Z', which is none of the options A, 0",
+            "api/benchmark.yaml, entry 1: 'correct_answer' is 'Z'; it must be one of the options A, 0",
         ),
-        ("fix_imports.json", "[1]", "fix_imports.json: not files by case"),
+        ("fix_imports.json", "[1]", "fix_imports.json: expected files by case"),
         (
             "fix_imports.json",
             '{"a": {"b": {"path": "cases/three/fixed.py"}}}',
@@ -214,5 +223,5 @@ def test_empty_definitions_are_refused(tmp_path: Path) -> None:
     written(tmp_path)
     for suite in ("api", "fix"):
         (tmp_path / "suites" / suite / "benchmark.yaml").write_text("benchmarks: []")
-    with pytest.raises(ConfigError, match="no suite has any entry"):
+    with pytest.raises(ConfigError, match="no suite has entries"):
         source(tmp_path).load()

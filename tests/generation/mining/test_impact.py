@@ -72,7 +72,7 @@ def test_what_is_answered_without_any_document_is_measured_no_further(tmp_path: 
     llm = Scripted(needing())
     (impact,) = measured(llm, tmp_path / "journal")
     assert (impact.baseline, impact.subsets, len(llm.asked)) == (True, 0, 1)
-    assert impact.why == "it is answered without any document"
+    assert impact.why == "the model answers it without any document"
 
 
 def test_what_has_no_expected_answer_is_not_asked(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_budget_limits_the_questions_of_all_queries(tmp_path: Path) -> None:
     first, second = measured(llm, tmp_path / "journal", settings, [query("one"), query("two")])
     assert len(llm.asked) == 10
     assert (first.subsets, second.subsets) == (8, 0)
-    assert first.why == second.why == "the budget of calls is spent"
+    assert first.why == second.why == "the call budget is spent"
 
 
 def test_work_that_was_cut_short_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def test_a_case_without_gold_is_rejected_with_the_reason(mine: Callable[..., dic
     found = mine()
     assert found["api:gone"].verdict == found["fix:three"].verdict == "rejected"
     assert found["api:gone"].objections[0].evidence == (
-        "no name of its answers is that of one target: kit.Gone (unresolved), other.LoopAgent (unresolved)"
+        "no name in its answers identifies exactly one target: kit.Gone (unresolved), other.LoopAgent (unresolved)"
     )
-    assert found["fix:three"].objections[0].evidence == "neither its fixed_file nor its test_file is there"
+    assert found["fix:three"].objections[0].evidence == "neither fixed_file nor test_file exists"
 
 
 def test_negatives_are_no_gold_nor_its_near_duplicate_nor_what_the_case_may_mean(
@@ -135,28 +135,28 @@ def test_what_speaks_against_a_query_is_said(mine: Callable[..., dict[str, Query
         i: (q.verdict, [f"{objection.check}: {objection.evidence}" for objection in q.objections])
         for i, q in mine(cases=cases).items()
     }
-    assert found["contained"] == ("rejected", [f"contained: the query stands in its gold, {SEQUENTIAL}"])
+    assert found["contained"] == ("rejected", [f"contained: the query occurs verbatim in its gold, {SEQUENTIAL}"])
     assert found["foreign"] == (
         "doubtful",
         [
-            "retrievable: no gold is among the first 100 that the retriever finds",
-            "shared words: no word of the query but stop words is in any gold",
+            "retrievable: the first 100 results of the retriever contain no gold",
+            "shared words: the query shares no word with any gold, except stop words",
         ],
     )
     assert found["first"] == (
         "doubtful",
-        ["repeated: nearly the same is asked, with other gold, by again, other"],
+        ["repeated: near-duplicates of this query have other gold: again, other"],
     )
-    assert found["again"] == found["other"] == ("rejected", ["repeated: nearly the same is asked by first"])
-    assert found["empty"] == ("rejected", ["gold: there is no question"])
-    assert found["unnamed"] == ("rejected", ["gold: it names no answer"])
+    assert found["again"] == found["other"] == ("rejected", ["repeated: near-duplicate of first"])
+    assert found["empty"] == ("rejected", ["gold: the case has no question"])
+    assert found["unnamed"] == ("rejected", ["gold: the case names no answer"])
 
 
 def test_gold_without_a_docstring_is_kept_or_dropped(mine: Callable[..., dict[str, Query]]) -> None:
     cases = [Case("bare", "s", "How is bare called?", ("kit.bare",))]
     assert mine(cases=cases)["bare"].verdict == "verified"
     dropped = mine(mining(bare_golds="drop"), cases)["bare"]
-    assert (dropped.verdict, dropped.objections[0].evidence) == ("rejected", "no gold has a docstring")
+    assert (dropped.verdict, dropped.objections[0].evidence) == ("rejected", "no gold document has a docstring")
 
 
 def test_difficulty_is_how_far_down_the_retriever_has_the_first_gold(mine: Callable[..., dict[str, Query]]) -> None:
@@ -191,16 +191,16 @@ def model(
 def test_a_model_answers_from_gold_from_others_and_from_nothing(mine: Callable[..., dict[str, Query]]) -> None:
     query = mine(mining(Scripted(model())))["api:loop"]
     assert query.verdict == "verified"
-    assert list(query.model_replies) == ["sufficiency", "necessity, by chance", "necessity, from nothing"]
+    assert list(query.model_replies) == ["sufficiency", "necessity, random documents", "necessity, no documents"]
     assert json.loads(query.model_replies["sufficiency"])["evidence"] == "x"
 
 
 @pytest.mark.parametrize(
     ("reply", "verdict", "evidence"),
     [
-        (model(sufficient=False), "rejected", "the model cannot answer it from its gold"),
-        (model(answer="Agent"), "doubtful", "from its gold the model answers 'Agent'"),
-        (model(needed=False), "rejected", "the model answers it from documents by chance: 'It is LoopAgent'"),
+        (model(sufficient=False), "rejected", "the model cannot answer the query from its gold"),
+        (model(answer="Agent"), "doubtful", "the model's answer from the gold is 'Agent'"),
+        (model(needed=False), "rejected", "the model can answer the query from random documents: 'It is LoopAgent'"),
         (lambda question, before: "Who knows?", "doubtful", "not checked: unreadable reply: Who knows?"),
         (lambda question, before: ChatError("no connection", "unreachable"), "doubtful", "not checked: no connection"),
     ],

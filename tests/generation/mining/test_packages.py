@@ -79,8 +79,8 @@ def test_one_object_is_one_target_with_all_its_names(capfd: pytest.CaptureFixtur
 def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
     notes = find_targets("pretendkit", ["tests"], methods=True).notes
     assert list(notes) == [
-        "pretendkit.broken is left out: it cannot be imported (RuntimeError: a library is missing)",
-        "pretendkit.script is left out: it cannot be imported (SystemExit: 3)",
+        "pretendkit.broken is left out, because it cannot be imported (RuntimeError: a library is missing)",
+        "pretendkit.script is left out, because it cannot be imported (SystemExit: 3)",
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_question_is_a_docstrings_first_sentence_which_its_document_then_does_
         assert "derived" in case.metadata
     (unasked,) = material.targets.resolve("pretendkit.shapes.Square.grow").targets
     assert material.targets.all[unasked].docstring == "Grows."
-    assert material.targets.notes[-1] == "pretendkit: of 6 targets 1 have no docstring, 3 give a question"
+    assert material.targets.notes[-1] == "pretendkit: of 6 targets, 1 have no docstring and 3 yield a question"
 
 
 def test_questions_are_drawn_with_a_seed() -> None:
@@ -174,7 +174,7 @@ def test_a_package_that_cannot_be_imported_is_refused(package: str) -> None:
 
 
 def test_a_package_without_questions_is_refused() -> None:
-    with pytest.raises(ConfigError, match="none of its 6 docstrings gives a question"):
+    with pytest.raises(ConfigError, match="none of its 6 docstrings can be turned into a question"):
         Package(package="pretendkit", exclude=["tests"], least_left=1_000).load()
 
 

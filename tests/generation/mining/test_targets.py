@@ -78,20 +78,20 @@ def test_twins_are_one_document_under_the_first_id(tmp_path: Path) -> None:
     assert [target.id for target in targets.all] == ["p.A", "p.D"]
     assert targets.all[0].text == "p.A\ndef A():\n\nWhat it is."
     assert {targets.resolve(name).targets for name in ("p.A", "p.B", "p.C")} == {(0,)}
-    assert "2 of 4 targets are another" in targets.notes[0]
+    assert "merged 2 of 4 targets" in targets.notes[0]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "targets.yaml: there is no list of targets"),
-        ("other: 1", "targets.yaml: there is no list of targets"),
-        ("- id: a\n- name: b", "targets.yaml, target 2: 'id' or 'fqn' is missing; there are name"),
+        ("[]", "targets.yaml: expected a list of targets"),
+        ("other: 1", "targets.yaml: expected a list of targets"),
+        ("- id: a\n- name: b", "targets.yaml, target 2: 'id' or 'fqn' is missing; the fields are name"),
         ("- id: a\n  aliases: b", "targets.yaml, target 1: 'aliases' is 'b', not a list"),
         ("- id: a\n  methods: 5", "targets.yaml, target 1: 'methods' is 5, not a list"),
         ("- id: a\n  properties: one", "targets.yaml, target 1: 'properties' is 'one', not a list"),
-        ("- id: a\n  - b", "targets.yaml:2:3: not valid YAML"),
-        ("- one", "targets.yaml, target 1: 'one' is not a JSON object"),
+        ("- id: a\n  - b", "targets.yaml:2:3: invalid YAML"),
+        ("- one", "targets.yaml, target 1: expected a JSON object, found 'one'"),
     ],
 )
 def test_a_fault_is_named_with_its_place(tmp_path: Path, content: str, message: str) -> None:

@@ -39,7 +39,7 @@ def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> 
         ("is ops mooring scheduler the one to ask", "names the document", "names its document"),
         ("``` ```", "no query in it", "empty"),
         ("Sure! Here is a query:", "no query in it", "empty"),
-        ("when does the first passage say boats come", "speaks of the passages", "speaks of passages"),
+        ("when does the first passage say boats come", "speaks of the passages", "mentions the passages"),
         ("The keeper replaces lamps, and it is important to note that this is done " * 3, "more words", "too long"),
     ],
 )
@@ -142,7 +142,7 @@ def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journ
     made = ByModel(llm=llm, prompts=str(tmp_path))
     assert dict(made.drafts(CHUNKS, [wanted("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
     assert llm.asked[0].endswith("that cost $1")
-    with pytest.raises(ConfigError, match="cannot generate short queries; it can generate keyword"):
+    with pytest.raises(ConfigError, match="cannot generate short queries; choose from keyword"):
         check_types(made, ["short"])
 
 
@@ -154,7 +154,7 @@ def test_a_prompt_with_other_gaps_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="no prompt in this folder"):
+    with pytest.raises(ValidationError, match="the folder contains no prompt"):
         ByModel(llm=always(GOOD), prompts=str(tmp_path))
 
 

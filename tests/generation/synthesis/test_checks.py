@@ -29,7 +29,7 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
         (0, "too short", "4 tokens, below 5"),
         (1, "empty", ""),
         (3, "too long", "5001 tokens, above 5000"),
-        (4, "no direction", "the encoder knows no word of it"),
+        (4, "no direction", "the encoder knows none of its words"),
     ]
     assert filter_chunks(Checks(), chunks)[0].tolist() == [2, 5]
 
@@ -61,5 +61,5 @@ def test_what_is_kept_does_not_depend_on_the_blocks_it_is_compared_in(angles: li
 
 
 def test_limits_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(ValueError, match="min_tokens=9 is above max_tokens=8"):
+    with pytest.raises(ValueError, match="min_tokens=9: should be at most max_tokens=8"):
         Checks(min_tokens=9, max_tokens=8)

@@ -98,7 +98,7 @@ def test_without_a_lexicon_low_overlap_is_refused_with_what_can_be_made() -> Non
     made = Deterministic(lexicon=None)
     assert "low_overlap" not in made.possible_types
     with pytest.raises(
-        ConfigError, match=r"cannot generate low_overlap queries; it can generate concept_seeking, exact_snip"
+        ConfigError, match=r"cannot generate low_overlap queries; choose from concept_seeking, exact_snip"
     ):
         check_types(made, ["keyword", "low_overlap"])
     with pytest.raises(ConfigError, match="did you mean keyword"):
@@ -106,7 +106,7 @@ def test_without_a_lexicon_low_overlap_is_refused_with_what_can_be_made() -> Non
 
 
 def test_a_lexicon_that_is_not_there_is_refused_before_any_work() -> None:
-    with pytest.raises(ValidationError, match="nowhere does not exist"):
+    with pytest.raises(ValidationError, match="nowhere: no such file"):
         Deterministic(lexicon="nowhere")
 
 

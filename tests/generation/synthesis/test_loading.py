@@ -74,19 +74,19 @@ def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"chunk_id": "1", "embedding": [1, 1]}, "c.jsonl:4: the chunk '1' of 'a' is there already, at .*c.jsonl:1"),
+        ({"chunk_id": "1", "embedding": [1, 1]}, "c.jsonl:4: the chunk '1' of 'a' is already defined at .*c.jsonl:1"),
         (
             {"chunk_id": "9", "embedding": [1]},
-            "c.jsonl:4: its vector has 1 dimensions, but that of the first",
+            "c.jsonl:4: the vector has 1 dimensions, but the first chunk's vector",
         ),
-        ({"chunk_id": "9"}, "c.jsonl:4: it has no vector, but the chunks before it have one"),
-        ({"chunk_id": "9", "embedding": [0, 0]}, "c.jsonl:4: 'embedding' has nothing but zeros"),
-        ({"chunk_id": "9", "embedding": []}, "c.jsonl:4: 'embedding' is empty; leave the chunk out, or embed it"),
+        ({"chunk_id": "9"}, "c.jsonl:4: the chunk has no vector, but earlier chunks have one"),
+        ({"chunk_id": "9", "embedding": [0, 0]}, "c.jsonl:4: 'embedding' has only zeros"),
+        ({"chunk_id": "9", "embedding": []}, "c.jsonl:4: 'embedding' is empty; remove the chunk, or embed it again"),
         ({"chunk_id": "9", "embedding": ["x", 0]}, "c.jsonl:4: 'embedding' is not a list of numbers"),
         ({"chunk_id": "9", "embedding": 3}, "c.jsonl:4: 'embedding' is not a list of numbers"),
-        ({"chunk_id": "9", "embedding": [1e300, 0]}, "c.jsonl:4: 'embedding' holds what is not a finite number"),
+        ({"chunk_id": "9", "embedding": [1e300, 0]}, "c.jsonl:4: 'embedding' has values that are not finite numbers"),
         ({"chunk_id": "9", "embedding": [1, 1], "chunk": " "}, "c.jsonl:4: the chunk '9' of 'a' is empty"),
-        ({"chunk_id": "", "embedding": [1, 1]}, "c.jsonl:4: 'chunk_id' is '', not an id"),
+        ({"chunk_id": "", "embedding": [1, 1]}, "c.jsonl:4: 'chunk_id' is ''; an id"),
     ],
 )
 def test_the_first_chunk_that_is_wrong_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -100,14 +100,14 @@ def test_dimensions_that_are_not_those_asked_for_are_refused(tmp_path: Path) -> 
     path = tmp_path / "c.jsonl"
     write_chunks(path, ROWS)
     assert len(read(source(path, dimensions=2))) == 3
-    with pytest.raises(DatasetError, match="its vector has 2 dimensions, not the 1536 of source"):
+    with pytest.raises(DatasetError, match=r"the vector has 2 dimensions, but source.dimensions=1536"):
         read(source(path, dimensions=1536))
 
 
 def test_a_vector_after_chunks_without_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     write_chunks(path, [{"doc_id": "z", "chunk_id": "1", "chunk": "Some words."}, *ROWS])
-    with pytest.raises(DatasetError, match="it has a vector, but the chunks before it have none"):
+    with pytest.raises(DatasetError, match="the chunk has a vector, but earlier chunks have none"):
         read(source(path))
 
 
@@ -123,14 +123,14 @@ def test_documents_are_cut_and_keep_whose_a_chunk_is(tmp_path: Path) -> None:
 
 
 def test_a_path_that_has_nothing_or_too_much_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"source.path=.*nowhere: does not exist"):
+    with pytest.raises(ConfigError, match=r"source.path=.*nowhere: no such file or folder"):
         read(source(tmp_path / "nowhere"))
-    with pytest.raises(ConfigError, match=r"has neither documents .* nor chunks"):
+    with pytest.raises(ConfigError, match=r"contains neither documents .* nor chunks"):
         read(source(tmp_path))
     (tmp_path / "README.md").write_text("About these chunks.")
-    with pytest.raises(ConfigError, match=r"README.md: is a single file; name the folder"):
+    with pytest.raises(ConfigError, match=r"README.md: expected a folder of documents, found a file"):
         read(source(tmp_path / "README.md"))
-    with pytest.raises(ConfigError, match=r"has no chunks, which source.format requires"):
+    with pytest.raises(ConfigError, match=r"contains no chunks, but source.format=chunks requires them"):
         read(source(tmp_path, format="chunks"))
     write_chunks(tmp_path / "c.jsonl", ROWS)
     with pytest.raises(ConfigError, match=r"choose source.format=chunks or documents"):
@@ -138,10 +138,10 @@ def test_a_path_that_has_nothing_or_too_much_is_refused(tmp_path: Path) -> None:
     assert len(read(source(tmp_path, format="chunks"))) == 3
     assert read(source(tmp_path, format="documents")).doc_ids == ["README"]
     (tmp_path / "c.csv").write_text("x")
-    with pytest.raises(DatasetError, match=r"c.csv: what is it\? Chunks are in .jsonl"):
+    with pytest.raises(DatasetError, match=r"c.csv: unknown format; name a .jsonl"):
         read(source(tmp_path / "c.csv"))
     (tmp_path / "none.jsonl").write_text("")
-    with pytest.raises(DatasetError, match=r"none.jsonl: there are no chunks"):
+    with pytest.raises(DatasetError, match=r"none.jsonl: the file or folder contains no chunks"):
         read(source(tmp_path / "none.jsonl"))
 
 
@@ -164,12 +164,12 @@ def test_several_paths_have_each_chunk_once_and_vectors_of_one_length(tmp_path: 
         return ChunkSource(encoder=LSAEncoder(), chunking=Headings(), path=paths)
 
     with pytest.raises(
-        ConfigError, match=r"again.jsonl: the chunk '1' of 'a' is also in .*a.jsonl; chunks need unique pairs of ids"
+        ConfigError, match=r"again.jsonl: the chunk '1' of 'a' is also in .*a.jsonl; each pair of ids must be unique"
     ):
         read(both("again.jsonl"))
-    with pytest.raises(ConfigError, match=r"bare.jsonl: its vectors have 0 dimensions, those in .*a.jsonl have 2"):
+    with pytest.raises(ConfigError, match=r"bare.jsonl: the vectors have 0 dimensions, but those in .*a.jsonl have 2"):
         read(both("bare.jsonl"))
-    with pytest.raises(ConfigError, match=r"source.path=.*nowhere: does not exist"):
+    with pytest.raises(ConfigError, match=r"source.path=.*nowhere: no such file or folder"):
         read(both("nowhere"))
 
 

@@ -119,5 +119,5 @@ def test_where_no_distractor_can_be_had_that_is_said() -> None:
         check_documents(["d", "d"])
     with pytest.raises(ConfigError, match="no chunk has a distractor"):
         bundles(chunks_of(angles(0, 1, 2)))
-    with pytest.raises(ValueError, match="min_goldens=3 is above max_goldens=2"):
+    with pytest.raises(ValueError, match="min_goldens=3: should be at most max_goldens=2"):
         BundleSelection(min_goldens=3, max_goldens=2)
