@@ -60,7 +60,7 @@ def entries_table(entries: Iterable[Entry], now: float) -> Table:
 
 def damage_table(damaged: Mapping[Entry, str]) -> Table:
     """Return what is wrong with which entries."""
-    columns = [Column("entry", least=32), Column("size", size, numeric=True), Column("what is wrong", least=16)]
+    columns = [Column("entry", least=32), Column("size", size, numeric=True), Column("problem", least=16)]
     return Table(columns, [[entry.place, entry.bytes, wrong] for entry, wrong in damaged.items()])
 
 

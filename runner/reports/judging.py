@@ -45,4 +45,4 @@ def pool_figures(verdicts: Sequence[GradeVerdict]) -> dict[str, float]:
 def pool_table(verdicts: Sequence[GradeVerdict]) -> Table:
     """Return how many pairs of a pool ended how, and what they took."""
     rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(verdicts).items()]
-    return Table([Column("unjudged pairs in the pool"), Column("", number, numeric=True)], rows)
+    return Table([Column("pool of unjudged pairs"), Column("", number, numeric=True)], rows)

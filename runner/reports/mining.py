@@ -60,8 +60,8 @@ def impact_note(summary: Mapping[str, Any]) -> str:
     if not impact:
         return ""
     return (
-        f"impact of documents: {impact['queries']:,} queries, of which {impact['answered_without_documents']:,} are "
-        f"answered without any document and {impact['converged']:,} converged; {impact['subsets']:,} answers"
+        f"impact of documents: {impact['queries']:,} queries; {impact['answered_without_documents']:,} are "
+        f"answered without any document, {impact['converged']:,} converged; {impact['subsets']:,} answers"
     )
 
 

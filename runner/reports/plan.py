@@ -20,8 +20,8 @@ _NO_SUCH_CALL = "the ledger has no call of this kind"
 def describe_search(plan: SearchPlan) -> str:
     """Return the number of trials of a search."""
     n, trials = format_count(plan.combinations, "combination", "combinations"), plan.trials
-    why = f" ({trials:,} trials, and {trials:,} more for each of {plan.folds} folds that check the choice)"
-    return f"{plan.name}: a search of up to {n}{why if plan.folds else ''}; each depends on the results of those before"
+    why = f" ({trials:,} trials, and {trials:,} more for each of {plan.folds} folds that validate the selection)"
+    return f"{plan.name}: a search of up to {n}{why if plan.folds else ''}; each depends on the results before it"
 
 
 def heading(plan: Plan) -> str:
@@ -88,11 +88,11 @@ def _describe_calls(plan: Plan) -> list[str]:
         return []
     lines = ["calls are upper bounds without retries; their time is not included"]
     if any(c.rough for c in plan.calls):
-        lines.append(f"{ROUGH} estimated from usual text lengths, tokens out at most: {_NO_SUCH_CALL}")
+        lines.append(f"{ROUGH} estimated from typical text lengths, with tokens out at most: {_NO_SUCH_CALL}")
     if any(c.most for c in plan.calls):
         lines.append(f"{MOST} upper bound from the longest texts that may be sent and llm.max_tokens: {_NO_SUCH_CALL}")
     if unknown := dict.fromkeys(c.model for c in plan.calls if c.cost is None):
-        lines.append(f"no price for {', '.join(unknown)}: set llm.price_in and llm.price_out to see a cost")
+        lines.append(f"no price for {', '.join(unknown)}; set llm.price_in and llm.price_out to see a cost")
     return lines
 
 
@@ -107,9 +107,9 @@ def closing(plan: Plan) -> list[str]:
     ]
     lines += _describe_calls(plan)
     if plan.rough:
-        lines.append(f"{ROUGH} measured on another machine: the store has no comparable work")
+        lines.append(f"{ROUGH} measured on another machine, because the store has no comparable work")
     if plan.unknown:
-        lines.append(f"no estimate for all work of: {', '.join(plan.unknown)}")
+        lines.append(f"incomplete estimate for: {', '.join(plan.unknown)}")
     return [*lines, "nothing was computed or logged"]
 
 

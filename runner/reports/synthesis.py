@@ -29,9 +29,9 @@ def types_table(types: Mapping[str, TypeFigures]) -> Table:
         Column("accepted", number, numeric=True),
         Column("share", percent, numeric=True),
         Column("words", number, numeric=True, spare=3),
-        Column("in the golden", percent, numeric=True, spare=1),
-        Column("BM25 finds it first", percent, numeric=True, spare=1),
-        Column("among 10", percent, numeric=True, spare=2),
+        Column("words in golden", percent, numeric=True, spare=1),
+        Column("BM25 rank 1", percent, numeric=True, spare=1),
+        Column("BM25 top 10", percent, numeric=True, spare=2),
     ]
     rows: list[list[Any]] = [
         [name, *_counts([of]), of.length, of.overlap, of.bm25_first, of.bm25_first_ten] for name, of in types.items()
@@ -64,10 +64,11 @@ def samples_note(by_rules: bool) -> str:
     """Return who wrote the queries and what to make of that."""
     if by_rules:
         return (
-            "rules wrote these queries from headings, terms and sentences of the documents, and understand none of "
-            "them: read some before you rely on them; generator=llm has a language model write queries"
+            "rules wrote these queries from headings, terms and sentences of the documents, without "
+            "understanding them; read some before you rely on them, or let a language model write queries with "
+            "generator=llm"
         )
-    return "a language model wrote these queries: read some before you rely on them"
+    return "a language model wrote these queries; read some before you rely on them"
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:
@@ -75,7 +76,10 @@ def describe_skipped(skipped: Mapping[str, int]) -> str:
     ordered = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
     counts = ", ".join(f"{count:,} {ending or 'without an ending'}" for ending, count in ordered[:MOST_ENDINGS])
     more = f" and {len(ordered) - MOST_ENDINGS} other endings" if len(ordered) > MOST_ENDINGS else ""
-    return f"text files skipped: {counts}{more}; documents end with {', '.join(DOCUMENTS)}: rename those to be read"
+    return (
+        f"text files skipped: {counts}{more}; documents end with {', '.join(DOCUMENTS)}; rename files that should "
+        "be read"
+    )
 
 
 def chunks_line(read: int, rejected: Sequence[Rejection], documents: int) -> str:

@@ -39,7 +39,7 @@ def comparison_markdown(
     every += [markdown_table(tables.differences_table(comparison, i)) for i in range(1, len(comparison.labels))]
     parts += [
         _fold(f"All {len(comparison.table)} measures", every),
-        "## What was compared",
+        "## Compared results",
         markdown_table(tables.systems_table(comparison)),
         "\n".join(f"- {escape(line)}" for line in tables.about(comparison)),
     ]

@@ -41,7 +41,7 @@ def _figures(comparison: Comparison) -> Iterator[Figure]:
     from runner.reports.rendering import charts
 
     first = comparison.labels[0]
-    text = f"Mean differences to {first}, with intervals. Hollow: not significant."
+    text = f"Mean differences to {first}, with intervals. Hollow markers are not significant."
     measures = comparison.headline
     yield figure("Differences", text, plots.differences(comparison, measures))
     by_type = tables.by_type(comparison, [primary])

@@ -58,7 +58,7 @@ def _verdict(comparison: Comparison, i: int) -> str:
         sources = " and ".join(dict.fromkeys((comparison.sources[0], comparison.sources[i])))
         return f"{label} and {first} are the same result ({sources}); choose another candidate."
     if math.isnan(versus.difference):
-        return f"{label} cannot be compared with {first}: no query counts for all."
+        return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if versus.p < 0.001 else '= '}{p_value(versus.p)}".replace("<", "< ")
     significance = f"p {p} ({p_value(versus.corrected)} corrected for {_count_tests(comparison)})"
     if not versus.significant:
@@ -244,7 +244,7 @@ def describe_check(check: Check) -> str:
         failed = format_count(int(check.after), "query", "queries")
         return f"{check.system}: {failed} raised an error; {number(int(check.limit))} allowed"
     if math.isnan(check.after):
-        return f"{what} cannot be measured: no query counts"
+        return f"{what} cannot be measured, because no query counts"
     cost = describe_cost(check)
     if check.rule == "floor":
         return f"{what} is {score4(check.after)}{cost}, {'below' if check.violated else 'at least'} {check.limit:g}"
@@ -325,8 +325,8 @@ def _describe_intervals(statistics: TableStatistics) -> str:
     test = PAIRED_TESTS[statistics.test]
     if not test.is_about_mean:
         return (
-            f"Intervals are of the mean difference, by random flips of signs; {test.label}'s p-values are not about "
-            "the mean, so the two may disagree."
+            f"Intervals are of the mean difference and come from random sign flips; {test.label}'s p-values do "
+            "not test the mean, so the two may disagree."
         )
     text = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
     return f"{text}; the corrected p may still be larger." if statistics.correction != "none" else f"{text}."

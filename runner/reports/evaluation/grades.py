@@ -67,7 +67,7 @@ def missing_line(result: Result) -> str:
 def grades_of(result: Result) -> Grades:
     """Return the grades of a result; raises `ResultError` where it has none."""
     if result.grades is None:
-        raise ResultError(f"{result.name} has no grades; choose a language model: llm=openai")
+        raise ResultError(f"{result.name} has no grades; to grade it, choose a language model, for example llm=openai")
     return result.grades
 
 

@@ -57,25 +57,25 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
 
 def classes_table(insight: Insights) -> Table:
     """Return the number of missed queries in each class, with remedies; empty if none is missed."""
-    columns = [Column("why"), Column("queries", number, numeric=True), Column("of them", percent, numeric=True)]
-    columns.append(Column("what may help", least=24))
+    columns = [Column("class"), Column("queries", number, numeric=True), Column("share", percent, numeric=True)]
+    columns.append(Column("remedy", least=24))
     n = len(insight.failures)
     counts = {name: sum(name in failure.classes for failure in insight.failures) for name in REMEDIES}
     rows: list[list[Any]] = [[name, c, c / n, REMEDIES[name]] for name, c in counts.items() if c]
     unclassified = sum(not failure.classes for failure in insight.failures)
-    return Table(columns, rows + ([["none of these", unclassified, unclassified / n, ""]] if unclassified else []))
+    return Table(columns, rows + ([["unclassified", unclassified, unclassified / n, ""]] if unclassified else []))
 
 
 def failures_note(insight: Insights) -> str:
     """Return how many queries are missed, and what their classes are based on."""
     n = len(insight.failures)
     queries = f"{n:,} queries have" if n != 1 else "One query has"
-    text = f"{queries} no gold in the first {insight.cutoff}; a query may have several classes."
+    text = f"{queries} no gold in the first {insight.cutoff}; a query may belong to several classes."
     if insight.by_text:
         return f"{text} Meaning is compared by latent semantic analysis, unless the corpus is too large."
     return (
-        f"{text} The texts were not available: a vocabulary mismatch cannot be detected, a specificity gap is "
-        "detected from scores alone, and a distractor is a document judged irrelevant."
+        f"{text} The texts were not available, so a vocabulary mismatch cannot be detected, a specificity gap is "
+        "detected only from scores, and a distractor is a document judged irrelevant."
     )
 
 
@@ -88,17 +88,17 @@ def failures_table(result: Result, insight: Insights, limit: int) -> Table:
     columns = [
         Column("query", least=12),
         Column("text", gist, least=36),
-        Column("why", ", ".join, least=24),
+        Column("classes", ", ".join, least=24),
         Column("gold", _format_gold, least=12),
-        Column("by LSA at", number, numeric=True),
-        Column("beaten by", least=12),
-        Column("its lead", number, numeric=True),
+        Column("LSA rank", number, numeric=True),
+        Column("document above", least=12),
+        Column("lead", number, numeric=True),
         Column("overlap", percent, numeric=True),
-        Column("its overlap", percent, numeric=True),
+        Column("overlap above", percent, numeric=True),
         Column("IDF", score, numeric=True),
         Column("spread", score, numeric=True),
         Column("unjudged", number, numeric=True),
-        Column("like gold", least=12),
+        Column("similar to gold", least=12),
     ]
     ordered = sorted(insight.failures, key=lambda f: (-(f.gold_rank or np.inf), q.ids[f.query]))
     rows = [
@@ -127,14 +127,14 @@ def failures_table(result: Result, insight: Insights, limit: int) -> Table:
 
 
 EVIDENCE = {
-    "by LSA at": "the rank of the first gold by latent semantic analysis",
-    "its lead": "the score difference to the document above the gold",
+    "LSA rank": "the rank of the first gold by latent semantic analysis",
+    "lead": "the score difference to the document above the gold",
     "overlap": "the share of the query's words, weighted by IDF, in the gold",
-    "its overlap": "the same for the document above the gold",
+    "overlap above": "the same for the document above the gold",
     "IDF": "the mean over the query's words, 1 if each occurs in one document",
     "spread": "the fall of the scores to the cutoff, relative to the median query",
     "unjudged": "the number of unjudged documents above the gold",
-    "like gold": "the unjudged document most similar to the gold, with the LSA cosine",
+    "similar to gold": "the unjudged document most similar to the gold, with the LSA cosine",
 }
 """The columns of evidence and their meaning."""
 
@@ -169,8 +169,8 @@ def predictors_table(insight: Insights) -> Table:
 def predictors_note(result: Result) -> str:
     """Return what the table of predictors shows."""
     return (
-        f"Correlation of predictors, computed from the scores of a ranking, with its {result.primary}; p is that of "
-        "Kendall's tau, corrected for the number of predictors (Holm)."
+        f"Correlation of each predictor with {result.primary}; predictors are computed from the scores of a "
+        "ranking. p is that of Kendall's tau, corrected for the number of predictors (Holm)."
     )
 
 
@@ -179,7 +179,7 @@ def thresholds_table(insight: Insights) -> Table:
     if not insight.tunings:
         return Table([], [])
     columns = [
-        Column("chosen for", least=12),
+        Column("selected for", least=12),
         Column("measured", least=12),
         Column("threshold", _thresholds, numeric=True),
         Column("F1", score, numeric=True),
@@ -213,9 +213,9 @@ def thresholds_note(insight: Insights) -> str:
         return insight.untunable
     folds = len(insight.tunings[0].fold_thresholds)
     return (
-        "F1 measures whether exactly the queries with an answer are answered. In fold: measured on the queries that "
-        f"the threshold was selected on; out of fold: on each of {folds} folds with a threshold selected without it. "
-        "Expect the out-of-fold figures for new queries."
+        "F1 measures whether exactly the queries with an answer are answered. In fold: measured on the queries "
+        f"that the threshold was selected on. Out of fold: measured on each of {folds} folds with a threshold "
+        "selected on the others. Expect the out-of-fold figures for new queries."
     )
 
 
@@ -230,7 +230,7 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
     try:
         return [tune(hits.rankings, hits.grades, golds, ran, aim, q.cluster_numbers) for aim in targets], ""
     except Untunable as why:
-        return (), f"No threshold was chosen: {why}."
+        return (), f"No threshold was selected, because {why}."
 
 
 def _cutoff(primary: str) -> int:

@@ -33,7 +33,7 @@ def heading(result: Result) -> str:
     d = result.dataset
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
     n, queries = len(result.own_gold), observations(d.queries, d.clusters)
-    own = f"; gold of its own for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
+    own = f"; separate gold for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
     text = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
     return text + own
 
@@ -92,8 +92,8 @@ def no_result_queries(result: Result, limit: int) -> Table:
     columns = [
         Column("query", least=12),
         Column("text", gist, least=36),
-        Column("best found", least=12),
-        Column("its score", number, numeric=True),
+        Column("top document", least=12),
+        Column("score", number, numeric=True),
     ]
     q, hits = result.queries, result.hits
     wrong = [i for i, status in enumerate(q.statuses) if status == "false_positive"]

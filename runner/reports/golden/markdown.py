@@ -146,7 +146,7 @@ def _comparison(report: Json) -> Iterator[str]:
 
 def _times(performance: Json) -> Iterator[str]:
     first = next(iter(performance.values()))["avg_retrieval_time_ms"]
-    titles = ["Search Type", "Avg Time (ms)", "Median (ms)", "p95 (ms)", "Min (ms)", "Max (ms)", "Times the first"]
+    titles = ["Search Type", "Avg Time (ms)", "Median (ms)", "p95 (ms)", "Min (ms)", "Max (ms)", "Relative time"]
     rows = []
     for name, of in performance.items():
         times = [of[f"{fold}_retrieval_time_ms"] for fold in ("avg", "median", "p95", "min", "max")]
@@ -161,10 +161,10 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     best = "the best of the others" if len(types) > 2 else escape(types[1])
     yield "---\n\n## Summary Metrics Comparison"
     yield (
-        f"\N{GREEK CAPITAL LETTER DELTA} is {best} less {escape(types[0])}, the first. p is that of a paired test "
+        f"\N{GREEK CAPITAL LETTER DELTA} is {best} minus {escape(types[0])}, the first. p is that of a paired test "
         f"({tests['test']}). That of {escape(tests['measure'])}, the primary measure, is corrected "
         f"({tests['correction']}) for its {tests['comparisons']} differences; below {tests['alpha']:g} it has "
-        "an asterisk. All other p-values are uncorrected: they describe, and decide nothing. "
+        "an asterisk. All other p-values are uncorrected and only descriptive. "
         f"Intervals: {tests['confidence']:.0%}."
     )
     yield from (f"Note: {escape(note)}." for note in tests["notes"])
@@ -236,7 +236,7 @@ def _agreement(agreement: Json) -> Iterator[str]:
         f"- **Rank-biased overlap** (p = 0.9): {score(agreement['rbo'])}\n"
         f"- **Kendall's tau** (top 10): {score(agreement['kendall_tau'])}\n"
         f"- **Headroom**: {escape(best['measure'])} {score(best['best_mean'])} by {escape(best['best'])}, the best; "
-        f"{score(best['oracle_mean'])} by an oracle that takes the better type for each query"
+        f"{score(best['oracle_mean'])} by an oracle that picks the better type for each query"
     )
     if len(agreement["pairs"]) > 1:
         names = ["rank_1_agreement", "top_3_overlap", "top_5_overlap", "rbo", "kendall_tau"]
@@ -244,7 +244,7 @@ def _agreement(agreement: Json) -> Iterator[str]:
         rows = [
             [", ".join(map(escape, of["search_types"])), *(score(of[n]) for n in names)] for of in agreement["pairs"]
         ]
-        yield "Above, the mean of all pairs:\n\n" + render_rows(titles, rows)
+        yield "The figures above are means of all pairs:\n\n" + render_rows(titles, rows)
 
 
 def _edges(parts: Json) -> Iterator[str]:

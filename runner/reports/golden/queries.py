@@ -70,7 +70,7 @@ def query_markdown(query: Json, average_ms: float | None, cutoff: int) -> str:
 def query_by_query(parts: Json) -> Iterator[str]:
     """Yield the table of all queries with their results by search type."""
     yield "---\n\n## Query by Query"
-    yield "How each query went, and the rank of the first relevant item."
+    yield "The outcome of each query and the rank of its first relevant item."
     rows = [
         [escape(query["query_id"]), escape(gist(query["query_text"], 60)), escape(query["query_type"])]
         + [_outcome(part["query_results"][i]) for part in parts.values()]

@@ -32,16 +32,19 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
     rankings = inspection.findability
     if rankings.names and rankings.answerable.any():
         bars = {f"Success@{rankings.cutoff}": rankings.success, f"Judged@{rankings.cutoff}": rankings.judged}
-        text = f"How many queries have gold in the first {rankings.cutoff}, and how many of these documents are judged."
+        text = (
+            f"The share of queries with gold in the first {rankings.cutoff}, and the share of these documents that "
+            "is judged."
+        )
         yield figure(
             "What retrievers find", text, charts.bars(rankings.names, bars), tables.retrievers_table(inspection)
         )
     if not np.isnan(inspection.gold_overlap).all():
-        series = {"with gold": inspection.gold_overlap, "with documents by chance": inspection.chance_overlap}
-        text = "The further the gold is right of chance, the more a search by words is favoured."
+        series = {"with gold": inspection.gold_overlap, "with random documents": inspection.chance_overlap}
+        text = "The further the gold lies to the right of random documents, the more lexical search is favoured."
         yield figure("Overlap of query and gold", text, plots.overlaps(series))
-    text = "How many documents are right for a query; none, where the right answer is nothing."
-    yield figure("Gold of a query", text, plots.counts(inspection.golds, "gold documents"))
+    text = "The number of relevant documents for a query, 0 for queries without gold."
+    yield figure("Gold documents per query", text, plots.counts(inspection.golds, "gold documents"))
     for color, (what, words) in enumerate(inspection.words.items()):
         yield figure(f"Length of {what}", "In words.", plots.lengths(words, what, color))
     types = tables.types_table(inspection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +19,7 @@ from runner.reports.rendering.tables import Column, Table
 VERSION = 1
 """The version of the JSON."""
 
-QUANTILES = {"least": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "most": 1.0}
+QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
 
 
 def heading(inspection: Inspection) -> str:
@@ -36,7 +37,8 @@ def verdict(inspection: Inspection) -> str:
     if not inspection.findings:
         return "No problems found."
     gravities = dict.fromkeys(finding.gravity for finding in inspection.findings)
-    counts = [f"{sum(f.gravity == gravity for f in inspection.findings)} {gravity}" for gravity in gravities]
+    numbers = Counter(finding.gravity for finding in inspection.findings)
+    counts = [f"{numbers[name]} {name}{'s' * (numbers[name] != 1 and name != 'info')}" for name in gravities]
     things = "finding" if len(inspection.findings) == 1 else "findings"
     return f"{len(inspection.findings)} {things}: {', '.join(counts)}."
 
@@ -45,17 +47,17 @@ def findings_table(inspection: Inspection) -> Table:
     """Return the findings, worst first, each with what to do about it."""
     columns = [
         Column("finding", least=14),
-        Column("is"),
+        Column("severity"),
         Column("share", percent, numeric=True),
-        Column("what", least=22),
-        Column("what to do", least=20, spare=1),
+        Column("problem", least=22),
+        Column("remedy", least=20, spare=1),
     ]
     return Table(columns, [[f.name, f.gravity, f.share, f.text, f.remedy] for f in inspection.findings])
 
 
 def counts_table(inspection: Inspection) -> Table:
     """Return how many there are of what."""
-    return Table([Column("count of"), _count()], [list(item) for item in inspection.counts.items()])
+    return Table([Column("item"), _count()], [list(item) for item in inspection.counts.items()])
 
 
 def grades_table(inspection: Inspection) -> Table:
@@ -72,12 +74,12 @@ def types_table(inspection: Inspection) -> Table:
 
 def distributions_table(inspection: Inspection) -> Table:
     """Return quantiles of lengths, of gold per query and of overlap."""
-    columns = [Column("of"), *(Column(name, number, numeric=True, spare=int("%" in name)) for name in QUANTILES)]
-    measured: dict[str, NDArray[Any]] = {f"words of {what}": words for what, words in inspection.words.items()}
+    columns = [Column("quantity"), *(Column(name, number, numeric=True, spare=int("%" in name)) for name in QUANTILES)]
+    measured: dict[str, NDArray[Any]] = {f"words in {what}": words for what, words in inspection.words.items()}
     measured |= {
-        "gold of a query": inspection.golds,
+        "gold documents per query": inspection.golds,
         "overlap of query and gold": inspection.gold_overlap,
-        "overlap of query and chance": inspection.chance_overlap,
+        "overlap of query and random documents": inspection.chance_overlap,
     }
     return Table(columns, [[name, *_quantiles(values)] for name, values in measured.items()])
 

@@ -38,7 +38,7 @@ def divisive(results: Sequence[Result], primary: str, limit: int) -> Table:
 
 def hardest_note(results: Sequence[Result], primary: str) -> str:
     """Return how the hardest queries are selected, and which queries no combination answers."""
-    note = f"By the mean {primary} of all combinations; the spread is their standard deviation."
+    note = f"Ordered by the mean {primary} of all combinations; the spread is their standard deviation."
     unanswered = measure_difficulty(results, primary).unanswered.tolist() if results else []
     if not unanswered:
         return note

@@ -34,7 +34,7 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
         *section(
             "Quality against time",
             tables.pareto_table(board),
-            "No combination is both quicker and better than one of these.",
+            "No other combination is both faster and better than one of these.",
         ),
         *_effects(board),
         *section(
@@ -43,9 +43,9 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
             escape(difficulty.hardest_note(results, board.primary)),
         ),
         *section(
-            "Queries that combinations disagree on",
+            "Queries with the largest differences between combinations",
             difficulty.divisive(results, board.primary, hardest),
-            f"By the standard deviation of their {escape(board.primary)}.",
+            f"Ordered by the standard deviation of their {escape(board.primary)}.",
         ),
         *section("Failures", tables.failures_table(board)),
     ]
@@ -69,7 +69,7 @@ def _effects(board: Leaderboard) -> list[str]:
         return []
     parts = [
         "## Effects of settings",
-        f"The mean {escape(board.primary)} over all other swept settings, the largest range first.",
+        f"The mean {escape(board.primary)} over all other swept settings, with the largest range first.",
     ]
     for key, effect in effects.items():
         parts += [

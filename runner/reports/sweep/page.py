@@ -40,9 +40,9 @@ def _sweep_figures(board: Leaderboard, results: Sequence[Result]) -> Iterator[Fi
     if board.search is not None:
         yield from _search_figures(board.search)
     text = "Grey: significantly different from the best. The band is the interval of the best."
-    yield figure("How sure the means are", text, plots.intervals(board))
+    yield figure("Uncertainty of the means", text, plots.intervals(board))
     if tables.pareto_table(board).rows:
-        text = "No combination is both quicker and better than one on the line; numbers are ranks."
+        text = "No other combination is both faster and better than one on the line; numbers are ranks."
         yield figure("Quality against time", text, plots.quality_and_latency(board), tables.pareto_table(board))
     yield from _settings_figure(board)
     other = board.rival
@@ -77,11 +77,14 @@ def _search_figures(search: Search) -> Iterator[Figure]:
     from runner.reports.sweep import plots
 
     if len(search.objectives) > 1 and search.front:
-        text = "No combination is as good as one of these in all objectives and better in one. Grey: the other trials."
+        text = (
+            "No other combination is at least as good as one of these in all objectives and better in one. Grey: "
+            "the other trials."
+        )
         yield figure("Pareto front", text, plots.front(search), selection.front_table(search))
     if len(search.done) > 1:
         text = f"{search.objectives[0].name} of each trial in order; the line is the best so far."
-        yield figure("How the search went", text, plots.history(search))
+        yield figure("Progress of the search", text, plots.history(search))
     shares = selection.importances_table(search)
     if shares.rows:
         objective = search.objectives[0].name

@@ -45,21 +45,24 @@ def describe_selection(selection: WinnerSelection) -> str:
     """Return what was selected where, and its score there and where it is reported."""
     on, winner, primary = selection.on, selection.winner, selection.primary
     if primary not in selection.figures:
-        return f"Chosen on {on}: {winner}, which failed on {selection.reported_on}."
+        return f"Selected on {on}: {winner}, which failed on {selection.reported_on}."
     figures = selection.figures[primary]
     reported = f"{primary} {score4(figures.reported)} {interval(figures.interval)}"
     if selection.is_on_reported_data:
         return f"{winner} has {reported}. {warn_selected_on_reported(on)}"
     selected, difference = score4(figures.selected), format_signed(figures.difference)
     sentences = [
-        f"Chosen on {on}: {winner}. It has {reported} on {selection.reported_on} and {selected} on {on} ({difference})."
+        (
+            f"Selected on {on}: {winner}. It has {reported} on {selection.reported_on} and {selected} on {on} "
+            f"({difference})."
+        )
     ]
     if on == KFOLD:
         sentences = [
             f"Nested cross-validation over {selection.queries:,} queries of {selection.reported_on} "
             f"({len(selection.folds)} folds): {reported} on held-out queries, {selected} in-sample "
             f"(selection bias {difference}).",
-            f"The choice on all queries is {winner}.",
+            f"The winner on all queries is {winner}.",
         ]
     return " ".join([*sentences, *([describe_default(selection.default)] if selection.default else [])])
 
@@ -87,14 +90,14 @@ def describe_search(search: Search) -> str:
     combinations = format_count(len({trial.label for trial in search.trials}), "combination", "combinations")
     lost = f", {failed:,} failed" if failed else ""
     best = f"; the best {search.objectives[0].name} came with trial {improvements[-1][0] + 1:,}" if improvements else ""
-    return f"{trials} ({search.sampler}) asked for {combinations}{lost}{best}."
+    return f"{trials} ({search.sampler}) requested {combinations}{lost}{best}."
 
 
 def warn_selected_on_reported(split: str) -> str:
     """Return the warning that the best of several was selected on the data that it is reported on."""
     return (
-        f"The best was selected on the data it is reported on ({split}), so its score is too high on average; "
-        f"sweep.select_on={KFOLD}, or another split, reports it on queries that had no say in the choice."
+        f"The best was selected on the data it is reported on ({split}), so its score is too high on average; set "
+        f"sweep.select_on={KFOLD}, or another split, to report it on queries that were not used to select it."
     )
 
 
@@ -103,7 +106,7 @@ def selection_table(selection: WinnerSelection) -> Table:
     columns = [
         Column("measure"),
         Column(title_reported(selection), score4, numeric=True),
-        Column("its interval", interval, numeric=True),
+        Column("interval", interval, numeric=True),
     ]
     if not selection.is_on_reported_data:
         difference = "selection bias" if selection.on == KFOLD else "difference"
@@ -119,10 +122,10 @@ def folds_table(selection: WinnerSelection) -> Table:
     """Return the winner selected without each fold."""
     columns = [
         Column("fold", number, numeric=True),
-        Column("chosen without it", least=28),
+        Column("winner without the fold", least=28),
         Column("queries", number, numeric=True),
-        Column("on the others", score4, numeric=True),
-        Column("on the fold", score4, numeric=True),
+        Column("on other folds", score4, numeric=True),
+        Column("on this fold", score4, numeric=True),
     ]
     return Table(columns, [[i + 1, f.name, f.queries, f.selected, f.held_out] for i, f in enumerate(selection.folds)])
 
@@ -136,7 +139,7 @@ def importances_table(search: Search) -> Table:
         for group, shares in groups.items()
         for setting, share in sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     ]
-    columns = [Column("objective"), Column("among", least=20), Column("setting", least=20)]
+    columns = [Column("objective"), Column("subset", least=20), Column("setting", least=20)]
     columns.append(Column("share of the variance", percent, numeric=True))
     table = Table(columns, rows)
     if all(set(groups) == {""} for groups in search.importances.values()):

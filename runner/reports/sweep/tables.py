@@ -33,7 +33,7 @@ from runner.reports.sweep.selection import (
 )
 from runner.result import Result
 
-FINALISTS_ARE = "the best few and the best of each retriever, and of each search type of an API"
+FINALISTS_ARE = "the best few, and the best of each retriever and of each search type of an API"
 """How finalists are selected."""
 
 SHORT_ID = 8
@@ -81,18 +81,22 @@ def verdict(board: Leaderboard) -> str:
     """Return which combinations differ significantly from the best."""
     n, failed = len(board.rows), len(board.failures)
     if not n:
-        return "All combinations failed; nothing to rank." if failed else "Nothing to rank."
+        return "All combinations failed, so there is nothing to rank." if failed else "Nothing to rank."
     if n == 1:
-        return "One combination; nothing to compare it with."
+        return "There is only one combination, so there is nothing to compare it with."
     if not board.queries:
-        return "No query has gold; nothing to compare by."
+        return "No query has gold, so combinations cannot be compared."
     differ = sum(row.differs for row in board.rows)
     by = ", by cluster" if board.clusters is not None else ""
     test = f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)}{by})"
     these = f"these {observations(board.queries, board.clusters)}"
     queries = f"on {these}" if board.queries != 1 else "on this one query"
     if differ == n - 1:
-        return f"All {differ} others differ from the best {test}." if n > 2 else f"The other differs from it {test}."
+        return (
+            f"All {differ} others differ from the best {test}."
+            if n > 2
+            else f"The other one differs from the best {test}."
+        )
     if not differ:
         return f"None of {n} differs significantly from the best {test} {queries}."
     on_top = not any(row.differs for row in board.rows[: n - differ])
@@ -107,7 +111,7 @@ def notices(board: Leaderboard) -> list[str]:
     selection = [describe_selection(board.selection)] if board.selection else []
     kinds = {(row.retriever, row.search_type) for row in board.rows}
     shown = {(row.retriever, row.search_type) for row in board.finalists}
-    cut = f"Reports describe at most {FINALISTS} combinations in detail: the best of {len(shown)} of "
+    cut = f"Reports describe at most {FINALISTS} combinations in detail, here the best of {len(shown)} of "
     cut += f"{len(kinds)} retrievers and search types."
     split = board.dataset.split if board.dataset else ""
     warning = [warn_selected_on_reported(split)] if board.is_best_of_several else []

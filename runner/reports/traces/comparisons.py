@@ -106,7 +106,7 @@ def comparison_note(comparison: TraceComparison) -> str:
     """Return which figure decides, how differences were tested, and what is unknown about the tasks."""
     statistics = comparison["statistics"]
     tests = max(delta["corrected_for"] for name, delta in _list_deltas(comparison).items() if name != PRIMARY)
-    note = f"{title(PRIMARY).capitalize()} decides, by a test of its own; the other figures are secondary"
+    note = f"{title(PRIMARY).capitalize()} decides, with a separate test; the other figures are secondary"
     note += f", and corrected for {tests:,} figures" * (tests > 1)
     note += f". Differences are paired by task; {in_words(statistics['test'], statistics['correction'])}."
     if confident := comparison["without_low_confidence"]:
@@ -248,7 +248,7 @@ def _list_primary(comparison: TraceComparison) -> tuple[object, ...]:
 def _describe_secondary(comparison: TraceComparison) -> tuple[str, str]:
     """Return the secondary figures that are significant, and those that are so only if uncorrected."""
     if not comparison["computable"]:
-        return f"too few tasks: {FEWEST} are needed", ""
+        return f"too few tasks: at least {FEWEST} are needed", ""
     deltas = {name: delta for name, delta in _list_deltas(comparison).items() if name != PRIMARY}
     alpha = comparison["statistics"]["alpha"]
     significant = [name for name, delta in deltas.items() if delta["significant"]]

@@ -21,8 +21,8 @@ TASKS = 500
 """The number of tasks that a report lists, the most interesting first; its JSON has all."""
 
 TIMELINE = (
-    "Steps run from left to right, files from top to bottom in order of first sight. Gold files are green, or red if "
-    "never seen; a dashed line marks the first one. The number before each task is its recall."
+    "Steps run from left to right; files are in order of their first sight, from top to bottom. Gold files are "
+    "green, or red if never seen; a dashed line marks the first one. The number before each task is its recall."
 )
 """The explanation of a timeline."""
 
@@ -72,7 +72,10 @@ def configurations_table(report: TraceReport) -> Table:
 
 def means_note(report: TraceReport) -> str:
     """Return which tasks the means of a configuration are over."""
-    note = "Means over the measured tasks; outcomes over tasks that have one; first gold over tasks where any was seen."
+    note = (
+        "Means over the measured tasks; outcomes over tasks with a known outcome; first gold over tasks where any "
+        "was seen."
+    )
     several = len(report.summary.by_configuration) > 1
     return f"{note} Comparisons use only the tasks that two configurations share." if several else note
 
@@ -214,7 +217,8 @@ def timelines_note(report: TraceReport) -> str:
     if shown == n:
         return order
     return (
-        f"{shown:,} of {n:,} traces. {order} For more, set timelines={min(n, max(2 * shown, 100))} or narrow the path."
+        f"{shown:,} of {n:,} traces. {order} For more, set timelines={min(n, max(2 * shown, 100))}, or a more "
+        "specific path."
     )
 
 
@@ -232,8 +236,8 @@ def confidence_note(report: TraceReport) -> str:
     if not low:
         return ""
     return (
-        f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured tasks has low confidence: only the prose "
-        "of the task mentions it. A second row shows the means without these tasks."
+        f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured tasks has low confidence, because "
+        "only the prose of the task mentions it. A second row shows the means without these tasks."
     )
 
 

@@ -71,8 +71,8 @@ def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> 
 def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(hard: Result, lexicon: Lexicon) -> None:
     without, with_texts = insights(hard), insights(hard, lexicon)
     few, more = (insight_tables.failures_table(hard, each, 50) for each in (without, with_texts))
-    assert {"overlap", "IDF"} <= titles(more) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
-    assert not titles(few) & {"by LSA at", "overlap", "its overlap", "IDF", "like gold"}
+    assert {"overlap", "IDF"} <= titles(more) & {"LSA rank", "overlap", "overlap above", "IDF", "similar to gold"}
+    assert not titles(few) & {"LSA rank", "overlap", "overlap above", "IDF", "similar to gold"}
     for table in (few, more):
         said = insight_tables.evidence_note(table)
         assert {name for name in insight_tables.EVIDENCE if f"{name}: " in said} == titles(
@@ -142,7 +142,7 @@ def test_a_result_without_no_result_queries_has_no_threshold_to_choose() -> None
 def test_where_no_threshold_can_be_chosen_the_report_says_why() -> None:
     for text in reports(result(no_result=1)):
         assert "Choosing a threshold" in text
-        assert "No threshold was chosen: there is one no-result query" in text
+        assert "No threshold was selected, because there is only one no-result query" in text
 
 
 def test_gold_is_said_to_be_absent_only_where_all_ids_are_known(hard: Result) -> None:

@@ -84,8 +84,8 @@ def test_the_markdown_of_many_search_types_has_all_their_differences() -> None:
     said = report["comparison"]["metric_differences"]["mrr"]
     assert mrr[1:4] == [f"{said[kind]:.3f}" for kind in ("bm25", "dense", "hybrid")]
     assert mrr[-1] == said["winner"].upper()
-    assert len(table(markdown, "Above, the mean of all pairs:")) == 3
-    assert len(table(markdown, "How each query went, and the rank of the first relevant item.")) == 34
+    assert len(table(markdown, "The figures above are means of all pairs:")) == 3
+    assert len(table(markdown, "The outcome of each query and the rank of its first relevant item.")) == 34
     assert all(f"### {kind}\n\n10 queries" in markdown for kind in TYPES)
 
 
@@ -245,7 +245,7 @@ def test_search_types_of_the_same_name_are_told_apart_by_what_was_swept() -> Non
 
 
 def test_what_cannot_be_reported_is_refused() -> None:
-    with pytest.raises(ReportError, match="needs a result"):
+    with pytest.raises(ReportError, match="needs at least one result"):
         golden_report([], AT)
     with pytest.raises(ReportError, match="bm25 was loaded without its rankings"):
         golden_report([configured(result(hits=False))], AT)

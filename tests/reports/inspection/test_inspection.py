@@ -41,21 +41,21 @@ def inspection(findings: Sequence[Finding] = (), names: Sequence[str] = ("bm25",
         findability=Findability(
             names, 100, 10, np.arange(N) < 36, first_gold, [0.75] * len(names), [0.25] * len(names), []
         ),
-        lacking=["no other splits: leakage can't be told"],
+        lacking=["no other splits: leakage cannot be checked"],
         findings=findings,
     )
 
 
 FINDINGS = [
-    Finding("suspicious gold", "wrong", 3, 36, "Three of them.", "Judge.", [{"query": "q1", "text": EVIL}]),
-    Finding("near-duplicate documents", "of note", 2, 120, "Two.", "Keep one.", [{"documents": ["d1", "d2"]}]),
+    Finding("suspicious gold", "error", 3, 36, "Three of them.", "Judge.", [{"query": "q1", "text": EVIL}]),
+    Finding("near-duplicate documents", "info", 2, 120, "Two.", "Keep one.", [{"documents": ["d1", "d2"]}]),
 ]
 
 
 def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
     table = told.findings_table(inspection(FINDINGS))
-    assert table.texts()[0] == ["suspicious gold", "wrong", "8.3%", "Three of them.", "Judge."]
-    assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 wrong, 1 of note."
+    assert table.texts()[0] == ["suspicious gold", "error", "8.3%", "Three of them.", "Judge."]
+    assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 error, 1 info."
     assert told.verdict(inspection()) == "No problems found."
 
 
@@ -66,11 +66,11 @@ def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_i
     monkeypatch.setenv("COLUMNS", columns)
     text = "Three of the documents that are above gold are as much like it."
     advice = "Judge these documents, where one is right."
-    finding = Finding("near-duplicate documents", "doubtful", 120, 120, text, advice)
+    finding = Finding("near-duplicate documents", "warning", 120, 120, text, advice)
     console.show_table(told.findings_table(inspection([finding])))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= int(columns)
-    assert "doubtful" in out
+    assert "warning" in out
     assert "100.0%" in out
     assert ("what to do" in out) == remedy
 
@@ -108,7 +108,7 @@ def test_the_json_has_the_same_numbers() -> None:
     assert read["grades"] == {"0": 30, "1": 40, "3": 10}
     assert read["findings"][0]["examples"] == [{"query": "q1", "text": EVIL}]
     assert math.isclose(read["findings"][0]["share"], 3 / 36)
-    assert read["distributions"]["words of documents"]["most"] == int(of.words["documents"].max())
+    assert read["distributions"]["words in documents"]["max"] == int(of.words["documents"].max())
     missed = (of.findability.first_gold[0] == 0)[:36].sum()
     assert read["retrievers"]["bm25"] == {"success@10": 0.75, "judged@10": 0.25, "without_gold": missed}
 

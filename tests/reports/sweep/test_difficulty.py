@@ -48,5 +48,5 @@ def test_a_sweep_names_the_queries_that_none_answers() -> None:
     said = f"No combination answers {len(none)} queries: {', '.join(none)}."
     for text in (sweep_markdown(board, results), sweep_page(board, results)):
         assert said in text
-        assert "Queries that combinations disagree on" in text
+        assert "Queries with the largest differences between combinations" in text
         assert re.search("standard deviation of their nDCG@10", text)

@@ -36,7 +36,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
     assert [row[3] for row in page.table("#", "combination", PRIMARY, "letters")] == list(board.letters.values())
     titles = re.findall(r"<figcaption><strong>(.*?)</strong>", html)
     assert titles == [
-        "How sure the means are",
+        "Uncertainty of the means",
         "Quality against time",
         "The swept settings",
         "Query by query",

@@ -31,8 +31,8 @@ from tests.reports.reading import Page
 PRIMARY = "nDCG@10"
 FIGURES = {PRIMARY: Figures(0.7, 0.64, (0.6, 0.68)), "RR": Figures(0.5, 0.52, (0.4, 0.6))}
 WARNING = (
-    "The best was selected on the data it is reported on (test), so its score is too high on average; "
-    "sweep.select_on=kfold, or another split, reports it on queries that had no say in the choice."
+    "The best was selected on the data it is reported on (test), so its score is too high on average; set "
+    "sweep.select_on=kfold, or another split, to report it on queries that were not used to select it."
 )
 EVIL = "k1=<b>|*x*"
 
@@ -62,7 +62,7 @@ def board(**found: WinnerSelection | Search) -> Leaderboard:
 
 def test_both_figures_and_their_difference_are_told() -> None:
     assert describe_selection(selection()) == (
-        "Chosen on dev: k1=1.2, b=0.75. It has nDCG@10 0.6400 [0.600, 0.680] on test and 0.7000 on dev (+0.0600)."
+        "Selected on dev: k1=1.2, b=0.75. It has nDCG@10 0.6400 [0.600, 0.680] on test and 0.7000 on dev (+0.0600)."
     )
     assert selection_table(selection()).texts() == [
         [PRIMARY, "0.6400", "[0.600, 0.680]", "0.7000", "+0.0600"],
@@ -70,7 +70,7 @@ def test_both_figures_and_their_difference_are_told() -> None:
     ]
     assert [column.title for column in selection_table(selection()).columns[1:4]] == [
         "on test",
-        "its interval",
+        "interval",
         "on dev",
     ]
 
@@ -79,7 +79,7 @@ def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chos
     told = describe_selection(selection("kfold"))
     assert told == (
         "Nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400 [0.600, 0.680] on held-out queries, "
-        "0.7000 in-sample (selection bias +0.0600). The choice on all queries is k1=1.2, b=0.75."
+        "0.7000 in-sample (selection bias +0.0600). The winner on all queries is k1=1.2, b=0.75."
     )
     assert selection_tags(selection("kfold"))["selection_bias"] == "+0.0600"
     assert selection_table(selection("kfold")).columns[-1].title == "selection bias"
@@ -93,13 +93,13 @@ def test_what_was_selected_on_what_is_reported_says_so() -> None:
     assert describe_selection(chosen).endswith(WARNING)
     assert selection_tags(chosen)["selected_on_reported_data"] == "true"
     assert not {"split_difference", "selection_bias"} & set(selection_tags(chosen))
-    assert [column.title for column in selection_table(chosen).columns] == ["measure", "on test", "its interval"]
+    assert [column.title for column in selection_table(chosen).columns] == ["measure", "on test", "interval"]
     assert selection_table(chosen).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]"]
 
 
 def test_a_winner_that_failed_where_it_is_reported_has_no_figures() -> None:
     chosen = replace(selection(), figures={})
-    assert describe_selection(chosen) == "Chosen on dev: k1=1.2, b=0.75, which failed on test."
+    assert describe_selection(chosen) == "Selected on dev: k1=1.2, b=0.75, which failed on test."
     assert set(selection_tags(chosen)) == {"selected_on", "reported_on", "selected_by", "selected_on_reported_data"}
     assert not selection_table(chosen).rows
 
@@ -119,13 +119,13 @@ def test_the_tags_and_the_record_have_both_figures() -> None:
 
 def test_a_search_says_how_it_went() -> None:
     assert describe_search(search()) == (
-        "5 trials (tpe) asked for 4 combinations, 1 failed; the best nDCG@10 came with trial 3."
+        "5 trials (tpe) requested 4 combinations, 1 failed; the best nDCG@10 came with trial 3."
     )
     assert search().list_improvements() == [(0, 0.5), (2, 0.6)]
     smaller = replace(search(), objectives=[COSTS["index_s"]])
     assert smaller.list_improvements() == [(0, 0.5)]
     failed = replace(search(), trials=[SearchTrial(0, "k1=0", ())])
-    assert describe_search(failed) == "1 trial (tpe) asked for 1 combination, 1 failed."
+    assert describe_search(failed) == "1 trial (tpe) requested 1 combination, 1 failed."
 
 
 def test_the_front_has_the_figures_of_both_splits() -> None:
@@ -168,7 +168,12 @@ def test_the_notice_is_on_the_console_in_markdown_and_on_the_page(on: str, capsy
 def test_a_page_draws_the_search_and_escapes_what_comes_from_settings() -> None:
     found = board(selection=selection(winner=EVIL), search=search())
     page = Page(sweep_page(found, sweep(6)))
-    for title in ("Pareto front", "How the search went", "Importance of settings", "Score of the selected combination"):
+    for title in (
+        "Pareto front",
+        "Progress of the search",
+        "Importance of settings",
+        "Score of the selected combination",
+    ):
         assert title in page.texts
     assert page.tags["b"] == 0
     assert "\\*x\\*" in sweep_markdown(found, sweep(6))

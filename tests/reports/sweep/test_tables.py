@@ -33,13 +33,14 @@ def test_the_verdict_covers_the_edges() -> None:
     assert "None of 2 differs" in tables.verdict(build_leaderboard([result("a"), result("b")], PRIMARY))
     two = [result("a", quality=0.8), result("b", quality=0.3)]
     assert (
-        tables.verdict(build_leaderboard(two, PRIMARY)) == "The other differs from it (p < 0.05, max-T over all pairs)."
+        tables.verdict(build_leaderboard(two, PRIMARY))
+        == "The other one differs from the best (p < 0.05, max-T over all pairs)."
     )
 
 
 def test_a_dataset_without_gold_is_said_to_be_one() -> None:
     board = build_leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
-    assert tables.verdict(board) == "No query has gold; nothing to compare by."
+    assert tables.verdict(board) == "No query has gold, so combinations cannot be compared."
 
 
 def test_columns_about_thresholds_name_them() -> None:
@@ -102,7 +103,7 @@ def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
     board = build_leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
     _, notice = tables.notices(board)
     assert notice == (
-        "Reports describe at most 8 combinations in detail: the best of 8 of 10 retrievers and search types."
+        "Reports describe at most 8 combinations in detail, here the best of 8 of 10 retrievers and search types."
     )
 
 

@@ -48,7 +48,7 @@ def test_a_comparison_says_first_what_decides_then_what_else_differs_or_that_the
     assert second[:2] == ["MRR", "12"]
     assert second[-3] != "\N{EN DASH}"
     assert compared.comparison_note(found.comparisons[0]).startswith(
-        "Recall decides, by a test of its own; the other figures are secondary, and corrected for 6 figures. "
+        "Recall decides, with a separate test; the other figures are secondary, and corrected for 6 figures. "
         "Differences are paired by task; p by random flips of their signs, with Holm's correction. "
     )
 
@@ -131,7 +131,7 @@ def test_without_a_correction_none_is_told() -> None:
     assert "corrected" not in compared.describe_decisions(found)[0]
     assert "corrected" not in [column.title for column in compared.comparisons_table(found).columns]
     note = compared.comparison_note(found.comparisons[0])
-    assert note.startswith("Recall decides, by a test of its own; the other figures are secondary. ")
+    assert note.startswith("Recall decides, with a separate test; the other figures are secondary. ")
     assert "with no correction" in note
 
 

@@ -146,11 +146,11 @@ def test_degradations_are_grouped_by_what_was_lost() -> None:
     content = several(2)
     content["mcp/t0"]["coverage"]["degraded_reason"] = "lines that are cut (3); calls without a result (1)"
     content["mcp/t1"]["coverage"]["degraded_reason"] = "lines that are cut (1)"
-    content["baseline/t0"]["coverage"]["ground_truth_problems"] = ["tests/ground_truth.json: not valid JSON"]
+    content["baseline/t0"]["coverage"]["ground_truth_problems"] = ["tests/ground_truth.json: invalid JSON"]
     assert told.unreadable_table(report(content)).texts() == [
         ["lines that are cut", "2", "mcp/t0, mcp/t1"],
         ["calls without a result", "1", "mcp/t0"],
-        ["tests/ground_truth.json: not valid JSON", "1", "baseline/t0"],
+        ["tests/ground_truth.json: invalid JSON", "1", "baseline/t0"],
     ]
 
 
