@@ -160,9 +160,9 @@ def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["cache.kind=ranking"], "none matches cache.kind=ranking; did you mean rankings?"),
-        (["cache.dataset=scifcat"], "none matches cache.dataset=scifcat; did you mean scifact?"),
-        (["cache.dataset=scifact", "cache.kind=document vectors"], "none matches"),
+        (["cache.kind=ranking"], "no entry matches cache.kind=ranking; did you mean rankings?"),
+        (["cache.dataset=scifcat"], "no entry matches cache.dataset=scifcat; did you mean scifact?"),
+        (["cache.dataset=scifact", "cache.kind=document vectors"], "no entry matches"),
     ],
 )
 def test_where_nothing_fits_that_is_said_and_is_no_mistake(
@@ -177,7 +177,7 @@ def test_where_nothing_fits_that_is_said_and_is_no_mistake(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("cache.remove=true", "cache.remove=true: which entries? Add cache.older_than=30d"),
+        ("cache.remove=true", "cache.remove=true: needs a filter; add cache.older_than=30d"),
         ("cache.older_than=30", "cache.older_than=30: should be a number and one of s, min, h, d, w, such as 30d"),
         ("cache.older_than=-1d", "cache.older_than=-1d: should be a number"),
         ("cache.older_than=3 months", "cache.older_than=3 months: should be a number"),

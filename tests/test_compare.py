@@ -155,15 +155,15 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["candidate=good"], "baseline: is required; set it with baseline=RUN"),
+        (["candidate=good"], "baseline: is required; set baseline=RUN"),
         (["baseline=good"], "candidate: is required"),
         (["baseline=good", "candidate=null"], "candidate: is required"),
-        (["baseline=good", "candidate=gone.json"], "gone.json: no such file, and not an MLflow run id"),
-        (["baseline=good", "candidate=abcdef01"], "abcdef01: no file, and no run with such an id"),
+        (["baseline=good", "candidate=gone.json"], "gone.json: no such file; name a file, an MLflow run id"),
+        (["baseline=good", "candidate=abcdef01"], "abcdef01: no such file, and no run in"),
         (["baseline=baseline:main", "candidate=good"], "no such baseline in baselines; make one: "),
-        (["baseline=good", "candidate=good@bm25"], "only a report of several search types"),
+        (["baseline=good", "candidate=good@bm25"], "only a report with several search types"),
         (["baseline=good", "candidate=bad,good"], "write a list as 'candidate=[bad,good]'"),
-        (["baseline=good", "candidate=bad", "gate=strict"], "no such choice; there are default, none"),
+        (["baseline=good", "candidate=bad", "gate=strict"], "no such choice; choose default, none"),
         (["baseline=good", "candidate=bad", "+gate.floors={mrrr: 1}"], "unknown measure 'mrrr': did you mean"),
         (["baseline=good", "candidate=bad", "gate.floors={mrr: 1}"], "write '+gate.floors={mrr: 1}'"),
         (["baseline=good", "candidate=bad", "gate.floor={mrr: 1}"], "no such setting; did you mean gate.floors?"),
@@ -172,10 +172,11 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=bad", "compare.primary=Judged@10"], "Judged@10: systems cannot be ranked"),
         (["baseline=good", "candidate=bad", "compare.primary=bla"], "compare.primary=bla: unknown measure 'bla'"),
         (["baseline=good", "candidate=bad", "metrics.test=t"], "metrics.test: no such setting; did you mean stat"),
-        (["baseline=good", "candidate=bad", "+gate.floors={mrr: 85}"], "gate.floors.RR=85: it is from 0 to 1; did you"),
-        (["baseline=good", "candidate=bad", "output=good/result.json"], "output=good/result.json: is a file; name a"),
-        (["baseline=good", "candidate=empty"], "not a result record"),
-        (["baseline=good", "candidate=broken.json"], "neither a record nor a report"),
+        (["baseline=good", "candidate=bad", "+gate.floors={mrr: 85}"], ("gate.floors.RR=85: should be from "
+                                                                       "0 to 1, the range of the measure; did you")),
+        (["baseline=good", "candidate=bad", "output=good/result.json"], "output=good/result.json: expected a folder"),
+        (["baseline=good", "candidate=empty"], "expected a result record"),
+        (["baseline=good", "candidate=broken.json"], "expected a record or a report"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_in_one_line(run: Run, here: Path, arguments: list[str], said: str) -> None:
@@ -218,7 +219,7 @@ def test_a_sweep_stands_for_its_best(run: Run, tracking: Tracking, here: Path) -
     best, _ = tracker.log([Finished(result("k1=1"), {}), Finished(degraded(result("k1=2")), {})], sweep)
     parent = tracker.start_sweep(sweep)
     _, err = run("compare", "baseline=good", f"candidate={parent.id}", code=2)
-    assert "whose best is not known: choose one of its combinations: " in err
+    assert "is not recorded; choose one: " in err
     assert f"{best.id[:8]} (k1=1)" in err
     tracker.finish_sweep(sweep, result("k1=1"), {}, "FINISHED")
     out, _ = run("compare", "baseline=good", f"candidate={parent.id}", "--json")
@@ -280,7 +281,7 @@ def test_the_latest_run_is_refused_if_there_is_none_or_it_is_the_baseline(run: R
 def test_a_run_that_failed_has_no_result(run: Run, tracking: Tracking) -> None:
     (failed,) = Tracker(tracking).log([Failed("k1=2", {}, "RuntimeError: no luck", "tr")])
     _, err = run("compare", "baseline=good", f"candidate={failed.id}", code=2)
-    assert f"run {failed.id} (k1=2) is FAILED, and has no result" in err
+    assert f"run {failed.id} (k1=2) is FAILED and has no result" in err
 
 
 def test_a_beginning_that_several_ids_have_is_not_enough(
@@ -290,7 +291,7 @@ def test_a_beginning_that_several_ids_have_is_not_enough(
     every = [found for one in logged for found in Runs(tracking).like(one.id)]
     monkeypatch.setattr(Runs, "like", lambda runs, beginning: every)
     _, err = run("compare", "baseline=good", "candidate=abcd", code=2)
-    assert "3 runs have ids that begin so: " in err
+    assert "3 runs have ids that begin like this; choose one: " in err
     assert f"{logged[0].id[:8]} (r0)" in err
 
 
@@ -348,7 +349,7 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
 def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> None:
     run("promote", "run=good", "name=main", "promote.by=Ada")
     _, err = run("promote", "run=bad", "name=main", code=2)
-    assert "is already a baseline, from good, promoted by Ada on" in err
+    assert "already a baseline, from good, promoted by Ada on" in err
     assert load_record(here / "baselines" / "main").name == "good"
     run("promote", "run=bad", "name=main", "promote.replace=true")
     assert load_record(here / "baselines" / "main").name == "bad"
@@ -360,7 +361,7 @@ def test_a_damaged_promotion_is_in_nobodys_way(run: Run, here: Path, promotion: 
     run("promote", "run=good", "name=main")
     (here / "baselines" / "main" / "promotion.json").write_text(promotion)
     _, err = run("promote", "run=bad", "name=main", code=2)
-    assert "name=main: is already a baseline; promote.replace=true" in err
+    assert "name=main: already a baseline; choose another name, or set promote.replace=true" in err
     run("promote", "run=bad", "name=main", "promote.replace=true")
     assert load_record(here / "baselines" / "main").name == "bad"
 

@@ -78,7 +78,7 @@ def test_expectations_may_differ_by_search_type(bench: Bench) -> None:
 def test_a_result_says_of_which_queries_its_search_type_has_gold_of_its_own(bench: Bench) -> None:
     special, plain = (bench.evaluate(experiment(BM25(analyzer=PLAIN), name)) for name in ("special", "bm25"))
     assert (special.own_gold, plain.own_gold) == (["q4"], [])
-    told = "; gold of its own for 1 of 4 queries: search type special"
+    told = "; separate gold for 1 of 4 queries: search type special"
     assert heading(special).endswith(told)
     assert told not in heading(plain)
 

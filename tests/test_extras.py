@@ -27,7 +27,7 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("retriever=dense", "retriever.encoder: needs sentence-transformers, which is not installed; pip install "
+        ("retriever=dense", "retriever.encoder: needs sentence-transformers, which is not installed; run pip install "
          "'retrieval-runner[dense]'"),
         ("-m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("-m retriever=dense encoder=minilm,lsa", "retriever.encoder: needs sentence-transformers"),
@@ -37,13 +37,13 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
          "'retrieval-runner[qdrant]'"),
         ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
         ("retriever=reranked", "retriever.reranker: needs sentence-transformers"),
-        ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; pip install "
+        ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; run pip install "
          "'retrieval-runner[llm]'"),
         ("llm=anthropic llm.model=m", "grading.llm: needs anthropic"),
         ("-m retriever.k1=1,2 sweep.backend=dask", "sweep.backend=dask: needs dask, which is not installed; pip "
          "install 'retrieval-runner[dask]'"),
         ("-m retriever.k1=1,2 sweep.backend=ray", "sweep.backend=ray: needs ray"),
-        ("ui", "needs mlflow, which is not installed; pip install 'retrieval-runner[ui]'"),
+        ("ui", "needs mlflow, which is not installed; run pip install 'retrieval-runner[ui]'"),
         ("serve retriever=dense", "retriever.encoder: needs sentence-transformers"),
     ],
 )  # fmt: skip

@@ -181,7 +181,7 @@ def test_what_lies_deeper_than_the_lists_is_not_measured(tmp_path: Path) -> None
     (result,) = read_report(written(tmp_path, report(asked, top_k_values=[1, 10, 100])))
     assert {measure.partition("@")[2] for measure in result.measures} == {"1", "10"}
     assert compute_depth(result) == 10
-    with pytest.raises(ResultError, match="top_k_values begin at 100, but a query lists 10 items at most"):
+    with pytest.raises(ResultError, match="top_k_values begin at 100, but queries list at most 10 items"):
         read_report(written(tmp_path, report(asked, top_k_values=[100])))
 
 
@@ -216,8 +216,8 @@ def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
     [
         (report(), "query_results"),
         ({"query_results": []}, "run_id"),
-        (report(query("q1", {"a": "high"}, ["a", "a"])), "q1 retrieved an item twice"),
-        (report(query("q1", {"a": "great"}, ["a"])), "relevance 'great': there are high, medium, low"),
+        (report(query("q1", {"a": "high"}, ["a", "a"])), "q1 retrieved the same item twice"),
+        (report(query("q1", {"a": "great"}, ["a"])), "unknown relevance 'great' (known: high, medium, low"),
         (report(query("q1", {"a": "high"}, ["a"], retrieved_scores=[1.0, 2.0])), "1 items with 2 scores"),
         (report(query("q1", {"a": "high"}, ["a"]), top_k_values=[]), "top_k_values"),
         (report({"query_id": "q1"}), "query_text"),

@@ -26,7 +26,7 @@ def test_it_writes_the_findings_as_a_page_and_as_json_and_shows_them(
     assert main(["inspect", "dataset=golden", "output=out/golden"]) == 0
     read = orjson.loads((here / "out/golden/inspection.json").read_bytes())
     assert list(read["retrievers"]) == ["bm25", "sqlite_fts", "dense", "hybrid"]
-    assert read["counts"]["queries whose right answer is nothing"] == 10
+    assert read["counts"]["queries without gold"] == 10
     html = (here / "out/golden/inspection.html").read_text(encoding="utf-8")
     shown = capsys.readouterr()
     assert "golden (test): 120 documents, 64 queries, 144 judgments" in shown.out
@@ -72,7 +72,9 @@ def test_other_splits_are_in_files_of_other_formats_as_documented(
 def test_a_split_that_cannot_be_read_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(here, {**DIR, "DIR/qrels/train.tsv": "gone\td1\t1\n"})
     assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 2
-    assert "error: split train, which is checked for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
+    assert (
+        "error: the split train, which is needed to check for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
+    )
 
 
 def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
@@ -84,7 +86,7 @@ def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
     ("told", "said"),
     [
         ([], "output: is required"),
-        (["output=file"], "output=file: is a file; name a folder"),
+        (["output=file"], "output=file: expected a folder, found a file"),
         (["output=file/there"], "output=file/there: cannot be created (Not a directory)"),
         (["output=out", "inspection.cutof=3"], "cutof"),
         (["output=out", "inspection.cutoff=0"], "inspection.cutoff=0: should be greater than or equal to 1"),

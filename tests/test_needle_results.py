@@ -65,8 +65,8 @@ def test_retrieved_chunks_count_at_their_first_place(tmp_path: Path) -> None:
     ("row", "problem"),
     [
         ({"target_doc_id": "", "fast_rank": 1}, "question 1: 'target_doc_id' is missing"),
-        ({"target_doc_id": "d", "fast_rank": 0}, "question 1: 'fast_rank' is 0, not a rank"),
-        ({"target_doc_id": "d"}, "no system has ranks"),
+        ({"target_doc_id": "d", "fast_rank": 0}, "question 1: 'fast_rank' is 0; it must be null or"),
+        ({"target_doc_id": "d"}, "so no system has ranks"),
     ],
 )
 def test_a_mistake_names_the_question(tmp_path: Path, row: dict[str, Any], problem: str) -> None:

@@ -66,9 +66,9 @@ def test_without_its_entry_point_the_plug_in_is_refused(
 @pytest.mark.parametrize(
     ("folder", "message"),
     [
-        ("taken", "error: folder=taken: exists and is not empty; choose a new folder"),
-        ("1st", "error: folder=1st: its name should begin with a letter"),
-        ("s3://bucket/x", "error: folder=s3://bucket/x: is an address"),
+        ("taken", "error: folder=taken: already exists and is not an empty folder; choose a new one"),
+        ("1st", "error: folder=1st: the name should begin with a letter"),
+        ("s3://bucket/x", "error: folder=s3://bucket/x: remote addresses are not supported"),
     ],
 )
 def test_a_folder_that_cannot_be_a_project_is_refused(

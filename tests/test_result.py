@@ -123,7 +123,7 @@ def test_a_record_says_whether_it_is_settled_and_what_was_searched(tmp_path: Pat
     save_record(replace(result(), settled=False, search_type="vector", own_gold=["q001"]), tmp_path)
     again = load_record(tmp_path)
     assert (again.settled, again.search_type, again.own_gold) == (False, "vector", ["q001"])
-    assert "may go well another time" in again.unfinished
+    assert "errors that may be temporary" in again.unfinished
     _edited(tmp_path, lambda head: (head.pop("settled"), head.pop("search_type"), head.pop("own_gold")))
     before = load_record(tmp_path)  # a record from before that was kept
     assert (before.settled, before.search_type, before.own_gold, before.unfinished) == (True, "", (), "")
@@ -149,9 +149,9 @@ def test_a_torn_record_is_one_line(file: str, left: int, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda head: head.pop("timings"), "damaged record .*timings"),
-        (lambda head: head.update(colour="red"), "damaged record .*colour"),
-        (lambda head: head.update(dataset=None), "damaged record"),
+        (lambda head: head.pop("timings"), "the record is damaged .*timings"),
+        (lambda head: head.update(colour="red"), "the record is damaged .*colour"),
+        (lambda head: head.update(dataset=None), "the record is damaged"),
         (lambda head: head.update(grades={"judge": "m"}), r"grades\.parquet is missing"),
     ],
 )

@@ -140,7 +140,7 @@ def test_files_are_compared_by_the_judgments_of_a_dataset(here: Path, capsys: py
     assert [system["source"] for system in content["systems"]] == ["x.trec", "y.json"]
     assert main([*words, "gate=none", "runs.primary=RR"]) == 0
     assert main(["compare", "baseline=x.trec", "candidate=y.json"]) == 2
-    assert "error: x.trec: is a run, which only judgments can score; choose a dataset" in capsys.readouterr().err
+    assert "error: x.trec: a run can only be scored with judgments; choose a dataset" in capsys.readouterr().err
     (here / "z.trec").write_text("q1 Q0\n")
     assert main(["compare", "baseline=x.trec", "candidate=z.trec", *DATASET]) == 2
     assert "error: candidate=z.trec: z.trec:1: 2 columns, not 6" in capsys.readouterr().err
@@ -168,7 +168,10 @@ def test_a_factory_on_the_command_line_is_imported_and_its_arguments_are_swept(
         (here / "retriever").mkdir()
         (here / "retriever" / "other.yaml").write_text("defaults: [object]\nfactory: own_search:build\n")
         assert main(["--config-dir=.", *DATASET, "retriever=other"]) == 2
-        assert "retriever.factory=own_search:build: only this program's own classes" in capsys.readouterr().err
+        assert (
+            "retriever.factory=own_search:build: a config can only create classes of this program"
+            in capsys.readouterr().err
+        )
     finally:
         sys.path.remove(str(here))
 

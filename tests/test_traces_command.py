@@ -278,7 +278,7 @@ def test_a_record_of_what_was_logged_that_is_damaged_is_told_and_made_anew(
     assert main(LOGGED) == 0
     (here / "out" / "logged.json").write_text(record, encoding="latin-1")
     assert main(LOGGED) == 0
-    assert "out/logged.json: is damaged; logging all configurations again" in " ".join(capsys.readouterr().err.split())
+    assert "out/logged.json: damaged; logging all configurations again" in " ".join(capsys.readouterr().err.split())
     assert len(runs(here)) == 4
     assert read(here / "out" / "logged.json").keys() == {"baseline", "mcp"}
 
@@ -289,7 +289,10 @@ def test_without_ground_truth_there_is_a_report_and_nothing_to_log(
     assert main([word for word in LOGGED if not word.startswith("tasks")]) == 0
     said = capsys.readouterr().err
     assert "not logged: mcp: none of its 4 tasks has ground truth" in said
-    assert "4 of 4 tasks have no definition, because tasks=FOLDER is not set: task-000, task-001, task-002, ..." in said
+    assert (
+        "4 of 4 tasks are not measured, because they have no definition (tasks=FOLDER is not set): "
+        "task-000, task-001, task-002, ..."
+    ) in said
     assert not runs(here)
     assert "0 with ground truth" in (here / "out" / "report.md").read_text()
 
@@ -310,17 +313,17 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
         (["output=out"], "path, file: neither is set"),
         ([RUNS, "file=x"], "path, file: both are set"),
         ([RUNS], "output: is required"),
-        (["path=none", "output=out"], "path=none: does not exist"),
+        (["path=none", "output=out"], "path=none: no such folder"),
         (["path=tasks/suite/task-000/tests", "output=out"], "contains no run of an agent"),
         ([RUNS, "output=runs/official/run_1/mcp/task-000/result.json"], "cannot be written"),
         ([RUNS, "output=."], "output=.: contains the runs of path=runs; choose another folder"),
-        ([RUNS, "output=out", "tasks=none"], "tasks=none: is not a folder"),
+        ([RUNS, "output=out", "tasks=none"], "tasks=none: no such folder"),
         ([RUNS, "output=out", "tools=none.yaml"], "tools=none.yaml: cannot be read"),
         ([RUNS, "output=out", "baseline=basline"], "did you mean baseline?"),
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
-        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: applies to all pairs"),
-        (["file=none.json"], "file=none.json: does not exist"),
+        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: applies only to all pairs"),
+        (["file=none.json"], "file=none.json: no such file"),
     ],
 )
 def test_a_mistake_is_one_line_before_any_work(
@@ -362,7 +365,10 @@ def test_a_task_without_a_definition_is_named(again: Path, capsys: pytest.Captur
     shutil.rmtree(again / "tasks" / "suite" / "task-002")
     assert main(SILENT) == 0
     shown = capsys.readouterr()
-    assert "1 of 4 tasks have no definition, because tasks=tasks has no folder of their name: task-002" in shown.err
+    assert (
+        "1 of 4 tasks are not measured, because they have no definition (tasks=tasks has no folder of this "
+        "name): task-002"
+    ) in shown.err
     assert "6 with ground truth" in shown.out
 
 

@@ -300,7 +300,7 @@ def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> No
     client = MlflowClient(tracking.uri)
     statuses = [client.get_run(run.id).info.status for run in (left, mine, elsewhere)]
     assert statuses == ["KILLED", "RUNNING", "RUNNING"]
-    assert client.get_run(left.id).data.tags["error"] == "its process was gone before it ended"
+    assert client.get_run(left.id).data.tags["error"] == "the process ended without finishing the run"
     again = Sweep("abc", "left", {}, 1, this_time(), left)
     tracker.start_sweep(again)
     tracker.finish_sweep(again, None, {}, "FINISHED")

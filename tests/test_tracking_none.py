@@ -47,5 +47,5 @@ def test_a_sweep_writes_its_reports_where_it_is_told_and_leaves_no_run(
 def test_verbs_that_need_runs_say_so(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments.split(), "tracking=none"]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith("error: tracking=none: there are no runs to ")
+    assert printed.startswith("error: tracking=none: no runs ")
     assert printed.count("\n") == 1

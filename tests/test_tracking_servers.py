@@ -352,7 +352,7 @@ def test_what_could_not_be_logged_is_handed_back_and_tried_again_later(tracking:
         with closing(sqlite3.connect(file, isolation_level=None)) as database:
             database.execute("ALTER TABLE metrics RENAME TO gone")
             tracker.log(entries[1])
-            assert "cannot be written to" in str(tracker.trouble)
+            assert "cannot be written" in str(tracker.trouble)
             database.execute("ALTER TABLE gone RENAME TO metrics")
         tracker.log(entries[2])
         assert tracker.take_unlogged() == entries[1:3]

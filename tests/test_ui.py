@@ -31,7 +31,7 @@ def test_a_port_in_use_is_refused_before_mlflow_is_started(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["ui", f"port={port}"]) == 2
-    assert f"port={port}: is already in use on 127.0.0.1" in capsys.readouterr().err
+    assert f"port={port}: already in use on 127.0.0.1" in capsys.readouterr().err
 
 
 def test_mlflow_is_told_the_address_and_the_store(

@@ -172,7 +172,7 @@ def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
     console.show_result(result)
     assert "are missing from the dataset" in capsys.readouterr().out
     notes = build_leaderboard([result], result.primary).notes
-    assert [note for note in notes if note.startswith("Warning: hits of 1 of 1 combinations are missing")]
+    assert [note for note in notes if note.startswith("Warning: 1 of 1 combinations have hits that are missing")]
     console.show_result(measured())
     assert "are missing from the dataset" not in capsys.readouterr().out
 

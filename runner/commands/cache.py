@@ -70,8 +70,8 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(CacheSettings, config["cache"], "cache")
     if own.remove and not (own.has_filter or own.verify):
         raise ConfigError(
-            "cache.remove=true: which entries? Add cache.older_than=30d, cache.dataset=NAME, ...; "
-            "cache.older_than=0d selects all"
+            "cache.remove=true: needs a filter; add cache.older_than=30d, cache.dataset=NAME, ...; "
+            "cache.older_than=0d selects all entries"
         )
     store, now = open_store(store_path(config)), time.time()
     present = store.list_entries()
@@ -160,7 +160,7 @@ def _show_entries(
     elif not own.has_filter:
         console.line(f"{store}: {total}")
     elif not selection:
-        console.line(f"{store}: {total}; none matches{_suggest_filter(present, own)}")
+        console.line(f"{store}: {total}; no entry matches{_suggest_filter(present, own)}")
     elif own.remove:
         console.line(f"{store}: removed {report.describe_size(removed)} of {total}")
     else:

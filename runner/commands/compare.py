@@ -151,7 +151,7 @@ class RunScorer:
         config = self._config
         if not config.get("dataset"):
             raise ConfigError(
-                f"{path}: is a run, which only judgments can score; choose a dataset, for example dataset=judged "
+                f"{path}: a run can only be scored with judgments; choose a dataset, for example dataset=judged "
                 "dataset.queries=FILE dataset.qrels=FILE"
             )
         source, chunking = build_dataset(config["dataset"], config["plugins"])
@@ -172,7 +172,7 @@ def _load_results(
     candidates = [named for word in candidate_words for named in _load("candidate", word, find_results)]
     if len(first) > 1:
         choices = ", ".join(f"baseline={named.source}" for named in first)
-        raise ConfigError(f"baseline={','.join(baseline_words)}: names several results; choose one: {choices}")
+        raise ConfigError(f"baseline={','.join(baseline_words)}: matches several results; choose one: {choices}")
     (baseline,) = first
     for key, named in [("baseline", baseline), *(("candidate", named) for named in candidates)]:
         if named.remark:
@@ -261,7 +261,7 @@ def _write(
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
     except FileExistsError:
-        raise ConfigError(f"output={folder}: is a file; name a folder") from None
+        raise ConfigError(f"output={folder}: expected a folder, found a file") from None
     except OSError as error:
         raise ConfigError(f"output={folder}: cannot be written ({error.strerror})") from None
     console.note(f"written: {', '.join(str(folder / name) for name in files)}")

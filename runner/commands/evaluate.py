@@ -63,9 +63,9 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(EvaluationSettings, settled.config)
     sweep = build_settings(SweepSettings, settled.config.get("sweep"), "sweep")
     if sweep.union:
-        raise ConfigError("sweep.union: add -m to run a sweep")
+        raise ConfigError("sweep.union: needs a sweep; add -m")
     if sweep.dry_run:
-        raise ConfigError("sweep.dry_run: needs a sweep: add -m, or use the command plan")
+        raise ConfigError("sweep.dry_run: needs a sweep; add -m, or use the command plan")
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )

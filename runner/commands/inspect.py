@@ -54,7 +54,7 @@ def main(cfg: DictConfig) -> int:
             rankings[name] = exclude_own(dataset, ranking, own.inspection.depth)
             if ranking.errors:
                 first = next(iter(ranking.errors.values()))
-                console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error: {first}")
+                console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
         working.note("analysing the results")
         inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection)
         page = inspection_page(inspection)
@@ -66,7 +66,7 @@ def main(cfg: DictConfig) -> int:
     console.document(lambda: tables.as_json(inspection).decode())
     console.line(tables.heading(inspection))
     console.line(tables.verdict(inspection))
-    console.show_table(tables.findings_table(inspection), "Findings, worst first")
+    console.show_table(tables.findings_table(inspection), "Findings, most severe first")
     console.show_table(tables.retrievers_table(inspection), "Retrievers")
     for line in inspection.lacking:
         console.note(line)
@@ -80,7 +80,7 @@ def _create_folder(output: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise ConfigError(f"output={output}: is a file; name a folder") from None
+        raise ConfigError(f"output={output}: expected a folder, found a file") from None
     except OSError as error:
         raise ConfigError(f"output={output}: cannot be created ({error.strerror})") from None
     return folder
@@ -93,5 +93,5 @@ def _load_other_splits(source: DatasetSource) -> dict[str, Queries]:
         try:
             queries[split] = replace(source, split=split, max_queries=None).load().queries
         except DatasetError as error:
-            raise DatasetError(f"split {split}, which is checked for leakage: {error}") from None
+            raise DatasetError(f"the split {split}, which is needed to check for leakage: {error}") from None
     return queries

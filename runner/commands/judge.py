@@ -59,7 +59,7 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
     judging = own.judging
     if isinstance(judging.llm, NoLLM):
-        raise ConfigError("llm=none: judging needs a language model; choose one: llm=openai llm.model=MODEL")
+        raise ConfigError("llm=none: judging needs a language model; set for example llm=openai llm.model=MODEL")
     tracking = build(config["tracking"], "tracking")
     with console.Working("reading the results"):
         run, results = results_of_run(word, tracking)
@@ -92,7 +92,9 @@ def main(cfg: DictConfig) -> int:
     left = [verdict for verdict in verdicts if verdict.outcome in ("unasked", "error")]
     if left:
         unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
-        of_all = f"{len(left):,} of {len(verdicts):,} pairs have no verdict, {len(unasked):,} of them were not sent"
+        of_all = (
+            f"{len(left):,} of {len(verdicts):,} pairs have no verdict, and {len(unasked):,} of these were not sent"
+        )
         console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
     else:
         journal.forget()
@@ -124,7 +126,7 @@ def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) 
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
-        raise ConfigError(f"run: the sweep has several datasets ({names}); judge one of its combinations")
+        raise ConfigError(f"run: the sweep has several datasets ({names}); name one of its combinations")
     built = [build_dataset(result.config["dataset"], plugins) for result in results]
     whole = built[0][0].load()
     datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
@@ -164,7 +166,7 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plug
 def _positions(result: Result, dataset: Dataset) -> Rankings:
     """Return the rankings of a result with documents by their position in the dataset's corpus."""
     if result.hits is None:
-        raise ResultError(f"{result.name} has no rankings in its record")
+        raise ResultError(f"{result.name}: the record contains no rankings, which judging needs")
     at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
     unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
     at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}

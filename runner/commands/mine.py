@@ -56,12 +56,12 @@ def main(cfg: DictConfig) -> int:
         console.note(note)
     if all(case.fault for case in material.cases):
         n, first = len(material.cases), material.cases[0].fault
-        raise ConfigError(f"source: none of the {n} cases can become a query; the first: {first}")
+        raise ConfigError(f"source: none of the {n} cases can be turned into a query; the first fault: {first}")
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         journal = Journal(beside(path, JOURNAL))
         work = f"mining {len(material.cases):,} cases among {len(material.targets):,} targets"
-        asking = "" if isinstance(mining.llm, NoLLM) else ", asking a language model"
+        asking = "" if isinstance(mining.llm, NoLLM) else ", with a language model"
         try:
             with console.Working(f"{work}{asking}"):
                 queries = mine_cases(mining, material, store, journal)
@@ -69,7 +69,7 @@ def main(cfg: DictConfig) -> int:
             if spent := describe_spending([mining.llm]):
                 console.note(spent)
         summary = write(path, queries, select_kept(mining, queries), material.targets)
-        console.show_table(names_table(summary), "Names of answers")
+        console.show_table(names_table(summary), "Names in answers")
         console.show_table(suites_table(summary), "Queries")
         console.show_table(reasons_table(summary))
         if note := impact_note(summary):

@@ -9,4 +9,6 @@ from runner.config.objects import ConfigError
 
 def main(cfg: DictConfig) -> int:
     """Refuse a single evaluation, the only case in which Hydra calls this."""
-    raise ConfigError("hydra.mode: plan always describes a sweep, also of one combination; remove hydra.mode")
+    raise ConfigError(
+        "hydra.mode: cannot be set, because plan always describes a sweep, even of one combination; remove hydra.mode"
+    )

@@ -55,7 +55,10 @@ def main(cfg: DictConfig) -> int:
     words, names = (as_typed(config[key], key, overrides) for key in ("run", "name"))
     name = ",".join(names)
     if not NAME.fullmatch(name):
-        raise ConfigError(f"name={name}: should be one word of letters, digits, dots and dashes")
+        raise ConfigError(
+            f"name={name}: should contain only letters, digits, underscores, dots and dashes, and not begin with a "
+            "dot or dash"
+        )
     tracking = build(config["tracking"], "tracking")
     results = results_called(",".join(words), tracking, baselines)
     if len(results) > 1:

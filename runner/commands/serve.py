@@ -38,14 +38,15 @@ def main(cfg: DictConfig) -> int:
     hydra = HydraConfig.get()
     if hydra.mode == RunMode.MULTIRUN:
         raise ConfigError(
-            "serve cannot run a sweep: remove -m and experiment=; +retriever@search_types.NAME=... adds a retriever"
+            "serve cannot run a sweep; remove -m and experiment=, and add retrievers with "
+            "+retriever@search_types.NAME=..."
         )
     settled = settle(cfg, hydra.runtime.choices)
     plugins = settled.config.get("plugins") or ()
     experiment, own = build_experiment(settled), build_settings(ServeSettings, settled.config, plugins=plugins)
     if experiment.retriever_name in own.search_types:
         raise ConfigError(
-            f"search_types.{experiment.retriever_name}: is already the name of the main retriever; choose another name"
+            f"search_types.{experiment.retriever_name}: already the name of the main retriever; choose another name"
         )
     with bind_socket(own.host, own.port) as listener:
         store = open_store(store_path(settled.config))

@@ -111,13 +111,13 @@ def main(cfg: DictConfig) -> int:
 def _build_synthesis(config: Mapping[str, Any]) -> Synthesis:
     synthesis = build_settings(Synthesis, config, plugins=config["plugins"])
     if isinstance(getattr(synthesis.generator, "llm", None), NoLLM):
-        raise ConfigError("generator=llm: needs a language model: choose one (llm=openai llm.model=MODEL)")
+        raise ConfigError("generator=llm: needs a language model; set for example llm=openai llm.model=MODEL")
     return synthesis
 
 
 def _describe_shortage(outcome: SynthesisResult, count: int | None) -> str:
     """Explain why there are fewer queries than requested, and how to get more."""
     return (
-        f"only {len(outcome.accepted):,} of {count:,} queries were accepted: every type was requested from all "
-        f"{len(outcome.bundles):,} bundles. Try more chunks, more types or less strict validation."
+        f"only {len(outcome.accepted):,} of {count:,} queries were accepted, although every type was requested "
+        f"from all {len(outcome.bundles):,} bundles. Try more chunks, more types or less strict validation."
     )

@@ -58,9 +58,11 @@ def main(cfg: DictConfig) -> int:
     wanted = _settings(config)
     if (wanted.path is None) == (wanted.file is None):
         problem = "both are set" if wanted.path is not None else "neither is set"
-        raise ConfigError(f"path, file: {problem}; set path=FOLDER for a folder of runs, or file=FILE for one trace")
+        raise ConfigError(
+            f"path, file: {problem}; set either path=FOLDER for a folder of runs, or file=FILE for one trace"
+        )
     if wanted.tasks is not None and not Path(wanted.tasks).is_dir():
-        raise ConfigError(f"tasks={wanted.tasks}: is not a folder; set the folder of task definitions")
+        raise ConfigError(f"tasks={wanted.tasks}: no such folder; set the folder of task definitions")
     metrics: MetricSettings = build(config["metrics"], "metrics")
     reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files, metrics.k_values)
     create_observer(reading.tools, reading.shell)  # reports a mistake in the file of tools before any work
@@ -109,10 +111,10 @@ def _evaluate(
 
     if metrics.correction == "tukey":
         raise ConfigError(
-            "metrics.correction=tukey: applies to all pairs of systems by one measure; use holm, bh or none"
+            "metrics.correction=tukey: applies only to all pairs of systems under one measure; choose holm, bh or none"
         )
     if not wanted.output:
-        raise ConfigError("output: is required; set a folder for events, measures and reports with output=FOLDER")
+        raise ConfigError("output: is required; set output=FOLDER for events, measures and reports")
     output = Path(wanted.output)
     jobs = _jobs(Path(str(wanted.path)), output, tasks, reading)
     baseline = _baseline(wanted.baseline, {job.run.provenance.config_name for job in jobs})
@@ -177,13 +179,15 @@ def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]
     from runner.reports import console
 
     own = output.resolve()
-    with console.Working("looking for runs"):
+    with console.Working("searching for runs"):
         runs = [*find_runs(path, tasks)]
         jobs = [*iter_jobs((run for run in runs if not run.folder.resolve().is_relative_to(own)), reading)]
     if runs and not jobs:
         raise ConfigError(f"output={output}: contains the runs of path={path}; choose another folder")
     if not jobs:
-        raise ConfigError(f"path={path}: contains no run of an agent, such as a folder with agent/trajectory.json")
+        raise ConfigError(
+            f"path={path}: the folder contains no run of an agent, such as a folder with agent/trajectory.json"
+        )
     return jobs
 
 
@@ -196,8 +200,10 @@ def _note_undefined(jobs: Sequence[Job], where: str | None) -> None:
         return
     n = len({job.run.provenance.task_name for job in jobs})
     some = ", ".join(undefined[:_MAX_NAMES]) + ", ..." * (len(undefined) > _MAX_NAMES)
-    reason = "tasks=FOLDER is not set" if where is None else f"tasks={where} has no folder of their name"
-    console.note(f"not measured: {len(undefined):,} of {n:,} tasks have no definition, because {reason}: {some}")
+    reason = "tasks=FOLDER is not set" if where is None else f"tasks={where} has no folder of this name"
+    console.note(
+        f"{len(undefined):,} of {n:,} tasks are not measured, because they have no definition ({reason}): {some}"
+    )
 
 
 def _baseline(named: str | None, configurations: Collection[str]) -> str:

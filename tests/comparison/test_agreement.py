@@ -93,7 +93,7 @@ def test_headroom_is_in_every_measure_that_all_have() -> None:
 
 
 def test_less_than_two_results_or_one_without_rankings_are_refused() -> None:
-    with pytest.raises(ReportError, match="agreement needs at least two results, not 1"):
+    with pytest.raises(ReportError, match="agreement needs at least two results, found 1"):
         measure_agreement([result()])
     with pytest.raises(ReportError, match="b was loaded without its rankings"):
         measure_agreement([result("a"), result("b", hits=False)])

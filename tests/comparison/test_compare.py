@@ -224,8 +224,10 @@ def test_measures_of_whole_rankings_are_left_out_where_the_depths_differ() -> No
     deep, shallow = (replace(result(n), config={"metrics": {"depth": d}}) for n, d in (("a", 100), ("b", 10)))
     comparison = compared(deep, shallow)
     assert "RR" not in comparison.table
-    assert any("RR, AP left out: rankings are 100, 10 deep" in note for note in comparison.notes)
-    with pytest.raises(NotComparable, match="RR is of the whole ranking"):
+    assert any(
+        "RR, AP left out, because the depths of the rankings differ (100, 10)" in note for note in comparison.notes
+    )
+    with pytest.raises(NotComparable, match="RR depends on the depth of the rankings"):
         compared(deep, shallow, primary="RR")
 
 

@@ -184,12 +184,15 @@ def test_a_rule_that_makes_no_sense_is_refused(rules: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ({"floors": {"mrr": 85}}, "gate.floors.RR=85: it is from 0 to 1; did you mean 0.85?"),
-        ({"floors": {"primary": 1.01}}, "gate.floors.primary=1.01: it is from 0 to 1"),
-        ({"floors": {"tn_rate": -0.1}}, "gate.floors.tn_rate=-0.1: it is from 0 to 1"),
-        ({"floors": {"grade": 0.7}}, "gate.floors.grade=0.7: it is from 1 to 10"),
-        ({"floors_by_type": {"wide": {"mrr": 85}}}, "gate.floors_by_type.wide.RR=85: it is from 0 to 1"),
-        ({"drops": {"mrr": 5}}, "gate.drops.RR=5: a drop of it is from 0 to 1; did you mean 0.05?"),
+        (
+            {"floors": {"mrr": 85}},
+            "gate.floors.RR=85: should be from 0 to 1, the range of the measure; did you mean 0.85?",
+        ),
+        ({"floors": {"primary": 1.01}}, "gate.floors.primary=1.01: should be from 0 to 1"),
+        ({"floors": {"tn_rate": -0.1}}, "gate.floors.tn_rate=-0.1: should be from 0 to 1"),
+        ({"floors": {"grade": 0.7}}, "gate.floors.grade=0.7: should be from 1 to 10"),
+        ({"floors_by_type": {"wide": {"mrr": 85}}}, "gate.floors_by_type.wide.RR=85: should be from 0 to 1"),
+        ({"drops": {"mrr": 5}}, "gate.drops.RR=5: should be from 0 to 1, the range of a drop; did you mean 0.05?"),
     ],
 )
 def test_a_limit_that_a_measure_cannot_reach_is_a_mistake(rules: dict[str, Any], said: str) -> None:
@@ -201,6 +204,6 @@ def test_a_limit_that_a_measure_cannot_reach_is_a_mistake(rules: dict[str, Any],
 
 def test_a_drop_needs_a_measure_that_means_the_same_in_both() -> None:
     deep, shallow = (replace(result(n), config={"metrics": {"depth": d}}) for n, d in (("a", 100), ("b", 10)))
-    with pytest.raises(ConfigError, match=r"gate\.drops\.RR: not measured, or not alike, in all"):
+    with pytest.raises(ConfigError, match=r"gate\.drops\.RR: not measured in all results, or measured differently"):
         check_gate(Gate(drops={"mrr": 0.1}), against(shallow, deep))
     assert check_gate(Gate(floors={"mrr": 0.1}), against(shallow, deep))

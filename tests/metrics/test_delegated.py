@@ -63,17 +63,17 @@ def test_a_registered_measure_is_computed_or_refused_with_the_reason(name: str) 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        ("RBP", "it needs rel: write RBP(rel=1), for example"),
-        ("RBP(rel=1)@10", "it takes no cutoff"),
-        ("RBP(rel=1,p=1)", "p=1 is not a float"),
-        ("BPM", "it needs cutoff and max_rel: write BPM(max_rel=1)@10, for example"),
-        ("INST", "it needs max_rel: write INST(max_rel=1), for example"),
+        ("RBP", "it needs rel; write for example RBP(rel=1)"),
+        ("RBP(rel=1)@10", "it does not support the parameter cutoff"),
+        ("RBP(rel=1,p=1)", "p=1 should be a float"),
+        ("BPM", "it needs cutoff and max_rel; write for example BPM(max_rel=1)@10"),
+        ("INST", "it needs max_rel; write for example INST(max_rel=1)"),
         ("INST(max_rel=0)", "it fails with these parameters (AssertionError: min_rel must be less than max_rel)"),
-        ("P(rel=2)", "it needs cutoff: write P(rel=2)@10, for example"),
-        ("ERR", "it needs cutoff: write ERR@10, for example"),
-        ("nDCG(dcg='exp-log2')", "it needs cutoff: write nDCG(dcg='exp-log2')@10, for example"),
+        ("P(rel=2)", "it needs cutoff; write for example P(rel=2)@10"),
+        ("ERR", "it needs cutoff; write for example ERR@10"),
+        ("nDCG(dcg='exp-log2')", "it needs cutoff; write for example nDCG(dcg='exp-log2')@10"),
         ("NumRel(rel=2)", "rel=2 is not supported"),
-        ("infAP@5", "it takes no cutoff"),
+        ("infAP@5", "it does not support the parameter cutoff"),
     ],
 )
 def test_a_form_that_cannot_be_computed_says_what_to_write(written: str, reason: str) -> None:
@@ -102,7 +102,7 @@ def test_the_depth_is_a_cutoff_only_where_the_measure_takes_one() -> None:
 def test_larger_grades_are_refused_with_a_form_that_takes_them(written: str) -> None:
     """The form that the message suggests has the same values where both can be computed."""
     check_grades([parse(written)], 4)
-    with pytest.raises(MeasureError, match="takes grades up to 4, and the judgments go up to 5") as caught:
+    with pytest.raises(MeasureError, match="supports grades up to 4, but the judgments go up to 5") as caught:
         check_grades([parse(written)], 5)
     suggested = parse(str(caught.value).rpartition("or use ")[2])
     check_grades([suggested], 5)

@@ -41,5 +41,5 @@ def test_a_sweep_with_grades_that_a_measure_does_not_take_is_refused(
     write_dataset(tmp_path / "graded", grade=5)
     assert main(["-m", "retriever=bm25", "dataset=beir", *axes, "tracking.background=false"]) == USER_MISTAKE
     error = capsys.readouterr().err
-    assert f"metrics: {measure} takes grades up to 4, and the judgments go up to 5" in error
+    assert f"metrics: {measure} supports grades up to 4, but the judgments go up to 5" in error
     assert len(error.strip().splitlines()) == 1

@@ -81,13 +81,16 @@ def test_every_cutoff_survives_printing_and_parsing(name: str, cutoff: int) -> N
         ("nDGC@10", "unknown measure 'nDGC@10': did you mean nDCG@10?"),
         ("Succes@1", "unknown measure 'Succes@1': did you mean Success@1?"),
         ("judge@5", "unknown measure 'judge@5': did you mean Judged@5?"),
-        ("xyzzy", "unknown measure 'xyzzy': choose from AP, Bpref, F1, .* and those of ir_measures"),
-        ("P", "the measure 'P' has no cutoff: write P@10"),
-        ("nDCG@0", "the measure 'nDCG@0' has the cutoff 0: the first rank is 1"),
+        ("xyzzy", "unknown measure 'xyzzy'; choose from AP, Bpref, F1, .* or the measures of ir_measures"),
+        ("P", "the measure 'P' needs a cutoff; write for example P@10"),
+        ("nDCG@0", "the measure 'nDCG@0' has the cutoff 0; a cutoff must be at least 1"),
         ("ERR@0", "the measure 'ERR@0' has the cutoff 0"),
-        ("nDCG@", "the measure 'nDCG@' is not well formed"),
-        ("nDCG(depth=3)@10", r"the measure 'nDCG\(depth=3\)@10' cannot be computed: it takes no depth"),
-        ("", "the measure '' is not well formed"),
+        ("nDCG@", "the measure 'nDCG@' is not valid"),
+        (
+            "nDCG(depth=3)@10",
+            r"the measure 'nDCG\(depth=3\)@10' cannot be computed: it does not support the parameter depth",
+        ),
+        ("", "the measure '' is not valid"),
         ("alpha_nDCG@5", "the measure 'alpha_nDCG@5' cannot be computed: it needs judgments of subtopics"),
     ],
 )
@@ -122,5 +125,5 @@ def test_ir_measures_is_only_loaded_for_its_own_measures() -> None:
 def test_err_is_refused_for_grades_above_four() -> None:
     check_grades([parse("ERR@10"), parse("nDCG@10")], 4)
     check_grades([parse("nDCG@10")], 5)
-    with pytest.raises(MeasureError, match=r"ERR@10 takes grades up to 4, and the judgments go up to 5: take it out"):
+    with pytest.raises(MeasureError, match=r"ERR@10 supports grades up to 4, but the judgments go up to 5; remove it"):
         check_grades([parse("ERR@10")], 5)

@@ -57,9 +57,9 @@ def test_how_results_are_compared_is_no_part_of_what_was_measured() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"depth": 50}, "nDCG@100 looks deeper than depth=50: set depth to at least 100"),
-        ({"primary": "AP@200"}, "AP@200 looks deeper than depth=100"),
-        ({"measures": ["ERR@300"]}, "ERR@300 looks deeper than depth=100"),
+        ({"depth": 50}, "nDCG@100 needs a depth of at least 100, but depth=50; raise depth"),
+        ({"primary": "AP@200"}, "AP@200 needs a depth of at least \d+, but depth=100"),
+        ({"measures": ["ERR@300"]}, "ERR@300 needs a depth of at least \d+, but depth=100"),
         ({"measures": ["nDGC"]}, "unknown measure 'nDGC': did you mean nDCG?"),
         ({"primary": "nDCG"}, "the measure 'nDCG' has no cutoff: write nDCG@10"),
         (

@@ -80,8 +80,8 @@ REFUSED = {
     "an answer": (b'{"query": "x", "include_answer": true}', 422, "include_answer"),
     "a long query": (json.dumps({"query": "x" * 1001}).encode(), 422, "at most 1000 characters"),
     "a deep body": (b"[" * 4900, 422, "Invalid JSON"),
-    "a large body": (json.dumps({"query": "x" * 5000}).encode(), 413, "more than 5000 bytes"),
-    "a very large body": (b"x" * 3_000_000, 413, "more than 5000 bytes"),
+    "a large body": (json.dumps({"query": "x" * 5000}).encode(), 413, "larger than 5000 bytes"),
+    "a very large body": (b"x" * 3_000_000, 413, "larger than 5000 bytes"),
 }
 
 

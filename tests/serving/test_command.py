@@ -52,7 +52,7 @@ def test_a_port_that_is_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture
         port = taken.getsockname()[1]
         assert main(["serve", "retriever=bm25", f"port={port}"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"error: port={port}: is already in use on 127.0.0.1;")
+    assert said.startswith(f"error: port={port}: already in use on 127.0.0.1;")
     assert said.count("\n") == 1
 
 
@@ -64,8 +64,8 @@ def test_a_port_that_is_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture
         (["threads=0"], "error: threads=0: should be greater than or equal to 1"),
         (["limits.top_k=0"], "error: limits.top_k=0: should be greater than or equal to 1"),
         (["limits.topk=5"], "error: limits.topk: no such setting; did you mean limits.top_k?"),
-        (["host=no.such.host.invalid"], "error: host=no.such.host.invalid: is not an address of this machine"),
-        (["+retriever@search_types.bm25=dense"], "error: search_types.bm25: is already the name of the main retriever"),
+        (["host=no.such.host.invalid"], "error: host=no.such.host.invalid: cannot be resolved"),
+        (["+retriever@search_types.bm25=dense"], "error: search_types.bm25: already the name of the main retriever"),
         (["+search_types.vector=dense"], "error: search_types.vector=dense: 'dense' is not a retriever"),
         (["dataset=golden_json"], "error: dataset.path: is required"),
         (["-m", "retriever.k1=1,2"], "error: -m: serve cannot sweep"),

@@ -102,7 +102,7 @@ def test_a_damaged_entry_is_built_again_and_that_is_said(
     again = DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
     assert calls == ["built", "again"]
     assert again["a"].tolist() == list(range(20000))
-    assert caplog.text.count("is damaged and is built again") == 1
+    assert caplog.text.count("; computing it again") == 1
     DiskStore(tmp_path).arrays(KEY, slowly(calls, "third"))
     assert calls == ["built", "again"]
 
@@ -118,7 +118,7 @@ def test_a_damaged_entry_that_cannot_be_removed_is_not_used(
     again = DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
     assert calls == ["built", "again"]
     assert again["a"].tolist() == list(range(20000))
-    assert "is damaged and cannot be removed: Read-only file system" in caplog.text
+    assert ": damaged, but cannot be removed (Read-only file system)" in caplog.text
 
 
 def test_a_build_that_raises_leaves_nothing(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_on_a_full_disk_what_was_built_is_returned_and_that_is_said_once(
             assert store.arrays(numbered(n), slowly(calls, str(n)))["a"].tolist() == list(range(20000))
     assert calls == ["0", "1", "2"]
     assert [record.getMessage() for record in caplog.records] == [
-        f"things, and what comes after it, is not kept in {tmp_path}: No space left on device"
+        f"things and later results cannot be stored in {tmp_path}: No space left on device"
     ]
     assert not list((tmp_path / "things").iterdir())
     DiskStore(tmp_path).arrays(numbered(0), slowly(calls, "with room"))
@@ -294,7 +294,7 @@ def test_an_entry_that_cannot_be_read_is_not_removed(
     with monkeypatch.context() as patched:
         patched.setattr(np, "load", load)
         DiskStore(tmp_path).arrays(KEY, slowly(calls, "again"))
-    assert "cannot be read, and its work is done again: Too many open files" in caplog.text
+    assert ": cannot be read (Too many open files); computing it again" in caplog.text
     DiskStore(tmp_path).arrays(KEY, slowly(calls, "third"))
     assert calls == ["built", "again"]
 
@@ -345,7 +345,7 @@ def test_who_waits_for_another_says_so(
     begun.wait()
     assert DiskStore(tmp_path).arrays(KEY, dict)["a"].tolist() == [1]
     first.join()
-    assert set(caplog.messages) == {"waiting for things, which another process makes"}
+    assert set(caplog.messages) == {"waiting for things, which another process is computing"}
 
 
 def test_what_killed_processes_left_goes_with_the_next_entry_of_the_kind(tmp_path: Path) -> None:
