@@ -37,9 +37,9 @@ def main(cfg: DictConfig) -> int:
     name = folder.resolve().name
     module = re.sub(r"\W", "_", name).lower()
     if is_project and not re.fullmatch(r"[a-z]\w*", module, re.ASCII):
-        raise ConfigError(f"folder={folder}: its name should begin with a letter and have letters and digits of ASCII")
+        raise ConfigError(f"folder={folder}: the name should begin with a letter, and all its letters should be ASCII")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"folder={folder}: exists and is not empty; choose a new folder")
+        raise ConfigError(f"folder={folder}: already exists and is not an empty folder; choose a new one")
     files = []
     for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
         path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")

@@ -63,14 +63,16 @@ def main(cfg: DictConfig) -> int:
     results = results_called(",".join(words), tracking, baselines)
     if len(results) > 1:
         choices = ", ".join(f"run={named.source}" for named in results)
-        raise ConfigError(f"run={words[0]}: names several results; choose one: {choices}")
+        raise ConfigError(f"run={words[0]}: matches several results; choose one: {choices}")
     if results[0].remark:
         console.note(f"run={results[0].remark}")
     earlier = _load_promotion(baselines / name)
     if earlier is not None and not own.promote.replace:
         promoted = f"promoted by {earlier.get('by')} on {earlier.get('at')}"
         origin = f", from {earlier.get('source')}, {promoted}" if earlier else ""
-        raise ConfigError(f"name={name}: is already a baseline{origin}; promote.replace=true replaces it")
+        raise ConfigError(
+            f"name={name}: already a baseline{origin}; choose another name, or set promote.replace=true to replace it"
+        )
     promotion = _save(results[0], baselines / name, own.promote)
     console.document(lambda: {"baseline": str(baselines / name), **promotion})
     result = results[0].result

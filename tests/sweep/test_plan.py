@@ -373,9 +373,9 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
     ("arguments", "said"),
     [
         (["plan", "retriever.k2=1"], "retriever.k2: no such setting; did you mean retriever.k1?"),
-        (["plan", "hydra.mode=RUN"], "hydra.mode: plan always describes a sweep"),
+        (["plan", "hydra.mode=RUN"], "hydra.mode: cannot be set, because plan always describes a sweep"),
         (["plan", "dataset=beir", "dataset.path=nowhere"], "nowhere"),
-        (["sweep.dry_run=true"], "sweep.dry_run: needs a sweep: add -m"),
+        (["sweep.dry_run=true"], "sweep.dry_run: needs a sweep; add -m"),
         (["--jsn"], "--jsn: no such flag"),
     ],
 )
