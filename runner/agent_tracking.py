@@ -99,7 +99,7 @@ def _load(file: Path) -> dict[str, LoggedConfiguration]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
-        console.note(f"{file}: is damaged; logging all configurations again")
+        console.note(f"{file}: damaged; logging all configurations again")
         return {}
 
 

@@ -69,7 +69,7 @@ def build_experiment(
     metrics = build(config["metrics"], "metrics", plugins)
     for key, part, kind in (("retriever", retriever, Retriever), ("metrics", metrics, MetricSettings)):
         if not isinstance(part, kind):
-            raise ConfigError(f"{key}: {type(part).__name__} is not a {kind.__name__}")
+            raise ConfigError(f"{key}: expected a {kind.__name__}, found {type(part).__name__}")
     _check_dataclass(retriever)
     _check_integers(config)
     grading = _build_grading(config, plugins)
@@ -96,7 +96,7 @@ def _build_grading(config: Mapping[str, Any], plugins: Sequence[str]) -> Grading
         return None
     grading = build(config["grading"], "grading", plugins)
     if not isinstance(grading, Grading):
-        raise ConfigError(f"grading: {type(grading).__name__} is not a Grading")
+        raise ConfigError(f"grading: expected a Grading, found {type(grading).__name__}")
     return None if isinstance(grading.llm, NoLLM) else grading
 
 
@@ -113,7 +113,9 @@ def _without_grading(settled: Settled) -> Settled:
 def _check_dataclass(retriever: object) -> None:
     """Refuse a retriever that is not a dataclass: its repr and its code would not identify it."""
     if not is_dataclass(retriever):
-        raise ConfigError(f"retriever: {type(retriever).__name__} is not a dataclass, whose settings are its identity")
+        raise ConfigError(
+            f"retriever: {type(retriever).__name__} should be a dataclass, because its settings identify its results"
+        )
     values = (getattr(retriever, field.name) for field in fields(retriever))
     for parts in (value for value in values if isinstance(value, Mapping)):
         for part in parts.values():
@@ -124,7 +126,7 @@ def _check_dataclass(retriever: object) -> None:
 def _check_integers(node: object, path: str = "") -> None:
     """Refuse an integer that a record cannot hold, before any work."""
     if isinstance(node, int) and not -LARGEST_INTEGER <= node <= LARGEST_INTEGER:
-        raise ConfigError(f"{path}={node}: should be at most {LARGEST_INTEGER}, the largest integer of 64 bits")
+        raise ConfigError(f"{path}={node}: should be from -{LARGEST_INTEGER} to {LARGEST_INTEGER}, as a 64-bit integer")
     items = node.items() if isinstance(node, Mapping) else enumerate(node) if isinstance(node, list) else ()
     for key, value in items:
         if isinstance(value, int | Mapping | list):

@@ -68,7 +68,7 @@ def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
     Raises `ConfigError`.
     """
     if not RUN_ID.fullmatch(word.lower()):
-        raise ConfigError(f"run={word}: not an MLflow run id (at least its first 4 digits)")
+        raise ConfigError(f"run={word}: should be an MLflow run id (at least its first 4 digits)")
     runs = Runs(tracking)
     run = _the_run(word.lower(), runs)
     if run.kind != "sweep":
@@ -84,7 +84,7 @@ def baseline_names(baselines: Path) -> list[str]:
 def _baseline(name: str, baselines: Path) -> Named:
     names = baseline_names(baselines)
     if name not in names:
-        way_out = suggestion(name, names) if names else "make one: python -m runner promote run=RUN name=NAME"
+        way_out = suggestion(name, names) if names else "create one: python -m runner promote run=RUN name=NAME"
         raise ConfigError(f"{BASELINE}{name}: no such baseline in {baselines}; {way_out}")
     return Named(load_record(baselines / name), f"baseline {name}")
 
@@ -93,7 +93,9 @@ def _of_file(path: Path, search_type: str) -> list[Named]:
     content = None if path.is_dir() else _json(path)
     if not is_report(content):
         if search_type:
-            raise ConfigError(f"{path}@{search_type}: only a report of several search types has them")
+            raise ConfigError(
+                f"{path}@{search_type}: only a report with several search types has them; remove @{search_type}"
+            )
         return [Named(load_record(path), str(path))]
     results = {result.retriever: result for result in read_report(path)}
     if search_type and search_type not in results:
@@ -109,7 +111,7 @@ def _json(path: Path) -> object:
     try:
         return report_content(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: neither a record nor a report ({error})") from None
+        raise ConfigError(f"{path}: expected a record or a report ({error})") from None
 
 
 def _of_run(beginning: str, runs: Runs) -> Named:
@@ -141,19 +143,23 @@ def _the_run(beginning: str, runs: Runs) -> Run:
     """Return the one run whose id begins so: a sweep, or an evaluation that is finished."""
     matches = runs.like(beginning)
     if not matches:
-        raise ConfigError(f"{beginning}: no file, and no run with such an id in {runs.tracking.uri}")
+        raise ConfigError(
+            f"{beginning}: no such file, and no run in {runs.tracking.uri} has an id that begins like this"
+        )
     if len(matches) > 1:
-        raise ConfigError(f"{beginning}: {len(matches)} runs have ids that begin so: {format_runs(matches)}")
+        raise ConfigError(
+            f"{beginning}: {len(matches)} runs have ids that begin like this; choose one: {format_runs(matches)}"
+        )
     (run,) = matches
     if run.kind != "sweep" and run.status != "FINISHED":
-        raise ConfigError(f"{beginning}: run {run.id} ({run.name}) is {run.status}, and has no result")
+        raise ConfigError(f"{beginning}: run {run.id} ({run.name}) is {run.status} and has no result")
     return run
 
 
 def _combinations(sweep: Run, runs: Runs) -> list[Run]:
     finished = runs.of_sweep(sweep)
     if not finished:
-        raise ConfigError(f"{sweep.id}: a sweep ({sweep.name}) of which no combination is finished")
+        raise ConfigError(f"{sweep.id}: no combination of the sweep {sweep.name} is finished")
     return finished
 
 
@@ -164,7 +170,7 @@ def _best(sweep: Run, combinations: list[Run]) -> Run:
     if len(best) == 1:
         return best[0]
     raise ConfigError(
-        f"{sweep.id}: a sweep ({sweep.name}) whose best is not known: choose one of its combinations: "
+        f"{sweep.id}: the best combination of the sweep {sweep.name} is not recorded; choose one: "
         f"{format_runs(combinations)}"
     )
 
@@ -180,5 +186,5 @@ def as_typed(value: object, key: str, overrides: Sequence[str]) -> list[str]:
         words = re.split(r"\s*,\s*", typed[-1].strip("[] ")) if typed else []
     texts = [str(word).strip("'\"") for word in words]
     if not texts or not all(texts) or "???" in texts or texts == ["null"]:
-        raise ConfigError(f"{key}: is required; set it with {key}={'NAME' if key == 'name' else 'RUN'}")
+        raise ConfigError(f"{key}: is required; set {key}={'NAME' if key == 'name' else 'RUN'}")
     return texts

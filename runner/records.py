@@ -86,7 +86,7 @@ def load_record(path: Path, rankings: bool = True) -> Result:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         detail = shorten_text(str(error), 200)
-        raise ResultError(f"{file.parent}: a damaged record ({type(error).__name__}: {detail})") from None
+        raise ResultError(f"{file.parent}: the record is damaged ({type(error).__name__}: {detail})") from None
 
 
 def _load(file: Path, rankings: bool) -> Result:
@@ -96,12 +96,12 @@ def _load(file: Path, rankings: bool) -> Result:
         head = orjson.loads(file.read_bytes())
         version = head.pop("version")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ResultError(f"{file}: not a result record ({error})") from None
+        raise ResultError(f"{file}: expected a result record ({error})") from None
     if version != VERSION:
-        raise ResultError(f"{file}: version {version} of the record; this program reads version {VERSION}")
+        raise ResultError(f"{file}: the record has version {version}, but this program reads version {VERSION}")
     for part in ["per_query.parquet", *(["grades.parquet"] if head.get("grades") else [])]:
         if not (file.parent / part).is_file():
-            raise ResultError(f"{file}: {part} is missing beside it: a record is the whole folder")
+            raise ResultError(f"{file}: {part} is missing next to it; a record is the whole folder")
     table = pq.ParquetFile(file.parent / "per_query.parquet").read(use_threads=False)
     columns = {
         name: table[name].to_numpy().tolist() for name in ("query_id", "query", "type", "status", "error", "note")

@@ -220,7 +220,7 @@ class Result(Measurements):
         """Return a measure's value for each query; raises `ResultError` for one that was not measured."""
         if measure not in self.measures:
             cut = [other for other in self.measures if other.startswith(f"{measure}@")]
-            raise ResultError(f"{self.name} has no {measure}: it has {', '.join(cut or self.measures)}")
+            raise ResultError(f"{self.name} has no {measure}; choose from {', '.join(cut or self.measures)}")
         values: NDArray[np.float64] = self.scores[list(self.measures).index(measure)]
         return values
 
@@ -232,10 +232,14 @@ class Result(Measurements):
     def unfinished(self) -> str:
         """Say what of it may go well another time; "" where nothing may."""
         if not self.settled:
-            return "something failed in its search that may go well another time"
+            return "some searches failed with errors that may be temporary"
         if self.grades and self.grades.unasked:
-            return "its grading ended before all was graded"
-        return "errors that may pass left some of it without a grade" if self.grades and self.grades.failed else ""
+            return "grading stopped before everything was graded"
+        return (
+            "errors that may be temporary left some results without a grade"
+            if self.grades and self.grades.failed
+            else ""
+        )
 
     @property
     def failures(self) -> dict[str, str]:

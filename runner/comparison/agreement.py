@@ -57,7 +57,7 @@ class Agreement:
 def measure_agreement(results: Sequence[Result]) -> Agreement:
     """Measure the agreement of every two results; raises `ReportError` for fewer than two, or without rankings."""
     if len(results) < 2:
-        raise ReportError(f"agreement needs at least two results, not {len(results)}")
+        raise ReportError(f"agreement needs at least two results, found {len(results)}")
     queries = _find_shared_queries(results)
     measures = [m for m in results[0].measures if all(m in result.measures for result in results)]
     scores = {m: np.stack([r.of(m)[of] for r, of in zip(results, queries, strict=True)]) for m in measures}
@@ -89,7 +89,7 @@ def _find_shared_queries(results: Sequence[Result]) -> list[NDArray[np.int64]]:
 
 def _require_hits(result: Result) -> Hits:
     if result.hits is None:
-        raise ReportError(f"{result.name} was loaded without its rankings; agreement needs them")
+        raise ReportError(f"{result.name} was loaded without its rankings, which agreement needs")
     return result.hits
 
 

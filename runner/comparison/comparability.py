@@ -42,7 +42,7 @@ def check_comparable(one: Result, other: Result) -> str:
         same = f"Measured on the same dataset, {describe_dataset(one)}."
         what = _find_query_difference(one, other)  # one may be of a part of the dataset
     else:
-        same = "Measured by the same queries, types and expected items; a report does not identify the corpus."
+        same = "Measured on the same queries, types and expected items; a report does not identify the corpus."
         what = _find_difference(one, other)
     if what:
         raise NotComparable(f"{names} were measured on different datasets: their {what} differ")
@@ -146,12 +146,14 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
         whole = [m for m in shared if "@" not in m]
         if primary in whole:
             raise NotComparable(
-                f"{primary} is of the whole ranking, which is {depths[0]} deep in {results[0].name} and "
-                f"{next(d for d in depths if d != depths[0])} elsewhere; compare another: compare.primary=MEASURE"
+                f"{primary} depends on the depth of the rankings, which is {depths[0]} in {results[0].name} and "
+                f"{next(d for d in depths if d != depths[0])} in another result; choose another measure with "
+                "compare.primary=MEASURE"
             )
         if whole:
             notes.append(
-                f"{list_some(whole)} left out: rankings are {list_some([*map(str, dict.fromkeys(depths))])} deep"
+                f"{list_some(whole)} left out, because the depths of the rankings differ "
+                f"({list_some([*map(str, dict.fromkeys(depths))])})"
             )
         shared = [m for m in shared if m not in whole]
     unranked = [m for m in UNRANKED_MEASURES if not any(np.isnan(score_queries(r, m)).all() for r in results)]

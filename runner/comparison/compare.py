@@ -194,8 +194,8 @@ def compare_results(
     same = " ".join(dict.fromkeys(check_comparable(first, other) for other in others))
     if primary is None and (other := next((r for r in others if r.primary != wanted), None)) is not None:
         raise NotComparable(
-            f"the primary measures differ: {wanted} of {first.name}, {other.primary} of {other.name}; "
-            f"choose one with compare.primary=MEASURE"
+            f"the primary measures differ ({wanted} of {first.name}, {other.primary} of {other.name}); choose one "
+            "with compare.primary=MEASURE"
         )
     aligned = [first, *(reorder_queries(other, first.queries.ids) for other in others)]
     measures = find_shared_measures(aligned, wanted, notes)
@@ -222,7 +222,7 @@ def build_comparison(
         if unlike := find_gold_differences(first, other):
             remarks.append(
                 f"{len(unlike):,} of {len(first.queries.ids):,} queries have different gold in {other.name} and "
-                f"{first.name} ({list_some(unlike)}): each result is measured against its own gold"
+                f"{first.name} ({list_some(unlike)}); each result is measured against its own gold"
             )
         if changes := describe_index_changes(first, other):
             names = f"{first.name} and {other.name}"

@@ -214,13 +214,17 @@ def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison
     if place.startswith("drops"):
         known &= {*comparison.table}
     if measure not in known:
-        raise ConfigError(f"gate.{place}.{name}: not measured, or not alike, in all; {suggestion(measure, known)}")
+        raise ConfigError(
+            f"gate.{place}.{name}: not measured in all results, or measured differently; {suggestion(measure, known)}"
+        )
     least, greatest = _range(measure)
     low, high = (0.0, greatest - least) if place.startswith("drops") else (least, greatest)
     if not low <= limit <= high:
         meant = f"; did you mean {limit / 100:g}?" if limit >= PERCENT and limit / 100 <= high else ""
-        what = "a drop of it" if place.startswith("drops") else "it"
-        raise ConfigError(f"gate.{place}.{name}={limit:g}: {what} is from {low:g} to {high:g}{meant}")
+        what = "a drop" if place.startswith("drops") else "the measure"
+        raise ConfigError(
+            f"gate.{place}.{name}={limit:g}: should be from {low:g} to {high:g}, the range of {what}{meant}"
+        )
     return measure
 
 

@@ -199,8 +199,8 @@ def build_leaderboard(
     for result in results:
         if result.dataset.fingerprint != results[0].dataset.fingerprint:
             raise ReportError(
-                f"{results[0].name} was measured on {describe_dataset(results[0])}, {result.name} on "
-                f"{describe_dataset(result)}: only results on the same dataset can be ranked together"
+                f"{results[0].name} was measured on {describe_dataset(results[0])}, but {result.name} on "
+                f"{describe_dataset(result)}; only results on the same dataset can be ranked together"
             )
     statistics = replace(statistics, correction=resolve_correction(statistics.test, statistics.correction))
     order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
@@ -278,9 +278,9 @@ def _describe_gold(ranked: Sequence[Result]) -> list[str]:
     for kind, result in {result.search_type or result.retriever: result for result in reversed(ranked)}.items():
         if unlike := find_gold_differences(ranked[0], result):
             notes.append(
-                f"{len(unlike):,} of {len(result.queries.ids):,} queries have different gold in {kind} and in the best "
-                f"({list_some(unlike)}): the dataset expects different items of it, so a difference may come from what "
-                "is expected instead of what is retrieved."
+                f"{len(unlike):,} of {len(result.queries.ids):,} queries have different gold in {kind} and in the "
+                f"best ({list_some(unlike)}), because the dataset expects different items of each. A difference "
+                "may come from the expected items instead of the retrieved ones."
             )
     return sorted(notes)
 
@@ -308,8 +308,8 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
     worst = max(some_unknown, key=lambda result: result.holes.unknown_anywhere if result.holes else 0)
     return [
         *warnings,
-        f"Warning: hits of {len(some_unknown):,} of {len(ranked):,} combinations are missing from the dataset. "
-        f"{worst.name}: {describe_unknown_hits(worst)}.",
+        f"Warning: {len(some_unknown):,} of {len(ranked):,} combinations have hits that are missing from the "
+        f"dataset. {worst.name}: {describe_unknown_hits(worst)}.",
     ]
 
 

@@ -29,8 +29,8 @@ def describe_unknown_hits(result: Result) -> str:
     share = f"{holes.unknown:,} of {holes.hits:,} hits in the top {holes.cutoff}"
     share += f" ({holes.unknown / holes.hits:.1%})" if holes.hits else ""
     return (
-        f"{share} are missing from the dataset, {holes.unknown_anywhere:,} at any rank: they keep their rank and count "
-        "as unjudged unless the judgments grade them"
+        f"{share} are missing from the dataset ({holes.unknown_anywhere:,} at any rank); they keep their rank and "
+        "count as unjudged unless the judgments grade them"
     )
 
 

@@ -35,7 +35,7 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
     without its rankings, `NotComparable` where they are on different data.
     """
     if not results:
-        raise ReportError("a golden report needs a result")
+        raise ReportError("a golden report needs at least one result")
     moment = at.astimezone(UTC)
     head = {"run_id": f"eval_{moment:%Y%m%d_%H%M%S}", "timestamp": moment.isoformat()}
     types, listed = dict(zip(search_types(results), results, strict=True)), _count_listed(results)
@@ -103,7 +103,7 @@ def _count_listed(results: Sequence[Result]) -> int:
 
 def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     if result.hits is None:
-        raise ReportError(f"{name} was loaded without its rankings: a golden report shows what each query found")
+        raise ReportError(f"{name} was loaded without its rankings, which a golden report needs")
     times_ms = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
     words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
     sure = _confidence(result.hits)

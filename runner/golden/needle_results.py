@@ -53,7 +53,7 @@ def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         k = (content.get("metadata") or {}).get("k")
         systems = list(dict.fromkeys(key.removesuffix(RANK) for row in rows for key in row if key.endswith(RANK)))
         if not systems:
-            raise ValueError(f"per_question: no system has ranks (fields that end with {RANK})")
+            raise ValueError(f"per_question: no field ends with {RANK}, so no system has ranks")
         ranks = [row.get(f"{system}{RANK}") for row in rows for system in systems]
         depth = max([k or 0, *(rank for rank in ranks if isinstance(rank, int))])
         parts = {
@@ -82,7 +82,7 @@ def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Ma
     if not target:
         raise ValueError(f"question {number}: 'target_doc_id' is missing")
     if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or rank < 1):
-        raise ValueError(f"question {number}: '{system}{RANK}' is {rank!r}, not a rank (1 or more) or null")
+        raise ValueError(f"question {number}: '{system}{RANK}' is {rank!r}; it must be null or a whole number from 1")
     unnamed = [f"(unnamed at rank {place})" for place in range(1, depth + 1)]
     listed = unnamed if rank is None else [*unnamed[: rank - 1], target, *unnamed[rank:]]
     return _query(row, number, [target], listed, row.get(f"{system}{LATENCY}"))
@@ -92,10 +92,10 @@ def _by_chunks(row: Mapping[str, Any], number: int, needle: str) -> Mapping[str,
     """Return a question with the documents of the chunks that were retrieved."""
     target = str(row.get("target_doc_id") or row.get("doc_id") or needle)
     if not target:
-        raise ValueError(f"question {number}: no document is named that answers it (needle_doc_id or target_doc_id)")
+        raise ValueError(f"question {number}: neither needle_doc_id nor target_doc_id names a document that answers it")
     chunks = row.get("retrieved_chunks") or []
     if not isinstance(chunks, list) or not all(isinstance(chunk, Mapping) and chunk.get("doc_id") for chunk in chunks):
-        raise ValueError(f"question {number}: 'retrieved_chunks' is not a list of chunks with a 'doc_id' each")
+        raise ValueError(f"question {number}: 'retrieved_chunks' must be a list of chunks, each with a 'doc_id'")
     return _query(row, number, [target], [str(chunk["doc_id"]) for chunk in chunks], row.get("latency_ms"))
 
 
@@ -120,5 +120,5 @@ def _parse_row(row: Mapping[str, str], number: int) -> Mapping[str, Any]:
             is_number = is_rank or (name or "").endswith(LATENCY)
             values[name] = None if cell in ("", None) else int(cell) if is_rank else float(cell) if is_number else cell
         except ValueError:
-            raise ValueError(f"line {number}: {name!r} is {cell!r}, not a number") from None
+            raise ValueError(f"line {number}: {name!r} is {cell!r}; it must be a number") from None
     return values

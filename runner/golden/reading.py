@@ -114,12 +114,12 @@ def read_report(path: Path) -> list[Result]:
             name = report.config.search_type or "search"
             parts = {name: _Part(query_results=report.query_results, timing=report.timing, own_gold=report.own_gold)}
         if not parts:
-            raise ResultError("has no results of any search type")
+            raise ResultError("the report has no results of any search type")
         return [_result(report, search_type, part) for search_type, part in parts.items()]
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ResultError(f"{path}: not a report of a golden evaluation ({place}: {first['msg']})") from None
+        raise ResultError(f"{path}: expected a report of a golden evaluation ({place}: {first['msg']})") from None
     except (OSError, ValueError) as error:
         raise ResultError(f"{path}: {error}") from None
 
@@ -182,7 +182,7 @@ def _select_measures(config: _Config, longest: int) -> tuple[MetricSettings, int
     whole = min(requested, config.actual_item_count or requested) <= listed
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
-        raise ResultError(f"top_k_values begin at {cutoffs[0]}, but a query lists {listed} items at most")
+        raise ResultError(f"top_k_values begin at {cutoffs[0]}, but queries list at most {listed} items")
     measures = tuple(str(measure) for measure in expand(MEASURES, kept) if whole or str(measure) not in WHOLE)
     depth = max(config.listed_items or kept[-1], longest)
     settings = MetricSettings(
@@ -199,7 +199,9 @@ def _grade(query: _Query, item: str, relevance: Mapping[str, int]) -> int:
     if label is None:
         return max(relevance.values())
     if label not in relevance and not label.isdecimal():
-        raise ResultError(f"{query.query_id} has an item of relevance {label!r}: there are {', '.join(relevance)}")
+        raise ResultError(
+            f"{query.query_id} has an item with the unknown relevance {label!r} (known: {', '.join(relevance)})"
+        )
     return relevance[label] if label in relevance else int(label)
 
 
@@ -221,9 +223,9 @@ def _rankings(queries: Sequence[_Query], documents: Sequence[str], depth: int) -
     for i, q in enumerate(queries):
         n = len(q.retrieved_items)
         if len(set(q.retrieved_items)) < n:
-            raise ResultError(f"{q.query_id} retrieved an item twice")
+            raise ResultError(f"{q.query_id} retrieved the same item twice")
         if len(q.retrieved_scores) not in (0, n):
-            raise ResultError(f"{q.query_id} retrieved {n} items with {len(q.retrieved_scores)} scores")
+            raise ResultError(f"{q.query_id} retrieved {n} items, but has {len(q.retrieved_scores)} scores")
         retrieved[i, :n] = [position[item] for item in q.retrieved_items]
         scores[i, :n] = sign * np.array(q.retrieved_scores) if q.retrieved_scores else -np.arange(n)
     failed = {i: q.error or "failed" for i, q in enumerate(queries) if q.error or q.status == "error"}

@@ -88,7 +88,7 @@ class LLM(ABC):
             return url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ValueError("is not an http address such as http://127.0.0.1:8000/v1")
+            raise ValueError("should be an http address such as http://127.0.0.1:8000/v1")
         return url.rstrip("/")
 
     @field_validator("budget")
@@ -104,13 +104,17 @@ class LLM(ABC):
     @model_validator(mode="after")
     def _check_secret(self) -> Self:
         if self.base_url is not None and _has_secret(self.base_url):  # a field's validator would show the value
-            raise ValueError("base_url has more than an address; put the key into the variable that api_key_env names")
+            raise ValueError(
+                "base_url contains more than an address; put the key into the variable that api_key_env names"
+            )
         return self
 
     @model_validator(mode="after")
     def _check_prices(self) -> Self:
         if self.max_cost is not None and (self.price_in is None or self.price_out is None):
-            raise ValueError(f"max_cost={self.max_cost:g} needs price_in and price_out, per million tokens")
+            raise ValueError(
+                f"max_cost={self.max_cost:g}: needs prices; set price_in and price_out, per million tokens"
+            )
         return self
 
     @abstractmethod

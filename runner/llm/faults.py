@@ -71,7 +71,7 @@ def fault_of(error: Exception) -> Fault:
         return Fault("unreachable", f"no connection ({_innermost(error)})", again=True)
     if "APIConnectionError" in causes:
         return Fault("connection", f"connection lost ({_innermost(error)})", again=True, tokens=None)
-    return Fault("malformed", f"unexpected form of answer ({shorten_text(str(error), SHOWN)})", again=True, tokens=None)
+    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(error), SHOWN)})", again=True, tokens=None)
 
 
 def _fault_of_status(error: Any, status: int) -> Fault:  # noqa: ANN401 (either SDK's error)

@@ -154,7 +154,12 @@ class Ledger:
             row = db.execute("SELECT calls, nanos FROM budgets WHERE name = ?", (order.budget,)).fetchone()
             calls, nanos = row or (0, 0)
             if order.max_calls is not None and calls >= order.max_calls:
-                raise BudgetSpent(f"llm.max_calls={order.max_calls}: all calls have been made", "budget", True)
+                raise BudgetSpent(
+                    f"llm.max_calls={order.max_calls}: all calls of the budget have been made; raise the limit for "
+                    "more",
+                    "budget",
+                    True,
+                )
             if order.max_nanos is not None and nanos + order.most_nanos > order.max_nanos:
                 under_way = db.execute(
                     "SELECT coalesce(sum(nanos), 0) FROM calls WHERE budget = ? AND outcome IS NULL AND began > ?",
@@ -163,8 +168,8 @@ class Ledger:
                 if nanos - under_way + order.most_nanos <= order.max_nanos:
                     return None
                 raise BudgetSpent(
-                    f"llm.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another call, "
-                    f"which may cost up to {order.most_nanos / NANO:g}",
+                    f"llm.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another "
+                    f"call, which may cost up to {order.most_nanos / NANO:g}; raise the limit for more",
                     "budget",
                     True,
                 )

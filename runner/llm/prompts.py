@@ -42,13 +42,13 @@ def load_prompt(
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read as a prompt ({error})") from None
+        raise ValueError(f"{path}: the prompt cannot be read ({error})") from None
     template = Template(text)
     present = set(template.get_identifiers()) if template.is_valid() else {""}
     if not set(gaps) <= present <= {*gaps, *optional}:
         needed, allowed = (", ".join(f"${gap}" for gap in names) for names in (gaps, optional))
-        may = f", may have {allowed}," if optional else ""
-        raise ValueError(f"{path}: a prompt needs {needed}{may} and has no other gap; write $$ for a dollar sign")
+        may = f" (optional: {allowed})" if optional else ""
+        raise ValueError(f"{path}: a prompt needs {needed}{may} and no other placeholder; write $$ for a dollar sign")
     return Prompt(text)
 
 

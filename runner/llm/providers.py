@@ -156,7 +156,7 @@ def _check_answer(text: str, is_refusal: bool, tokens: tuple[int, int] | None) -
 
 
 def _fault_of_form(body: object) -> Fault:
-    return Fault("malformed", f"unexpected form of answer ({shorten_text(str(body), SHOWN)})", again=True, tokens=None)
+    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(body), SHOWN)})", again=True, tokens=None)
 
 
 _OPENING = threading.Lock()

@@ -51,7 +51,7 @@ def describe_obstacle(text: str) -> str:
     if wrong := _describe_parameters(measure):
         return wrong
     if any(measure.NAME == supported.NAME for supported in ir_measures.pyndeval.SUPPORTED_MEASURES):
-        return "it needs judgments of subtopics, and the dataset formats read here have none"
+        return "it needs judgments of subtopics, which the dataset formats do not have"
     supporting = _list_providers(measure)
     if not any(provider.is_available() for provider in supporting):
         ways: list[Any] = [(p.NAME, p.install_instructions) for p in supporting]  # ir_measures has few types
@@ -120,10 +120,10 @@ def _describe_parameters(measure: ir_measures.Measure) -> str:
     known: Mapping[str, Any] = measure.SUPPORTED_PARAMS
     for name, value in measure.params.items():
         if name not in known:
-            return f"it takes no {name}"
+            return f"it does not support the parameter {name}"
         if not known[name].validate(value):
             kind = getattr(known[name].dtype, "__name__", "")
-            return f"{name}={value!r} is not {'an' if kind == 'int' else 'a'} {kind} that it takes"
+            return f"{name}={value!r} should be {'an' if kind == 'int' else 'a'} {kind} that it accepts"
     return _describe_missing(measure, [n for n, p in known.items() if p.required and n not in measure.params])
 
 
@@ -137,7 +137,7 @@ def _describe_form(measure: ir_measures.Measure) -> str:
     missing = [name for name in unmet if measure[name] is NOT_PROVIDED]
     name, spec = next(iter(unmet.items()))
     refused = isinstance(spec, Choices) and spec.choices == (NOT_PROVIDED,)
-    text = f"it takes no {name}" if refused else f"{name}={measure[name]!r} is not supported"
+    text = f"it does not support the parameter {name}" if refused else f"{name}={measure[name]!r} is not supported"
     return _describe_missing(measure, missing) or text
 
 
@@ -157,7 +157,7 @@ def _find_unmet(measure: ir_measures.Measure) -> dict[str, Any]:
 
 
 def _describe_missing(measure: ir_measures.Measure, missing: Sequence[str]) -> str:
-    return f"it needs {' and '.join(missing)}: write {_complete(measure, missing)!r}, for example" if missing else ""
+    return f"it needs {' and '.join(missing)}; write for example {_complete(measure, missing)!r}" if missing else ""
 
 
 def _complete(measure: ir_measures.Measure, missing: Iterable[str]) -> ir_measures.Measure:

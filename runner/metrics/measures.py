@@ -53,7 +53,7 @@ def parse(text: str) -> Measure:
         return _parse_delegated(text.strip())
     cutoff = None if plain[2] is None else int(plain[2])
     if cutoff is None and FORMULAS[name].cutoff == "required":
-        raise MeasureError(f"the measure {text!r} has no cutoff: write {name}@10, for example")
+        raise MeasureError(f"the measure {text!r} needs a cutoff; write for example {name}@10")
     return Measure(name, cutoff)
 
 
@@ -91,7 +91,7 @@ def check_grades(measures: Iterable[Measure], largest: int) -> None:
         if limit is not None and largest > limit:
             other = suggest_for_grades(str(measure), largest)
             raise MeasureError(
-                f"{measure} takes grades up to {limit}, and the judgments go up to {largest}: take it out of "
+                f"{measure} supports grades up to {limit}, but the judgments go up to {largest}; remove it from "
                 f"metrics.measures, or use {other or 'nDCG'}"
             )
 
@@ -110,16 +110,16 @@ def add_depth(measure: Measure, depth: int) -> Measure:
 
 def _check_cutoff(text: str, cutoff: int | None) -> None:
     if cutoff is not None and cutoff < 1:
-        raise MeasureError(f"the measure {text!r} has the cutoff {cutoff}: the first rank is 1")
+        raise MeasureError(f"the measure {text!r} has the cutoff {cutoff}; a cutoff must be at least 1")
 
 
 def _parse_delegated(text: str) -> Measure:
     try:
         measure = parse_delegated(text)
     except NameError:
-        raise MeasureError(f"unknown measure {text!r}: {_suggest_name(text)}") from None
+        raise MeasureError(f"unknown measure {text!r}; {_suggest_name(text)}") from None
     except ValueError as error:
-        raise MeasureError(f"the measure {text!r} is not well formed: {' '.join(str(error).split())}") from None
+        raise MeasureError(f"the measure {text!r} is not valid: {' '.join(str(error).split())}") from None
     cutoff = measure.params.get("cutoff")
     _check_cutoff(text, cutoff)
     if obstacle := describe_obstacle(text):
@@ -137,4 +137,4 @@ def _suggest_name(text: str) -> str:
     close = difflib.get_close_matches(name.lower(), names, n=1)
     if close:
         return f"did you mean {names[close[0]]}{at}{cutoff}?"
-    return f"choose from {', '.join(sorted(FORMULAS))}, and those of ir_measures (docs/measures.md)"
+    return f"choose from {', '.join(sorted(FORMULAS))}, or the measures of ir_measures (docs/measures.md)"

@@ -17,15 +17,15 @@ def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measur
     warnings = []
     if beyond := _describe_beyond(golds, depth):
         warnings.append(
-            f"{beyond} have more gold documents than the search depth of {depth:,}: recall, AP and Rprec cannot reach "
-            f"1 there; set metrics.depth={int(golds.max())}"
+            f"{beyond} have more gold documents than the search depth of {depth:,}, so recall, AP and Rprec "
+            f"cannot reach 1; set metrics.depth={int(golds.max())}"
         )
     if any(measure.name == "Bpref" for measure in measures) and (
         beyond := _describe_beyond(judged * (golds > 0), depth)
     ):
         warnings.append(
-            f"{beyond} have more judged documents than the search depth of {depth:,}: Bpref ignores those below it; "
-            f"set metrics.depth={int(judged[golds > 0].max())}"
+            f"{beyond} have more judged documents than the search depth of {depth:,}, and Bpref ignores those "
+            f"below it; set metrics.depth={int(judged[golds > 0].max())}"
         )
     return warnings
 

@@ -39,8 +39,8 @@ class MetricSettings(Statistics):
         deepest = max(self.expanded, key=lambda measure: measure.cutoff or 0)
         if deepest.cutoff and deepest.cutoff > self.depth:
             raise ValueError(
-                f"{deepest} looks deeper than depth={self.depth}: set depth to at least {deepest.cutoff}, "
-                "or remove the cutoff from k_values and measures"
+                f"{deepest} needs a depth of at least {deepest.cutoff}, but depth={self.depth}; raise depth, or "
+                "remove the cutoff from k_values and measures"
             )
         return self
 

@@ -38,7 +38,7 @@ class RequestMiddleware:
         try:
             body = await self._read_body(receive)
             if body is None:
-                refusal = build_refusal(413, f"the body has more than {self._body_bytes} bytes")
+                refusal = build_refusal(413, f"the request body is larger than {self._body_bytes} bytes")
                 await refusal(scope, receive, send_logged)
             else:
                 await self._app(scope, _replay(body, receive), send_logged)

@@ -26,7 +26,9 @@ def bind_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
-        raise ConfigError(f"host={host}: is not an address of this machine ({error.strerror})") from error
+        raise ConfigError(
+            f"host={host}: cannot be resolved ({error.strerror}); set an address of this machine, such as 127.0.0.1"
+        ) from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an earlier server may linger
@@ -35,9 +37,11 @@ def bind_socket(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"port={port}: is already in use on {host}; stop that server, or set another port: port={port + 1}"
+                f"port={port}: already in use on {host}; stop that server, or set another port: port={port + 1}"
             ) from error
-        raise ConfigError(f"host={host} port={port}: cannot be bound ({error.strerror})") from error
+        raise ConfigError(
+            f"host={host} port={port}: the server cannot listen on this address ({error.strerror})"
+        ) from error
     return listener
 
 

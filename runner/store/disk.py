@@ -205,13 +205,13 @@ class DiskStore:
         except Damaged:
             self._kept.pop(folder.name, None)
         except OSError as error:
-            log.warning("%s cannot be read, and its work is done again: %s", folder, error.strerror or error)
+            log.warning("%s: cannot be read (%s); computing it again", folder, error.strerror or error)
             return None
         try:
             if wrong := entries.remove_damaged(folder):
-                log.warning("%s is damaged and is built again: %s", folder, wrong)
+                log.warning("%s: damaged (%s); computing it again", folder, wrong)
         except OSError as error:
-            log.warning("%s is damaged and cannot be removed: %s", folder, error.strerror or error)
+            log.warning("%s: damaged, but cannot be removed (%s)", folder, error.strerror or error)
         return None
 
     def _keep(self, folder: Path, key: Key, arrays: Arrays, costs: Costs) -> None:
@@ -225,7 +225,7 @@ class DiskStore:
             why = error.strerror or str(error)
             if why not in self._reported:  # report a full disk once
                 self._reported.add(why)
-                log.warning("%s, and what comes after it, is not kept in %s: %s", key.kind, self.folder, why)
+                log.warning("%s and later results cannot be stored in %s: %s", key.kind, self.folder, why)
 
 
 def _bytes(arrays: Arrays) -> int | None:

@@ -94,7 +94,7 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
         array.flags.writeable = False
         arrays[name] = array.view(np.ndarray)
     if _raw(folder) != raw:
-        raise Damaged("it was replaced while it was read")
+        raise Damaged("the entry was replaced while it was read")
     return arrays, manifest
 
 
@@ -106,7 +106,7 @@ def find_damage(folder: Path) -> str | None:
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing" if folder.exists() else None
     except OSError as error:
-        return f"it cannot be read: {error.strerror or error}"
+        return f"the entry cannot be read ({error.strerror or error})"
     except ValueError as error:
         return str(error)
     return None

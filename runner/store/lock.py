@@ -135,7 +135,7 @@ def _acquire(lock: Path, mine: str, what: str) -> None:
                 continue
         if now - reported >= REPORT_EVERY_S:
             reported = now
-            log.info("waiting for %s, which another process makes", what)
+            log.info("waiting for %s, which another process is computing", what)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_S)
 

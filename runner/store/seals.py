@@ -106,7 +106,7 @@ def loads(raw: bytes) -> dict[str, Any]:
     """Return the mapping in JSON from `dumps`. Raises `ValueError`."""
     content = orjson.loads(raw)
     if not isinstance(content, dict) or content.pop("crc32", None) != zlib.crc32(orjson.dumps(content)):
-        raise ValueError("its checksum differs")
+        raise ValueError("the checksum does not match")
     return content
 
 
