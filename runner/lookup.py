@@ -58,7 +58,7 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     if RUN_ID.fullmatch(word.lower()):
         return [_of_run(word.lower(), Runs(tracking))]
     raise ConfigError(
-        f"{word}: no such file, and not an MLflow run id (at least its first 4 digits), {LATEST} or {BASELINE}NAME"
+        f"{word}: no such file; name a file, an MLflow run id (at least its first 4 digits), {LATEST} or {BASELINE}NAME"
     )
 
 

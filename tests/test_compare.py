@@ -160,7 +160,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=null"], "candidate: is required"),
         (["baseline=good", "candidate=gone.json"], "gone.json: no such file; name a file, an MLflow run id"),
         (["baseline=good", "candidate=abcdef01"], "abcdef01: no such file, and no run in"),
-        (["baseline=baseline:main", "candidate=good"], "no such baseline in baselines; make one: "),
+        (["baseline=baseline:main", "candidate=good"], "no such baseline in baselines; create one: "),
         (["baseline=good", "candidate=good@bm25"], "only a report with several search types"),
         (["baseline=good", "candidate=bad,good"], "write a list as 'candidate=[bad,good]'"),
         (["baseline=good", "candidate=bad", "gate=strict"], "no such choice; choose default, none"),

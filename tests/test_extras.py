@@ -33,14 +33,14 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("-m retriever=dense encoder=minilm,lsa", "retriever.encoder: needs sentence-transformers"),
         ("plan -m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("retriever=dense encoder=lsa retriever.index_type=hnsw", "retriever: needs faiss-cpu"),
-        ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; pip install "
+        ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; run pip install "
          "'retrieval-runner[qdrant]'"),
         ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
         ("retriever=reranked", "retriever.reranker: needs sentence-transformers"),
         ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; run pip install "
          "'retrieval-runner[llm]'"),
         ("llm=anthropic llm.model=m", "grading.llm: needs anthropic"),
-        ("-m retriever.k1=1,2 sweep.backend=dask", "sweep.backend=dask: needs dask, which is not installed; pip "
+        ("-m retriever.k1=1,2 sweep.backend=dask", "sweep.backend=dask: needs dask, which is not installed; run pip "
          "install 'retrieval-runner[dask]'"),
         ("-m retriever.k1=1,2 sweep.backend=ray", "sweep.backend=ray: needs ray"),
         ("ui", "needs mlflow, which is not installed; run pip install 'retrieval-runner[ui]'"),

@@ -218,7 +218,7 @@ def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
         ({"query_results": []}, "run_id"),
         (report(query("q1", {"a": "high"}, ["a", "a"])), "q1 retrieved the same item twice"),
         (report(query("q1", {"a": "great"}, ["a"])), "unknown relevance 'great' (known: high, medium, low"),
-        (report(query("q1", {"a": "high"}, ["a"], retrieved_scores=[1.0, 2.0])), "1 items with 2 scores"),
+        (report(query("q1", {"a": "high"}, ["a"], retrieved_scores=[1.0, 2.0])), "1 items, but has 2 scores"),
         (report(query("q1", {"a": "high"}, ["a"]), top_k_values=[]), "top_k_values"),
         (report({"query_id": "q1"}), "query_text"),
         (

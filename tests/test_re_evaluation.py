@@ -219,7 +219,7 @@ LISTWISE = {
 @pytest.mark.parametrize(
     ("retriever", "reason"),
     [
-        ({"_target_": "my_plugin.Mine"}, "only this program's own classes are made from a config"),
+        ({"_target_": "my_plugin.Mine"}, "a config can only create classes of this program"),
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
         (HTTP, "bm25 is of a live service, which may have changed"),
         ({"_target_": "retrievers.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),

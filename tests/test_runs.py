@@ -143,7 +143,7 @@ def test_files_are_compared_by_the_judgments_of_a_dataset(here: Path, capsys: py
     assert "error: x.trec: a run can only be scored with judgments; choose a dataset" in capsys.readouterr().err
     (here / "z.trec").write_text("q1 Q0\n")
     assert main(["compare", "baseline=x.trec", "candidate=z.trec", *DATASET]) == 2
-    assert "error: candidate=z.trec: z.trec:1: 2 columns, not 6" in capsys.readouterr().err
+    assert "error: candidate=z.trec: z.trec:1: expected 6 columns" in capsys.readouterr().err
 
 
 def test_a_packed_run_is_a_run_whatever_its_json_looks_like(here: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
         ),
         (
             ["generator.types=[comparison]"],
-            "generator.types: comparison needs bundles of two goldens: set",
+            "generator.types: comparison needs bundles of two goldens; set",
         ),
         (["output=null"], "error: output=null: cannot be null; set output=VALUE"),
         (["output="], "error: output=: should not be empty"),

@@ -219,7 +219,7 @@ def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("http://127.0.0.1:1", "Connection refused", True),
         ("http://127.0.0.1:1", "Connection refused", False),
         ("postgresql://mlflow:s3cret@127.0.0.1:1/mlflow", "Connection refused", False),
-        ("postgresql://mlflow:s3cret@127.0.0.1:port/mlflow", "not an address", False),
+        ("postgresql://mlflow:s3cret@127.0.0.1:port/mlflow", "invalid address", False),
         ("postgresql+pg8000://mlflow:s3cret@127.0.0.1/mlflow", "install the driver of this database", False),
     ],
 )

@@ -125,7 +125,7 @@ def run_experiment(
         waiting = earlier.find(identity) if resume else None
         entry = waiting and waiting.read()
         if waiting and entry:
-            console.note(f"already evaluated; logging the result that waits in {waiting.file}")
+            console.note(f"already evaluated; logging the result saved in {waiting.file}")
             return entry.result, _finish(entry.result, waiting, tracker, bench, show)
         try:
             with console.Working(experiment.name):
@@ -148,7 +148,7 @@ def run_experiment(
         try:
             waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)
         except OSError as error:
-            console.note(f"{earlier.folder}: cannot save the result before it is logged ({error.strerror})")
+            console.note(f"{earlier.folder}: the result cannot be saved before it is logged ({error.strerror})")
         return result, _finish(result, waiting or entry, tracker, bench, show)
 
 

@@ -111,7 +111,7 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     if isinstance(error, OverrideParseException):
         key, _, value = error.override.partition("=")
         if value.startswith("~"):
-            return f"{error.override}: quote a value that begins with ~: '{key}=\"{value}\"'; or write out the path"
+            return f"{error.override}: put the value in quotes: '{key}=\"{value}\"'; or give the full path"
         return f"{error.override}: invalid syntax ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
     return " ".join(text.split())
 

@@ -61,7 +61,7 @@ def report(
     best_run = ""
     logged_runs: Mapping[str, LoggedRun] = {}
     try:
-        with console.Working("logging the rest, comparing all"):
+        with console.Working("logging the remaining results, comparing all results"):
             logged_runs = run.load_logged_runs()
             runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)

@@ -25,7 +25,7 @@ GOLDEN_REPORT = 100
 
 def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     """Run every combination, log and report; return how it ended. Raises errors of settings before any work."""
-    with console.Working("composing the combinations, loading their data"):
+    with console.Working("composing the combinations and loading their data"):
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)

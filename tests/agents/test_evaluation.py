@@ -150,7 +150,9 @@ def test_one_file_alone_is_read_with_what_lies_beside_it(tmp_path: Path) -> None
     assert next(iter(document["events"]))["hits_ground_truth"]
 
 
-@pytest.mark.parametrize(("name", "said"), [("none.json", "does not exist"), ("", "is a folder; use path=FOLDER")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("none.json", "no such file"), ("", "expected a file, found a folder; set path=FOLDER")]
+)
 def test_what_is_no_file_is_said(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"file=.*{said}"):
         read_events(tmp_path / name, Reading(), Tasks())

@@ -29,7 +29,7 @@ def test_settings_of_the_format_apply(here: Path) -> None:
         ("bier", {}, ValueError, "dataset=bier: no such choice; did you mean dataset=beir?"),
         ("beir", {}, ValueError, "dataset.path: is required"),
         ("beir", {"pth": "DIR"}, ValueError, "dataset.pth: no such setting; did you mean dataset.path?"),
-        ("beir", {"path": "DIR", "split": "dev"}, DatasetError, "dataset.split: DIR/qrels has no split 'dev'"),
+        ("beir", {"path": "DIR", "split": "dev"}, DatasetError, "dataset.split=dev: DIR/qrels has no such split"),
         ("beir", {"path": "DIR", "chunking": "words"}, ValueError, "chunking=words: no such choice"),
         ("beir", {"path": "DIR", "max_queries": 0}, ValueError, "dataset.max_queries=0: should be greater than"),
     ],

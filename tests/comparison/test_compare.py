@@ -174,7 +174,7 @@ def test_where_no_query_counts_for_both_nothing_is_claimed() -> None:
     [
         (lambda r: replace(r, dataset=replace(r.dataset, fingerprint="0" * 32)), "different datasets"),
         (lambda r: replace(r, dataset=replace(r.dataset, fingerprint="0", corpus_fingerprint="1")), "their documents"),
-        (lambda r: replace(r, primary="RR"), "the primary measures differ: nDCG@10 of a, RR of b"),
+        (lambda r: replace(r, primary="RR"), "the primary measures differ .nDCG@10 of a, RR of b"),
         (lambda r: unlike(r, texts="x"), "their query texts (of q000"),
         (lambda r: unlike(r, types="x"), "their query types (of q000"),
         (lambda r: unlike(r, expected=["x"]), "their expected items (of q000"),

@@ -52,7 +52,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "retriever=hybrid retriever.parts.lexcal.k1=2",
             "retriever.parts.lexcal.k1: no such setting; did you mean retriever.parts.lexical.k1?",
         ),
-        ("retriever.k1.x=2", "retriever.k1.x: no such setting; retriever.k1 is set as a whole"),
+        ("retriever.k1.x=2", "retriever.k1.x: no such setting; retriever.k1 can only be set as a whole"),
         (
             "retriever@retriever.parts.words=bm25",
             (
@@ -62,9 +62,9 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ),
         ("retriever.k1=0.9,1.2", "retriever.k1=0.9,1.2: several values; add -m to sweep over them"),
         ("mine source.package=json,csv", "source.package=json,csv: several values; write a list as"),
-        ("-m mine output=a,b", "-m: mine cannot sweep"),
-        ("--multirun compare baseline=a,b", "-m: compare cannot sweep"),
-        ("hydra.mode=MULTIRUN export output=a", "-m: export cannot sweep"),
+        ("-m mine output=a,b", "-m: mine cannot run a sweep"),
+        ("--multirun compare baseline=a,b", "-m: compare cannot run a sweep"),
+        ("hydra.mode=MULTIRUN export output=a", "-m: export cannot run a sweep"),
         (
             "-m chunking=headings,tokens chunking.size=9",
             "chunking.size: depends on chunking, which is swept over; write ++chunking.size=9",
@@ -74,7 +74,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis needs at least one value"),
         ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: an axis cannot have several experiments"),
         ("-m store.path=a,b", "store.path=a,b: store applies to the whole sweep"),
-        ("export output=~/x", "output=~/x: quote a value that begins with ~: 'output=\"~/x\"'; or write out the path"),
+        ("export output=~/x", "output=~/x: put the value in quotes: 'output=\"~/x\"'; or give the full path"),
         ("plugins=mine", 'plugins="mine": should be a list of modules; write plugins=[mine]'),
         ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),
         (
@@ -98,7 +98,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("+foo=1", "foo: no such setting; choose analyzer"),
         ("++foo.bar=1", "foo.bar: no such setting; choose analyzer"),
         ("-m +k1=1,2", "k1: no such setting; did you mean retriever.k1?"),
-        ("compare +foo=1", "foo: no such setting; there are"),
+        ("compare +foo=1", "foo: no such setting; choose"),
         ("plugins=[nonexistent]", "plugins: nonexistent: no such module; install it"),
         ("traces plugins=[json,nonexistent.part]", "plugins: nonexistent.part: no such module"),
         ("retriever.k1=1 --cfg job evaluat", "evaluat: no such command"),

@@ -126,7 +126,7 @@ def test_repeated_ids_are_refused_by_name() -> None:
 
 def test_a_pair_with_two_grades_is_refused_by_name() -> None:
     conflict = [("q2", "d1", 1), ("q1", "d2", 1), ("q1", "d2", 3)]
-    refused(raw(conflict), "qrels.tsv: query 'q1' and document 'd2' have two grades, 1 and 3: a pair has one")
+    refused(raw(conflict), "qrels.tsv: query 'q1' and document 'd2' have two grades, 1 and 3; keep one")
 
 
 def test_judgments_of_other_queries_are_refused_with_their_number() -> None:

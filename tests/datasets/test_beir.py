@@ -90,7 +90,7 @@ def test_a_field_or_metadata_may_say_of_which_type_a_query_is(folder: Path) -> N
             '{"_id": "1", "text": "", "metadata": [1]}',
             "queries.jsonl:1: 'metadata' is not a JSON object",
         ),
-        ("qrels/test.tsv", "q2\t2\tbest", "test.tsv:1: the grade is 'best', not a whole number"),
+        ("qrels/test.tsv", "q2\t2\tbest", "test.tsv:1: the grade 'best' is not a whole number"),
         ("qrels/test.tsv", "", "judges none of the 2 queries"),
     ],
 )

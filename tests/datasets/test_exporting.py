@@ -218,13 +218,21 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
 @pytest.mark.parametrize(
     ("format", "changes", "problem"),
     [
-        ("beir", {"documents": {"d\t1": ("", "")}, "judged": {"q1": {"d\t1": 1}}}, r"document id 'd\\t1' has a tab"),
+        (
+            "beir",
+            {"documents": {"d\t1": ("", "")}, "judged": {"q1": {"d\t1": 1}}},
+            r"document id 'd\\t1' contains a tab",
+        ),
         (
             "beir",
             {"asked": {"q\n": ("", "", "")}, "judged": {"q\n": {"d1": 1}}},
-            r"query id 'q\\n' has a tab or a line end",
+            r"query id 'q\\n' contains a tab or a line end",
         ),
-        ("trec", {"documents": {"d 1": ("", "")}, "judged": {"q1": {"d 1": 1}}}, "document id 'd 1' has white space"),
+        (
+            "trec",
+            {"documents": {"d 1": ("", "")}, "judged": {"q1": {"d 1": 1}}},
+            "document id 'd 1' contains white space",
+        ),
         (
             "trec",
             {"asked": {"q": ("a\tb", "", "")}, "judged": {"q": {"d1": 1}}},
@@ -235,19 +243,23 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
         (
             "mined",
             {"judged": {"q1": {"d1": 3}}},
-            "query 'q1' and document 'd1' have grade 3.*lost: rank_relevance.*; take beir, trec or jsonl$",
+            "grade 3 of query 'q1' and document 'd1' would be lost .rank_relevance.*; choose beir, trec or jsonl$",
         ),
         (
             "synthetic",
             {"judged": {"q1": {"d1": 2}}},
-            "'d1' have grade 2.*lost.*no grades.*; take beir, trec, jsonl or mined$",
+            "grade 2 of query .* and document 'd1' .*lost.*cannot store grades.*; choose beir, trec, jsonl or mined$",
         ),
         (
             "synthetic",
             {"judged": {"q1": {"d1": 1, "d2": 0}}},
-            "'d2' have grade 0.*lost.*; take beir, trec, jsonl or mined$",
+            "grade 0 of query .* and document 'd2' would be.*lost.*; choose beir, trec, jsonl or mined$",
         ),
-        ("synthetic", {"judged": {"q1": {"d1": 2, "d2": 3}}}, "'d1' have grade 2.*lost.*; take beir, trec or jsonl$"),
+        (
+            "synthetic",
+            {"judged": {"q1": {"d1": 2, "d2": 3}}},
+            "grade 2 of query .* and document 'd1' would be.*lost.*; choose beir, trec or jsonl$",
+        ),
         (
             "synthetic",
             {"documents": {"d1": ("A", " \n")}, "judged": {"q1": {"d1": 1}}},

@@ -52,19 +52,19 @@ def test_a_dataset_is_described_in_a_line() -> None:
 @pytest.mark.parametrize(
     ("corpus", "queries", "qrels", "message"),
     [
-        (CORPUS, QUERIES, {"q": {"c": 1}}, "qrels: documents judged but not among the 2 of the corpus: 1, first 'c'"),
-        (CORPUS, QUERIES, {"x": {"a": 1}}, "qrels: queries judged but not among the 2 that there are: 1, first 'x'"),
+        (CORPUS, QUERIES, {"q": {"c": 1}}, "qrels: 1 judged document is missing from the 2 documents of the corpus"),
+        (CORPUS, QUERIES, {"x": {"a": 1}}, "qrels: 1 judged query is missing from the 2 queries, for example 'x'"),
         (CORPUS, QUERIES, {"q": "a"}, "qrels['q']: should be a mapping of document ids to grades, or a list of ids"),
         (CORPUS, QUERIES, {"q": {"a": 0.5}}, "qrels['q']['a']: the grade 0.5 is not an integer"),
         (CORPUS, QUERIES, [("q", "a")], "qrels[0]: should be (query id, document id, grade), not ('q', 'a')"),
-        (CORPUS, QUERIES, {}, "given: none of the 2 queries is judged in qrels"),
+        (CORPUS, QUERIES, {}, "given: qrels judges none of the 2 queries"),
         (CORPUS, {"q": 3}, QRELS, "queries['q']: should be text, not int"),
         (CORPUS, ["red"], QRELS, "queries[0]: should have named columns, such as id and text, not 'red'"),
         ([{"id": "a"}], QUERIES, QRELS, "corpus[0]: has no text; it has id"),
         ([{"id": "a", "text": "x"}] * 2, QUERIES, QRELS, "given: the document id 'a' occurs more than once"),
         ({"a": {"title": "x"}}, QUERIES, QRELS, "corpus['a']: has no text; it has title"),
         ("corpus.jsonl", QUERIES, QRELS, "a dataset needs mappings, lists or data frames, not str"),
-        ({}, QUERIES, QRELS, "given: there are no documents"),
+        ({}, QUERIES, QRELS, "given: the dataset has no documents"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused(corpus: Any, queries: Any, qrels: Any, message: str) -> None:

@@ -122,7 +122,7 @@ def test_what_a_report_shows_of_an_item_is_carried_along_and_not_searched(tmp_pa
 def test_other_items_than_expected_are_refused_with_both_counts_and_the_way_to_go_on(tmp_path: Path) -> None:
     queries = [query(1, expected_items=[])]
     assert len(load(tmp_path, queries, expected_items=3).corpus) == 3
-    message = r"items\.json: 3 items, not the 55 of dataset\.expected_items: .*dataset\.expected_items=null"
+    message = r"items\.json: expected 55 items, found 3\..*dataset\.expected_items=null"
     with pytest.raises(DatasetError, match=message):
         load(tmp_path, queries, expected_items=55)
 
@@ -152,8 +152,8 @@ def test_relevance_is_a_map(tmp_path: Path) -> None:
         ([query(1, expected_items=["a"])], "query 1: the items that 'q1' expects are not a list of JSON objects"),
         ([query(1)], "query 1: 'expected_items' is missing; the fields are query_id, query_text, query_type"),
         ([query(1, expected_items_by_search_type=["a"])], "'expected_items_by_search_type' is not a JSON object"),
-        ([query(1, expected_items=[], expected_count=2)], "'q1' has an expected_count of 2, but lists 0 items"),
-        ([query(1, expected_items=[], expected_count_range=[2, 3])], "an expected_count_range of [2, 3], but lists 0"),
+        ([query(1, expected_items=[], expected_count=2)], "'q1' has the expected_count 2, but lists 0 items"),
+        ([query(1, expected_items=[], expected_count_range=[2, 3])], "the expected_count_range [2, 3], but lists 0"),
         (
             [query(1, expected_items=[], expected_count_range=2)],
             "the expected_count_range 2; write it as [least, most]",
@@ -167,7 +167,7 @@ def test_relevance_is_a_map(tmp_path: Path) -> None:
         ([query(1, expected_items=[])] * 2, "the query id 'q1' occurs more than once"),
         (
             [query(1, expected_items=[{"item_id": "z", "relevance": "low"}])],
-            "first 'z'; to go on, dataset.unknown_judged",
+            "for example 'z'; correct the judgments, or set dataset.unknown_judged",
         ),
         ([], "golden: "),
     ],

@@ -79,7 +79,7 @@ def test_rows_of_no_suite_have_no_type(path: Path) -> None:
         ({"positive_ctxs": [{"text": "x"}]}, "mined.jsonl:1, positive_ctxs 1: 'fqn' is missing"),
         (
             {"positive_ctxs": [{"fqn": "p.Agent", "rank_relevance": "first"}]},
-            "mined.jsonl:1, positive_ctxs 1: the grade is 'first', not a whole number",
+            "mined.jsonl:1, positive_ctxs 1: the grade 'first' is not a whole number",
         ),
         (
             {"positive_ctxs": [{"fqn": "gone"}]},
@@ -108,7 +108,7 @@ def test_a_question_that_was_rejected_for_want_of_gold_is_none_without_an_answer
     write(path, [ROW | rejected])
     assert Mined(path=str(path)).load().judgments.golds(1).tolist() == [2]
     write(path, [ROW, ROW | rejected | {"id": "two", "positive_ctxs": []}])
-    with pytest.raises(DatasetError, match=r"mined.jsonl:2: it was rejected and has no gold"):
+    with pytest.raises(DatasetError, match=r"mined.jsonl:2: the row was rejected and has no gold"):
         Mined(path=str(path)).load()
 
 

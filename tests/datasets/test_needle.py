@@ -111,8 +111,16 @@ def test_the_names_of_fields_are_settings(documents: Path) -> None:
         ({"needle_doc_id": "light", "questions": [{"id": "q"}]}, {}, "'question' or 'query'.* is missing"),
         ({"needle_doc_id": "light", "questions": [{"id": "", "question": "?"}]}, {}, "'id' is ''"),
         ({"needle_doc_id": "light", "questions": [{"id": 1, "question": "?"}]}, {"type_field": "kind"}, "type_field"),
-        ({"queries": [{"id": 1, "expected_docs": 7, "query": "?"}]}, {}, "'expected_docs' is 7, not the id"),
-        ({"queries": [{"id": 1, "doc_id": ["light", 7], "query": "?"}]}, {}, r"'doc_id' is \['light', 7\], not the id"),
+        (
+            {"queries": [{"id": 1, "expected_docs": 7, "query": "?"}]},
+            {},
+            "'expected_docs' is 7; expected a document id",
+        ),
+        (
+            {"queries": [{"id": 1, "doc_id": ["light", 7], "query": "?"}]},
+            {},
+            r"'doc_id' is \['light', 7\]; expected a document id",
+        ),
         ({"needle_doc_id": "light", "questions": []}, {}, "the file has no questions"),
     ],
 )

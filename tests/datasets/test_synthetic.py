@@ -124,7 +124,7 @@ def test_a_table_that_has_no_chunks_says_which_columns_it_has(path: Path, tmp_pa
     table = tmp_path / "documents.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([{"id": "ferry", "text": "It leaves at noon."}]), table)
     with pytest.raises(
-        DatasetError, match=r"documents.parquet: 'doc_id' is missing; the fields are id, text: a chunk has"
+        DatasetError, match=r"documents.parquet: 'doc_id' is missing; the fields are id, text. A chunk needs"
     ):
         Synthetic(path=str(path), corpus=str(table)).load()
 

@@ -260,7 +260,7 @@ def test_a_table_with_others_than_its_delimiter_between_the_columns_names_them(
     (tmp_path / name).write_text(f"{heading}\r\n7;{text}\r\n", encoding="utf-8")
     with pytest.raises(DatasetError) as refused:
         source.load()
-    assert str(refused.value) == f"{tmp_path / name}:1: the heading {heading!r} is one column: {question}"
+    assert str(refused.value) == f"{tmp_path / name}:1: the header {heading!r} has one column; {question}"
 
 
 def test_a_column_may_be_called_by_what_is_a_delimiter_elsewhere(tmp_path: Path) -> None:
@@ -281,15 +281,15 @@ def numbered(folder: Path, gold: str, **others: Any) -> Tabular:
     ("name", "content", "message"),
     [
         ("queries.csv", "id,text,gold\nq1,a,1,2\n", "queries.csv:2: expected 3 columns, as in the header, found 4"),
-        ("queries.csv", 'id,text,gold\nq1,"a"b,1\n', "queries.csv:2: not valid CSV: "),
-        ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: not valid CSV: "),
+        ("queries.csv", 'id,text,gold\nq1,"a"b,1\n', "queries.csv:2: invalid CSV ("),
+        ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: invalid CSV ("),
         ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is ''; an id must be text"),
         ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is ''; an id must be text"),
         ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not utf-8 text, in this line or one soon after"),
         (
             "qrels.csv",
             "query_id,document_id,grade\nq1,1,high\n",
-            "qrels.csv:2: the grade is 'high', not a whole number",
+            "qrels.csv:2: the grade 'high' is not a whole number",
         ),
         ("docs.csv", "", "docs: the dataset has no documents"),
     ],

@@ -369,7 +369,7 @@ def test_without_its_sdk_a_provider_says_what_to_install(
     ("given", "message"),
     [
         ({"base_url": "localhost:8000"}, r"llm\.base_url=localhost:8000: should be an http address"),
-        ({"base_url": "http://me:secret@host/v1"}, r"has more than an address"),
+        ({"base_url": "http://me:secret@host/v1"}, r"contains more than an address"),
         ({"max_cost": 1.0}, r"^llm.*: max_cost=1: needs prices; set price_in and price_out"),
         ({"temperature": 3}, r"^llm\.temperature=3: "),
         ({"price_in": -1}, r"^llm\.price_in=-1: "),

@@ -78,9 +78,9 @@ def test_every_cutoff_survives_printing_and_parsing(name: str, cutoff: int) -> N
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("nDGC@10", "unknown measure 'nDGC@10': did you mean nDCG@10?"),
-        ("Succes@1", "unknown measure 'Succes@1': did you mean Success@1?"),
-        ("judge@5", "unknown measure 'judge@5': did you mean Judged@5?"),
+        ("nDGC@10", "unknown measure 'nDGC@10'; did you mean nDCG@10?"),
+        ("Succes@1", "unknown measure 'Succes@1'; did you mean Success@1?"),
+        ("judge@5", "unknown measure 'judge@5'; did you mean Judged@5?"),
         ("xyzzy", "unknown measure 'xyzzy'; choose from AP, Bpref, F1, .* or the measures of ir_measures"),
         ("P", "the measure 'P' needs a cutoff; write for example P@10"),
         ("nDCG@0", "the measure 'nDCG@0' has the cutoff 0; a cutoff must be at least 1"),

@@ -68,7 +68,7 @@ def test_a_port_that_is_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture
         (["+retriever@search_types.bm25=dense"], "error: search_types.bm25: already the name of the main retriever"),
         (["+search_types.vector=dense"], "error: search_types.vector=dense: 'dense' is not a retriever"),
         (["dataset=golden_json"], "error: dataset.path: is required"),
-        (["-m", "retriever.k1=1,2"], "error: -m: serve cannot sweep"),
+        (["-m", "retriever.k1=1,2"], "error: -m: serve cannot run a sweep"),
         (["experiment=tour"], "error: serve cannot run a sweep"),
     ],
 )

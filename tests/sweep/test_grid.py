@@ -294,7 +294,7 @@ def test_what_has_one_value_moves_with_none() -> None:
             [["retriever.k2", "b"]],
             "sweep.zip: retriever.k2: not an axis of this sweep; did yo",
         ),
-        (["a=1,2", "b=3,4", "c=5,6"], [["a", "b"], ["c", "a"]], "sweep.zip: a: occurs twice"),
+        (["a=1,2", "b=3,4", "c=5,6"], [["a", "b"], ["c", "a"]], "sweep.zip: a: occurs more than once"),
     ],
 )
 def test_what_cannot_move_together_is_said_in_one_line(

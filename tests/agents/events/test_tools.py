@@ -67,10 +67,10 @@ def test_a_user_s_table_adds_to_the_shipped_one_and_overrides_it(tmp_path: Path)
     [
         ("local: {file_raed: [Peek]}", "local.file_raed: no such category; did you mean file_read"),
         ("lcoal: {}", "lcoal: no such section; did you mean local"),
-        ("local: [Peek]", r"local is \['Peek'\], not categories"),
-        ("mcp: {file_read: Peek}", "mcp.file_read is 'Peek', not a list"),
-        ("prefixes: {a: b}", "prefixes is .*, not a list"),
-        ("- a", "holds list, not the sections local, mcp"),
+        ("local: [Peek]", r"local should map categories to lists of tool names; it is \['Peek'\]"),
+        ("mcp: {file_read: Peek}", "mcp.file_read should be a list of tool names; it is 'Peek'"),
+        ("prefixes: {a: b}", "prefixes should be a list of tool names"),
+        ("- a", "expected the sections local, mcp, found list"),
         ("local: {", "cannot be read"),
     ],
 )

@@ -45,7 +45,7 @@ def test_of_calls_that_wait_for_results_only_some_are_held() -> None:
     for i in range(1500):
         recording.add_call(str(i), "Read", {})
     assert looked == [None] * 500
-    recording.add_result("0", "too late")
+    recording.add_result("0", "late")
     trace = recording.build_trace("transcript")
     assert [step.index for step in trace.steps] == list(range(1500))
     assert trace.losses == {"calls without a result": 1500, "repeated or late results": 1}

@@ -167,7 +167,7 @@ def test_without_a_correction_every_test_stands_alone() -> None:
 
 
 def test_a_correction_for_all_pairs_by_one_measure_is_refused() -> None:
-    with pytest.raises(ValueError, match="take holm, bh or none"):
+    with pytest.raises(ValueError, match="choose holm, bh or none"):
         compare_configurations(finding("baseline", [0.1] * 3), [finding("mcp", [0.2] * 3)], correction="tukey")
 
 

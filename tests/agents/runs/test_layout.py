@@ -193,7 +193,10 @@ def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
     assert [each.folder for each in found(tmp_path)] == [folder]
-    assert read_outcome(folder).problems == ("result.json: expected a JSON object", "config.json: binary, not text")
+    assert read_outcome(folder).problems == (
+        "result.json: expected a JSON object",
+        "config.json: binary data instead of text",
+    )
 
 
 def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None:
@@ -218,7 +221,7 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_walk(
 
     monkeypatch.setattr(os, "scandir", refusing)
     assert [each.folder.name for each in found(tmp_path)] == ["a", "c"]
-    assert "b cannot be listed and is skipped: Permission denied" in caplog.text
+    assert "b: cannot be listed and is skipped (Permission denied)" in caplog.text
 
 
 def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
@@ -230,7 +233,7 @@ def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"path=.*none: no such folder"):
         found(tmp_path / "none")
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"path=.*file: is a file, not a folder of runs"):
+    with pytest.raises(ConfigError, match=r"path=.*file: expected a folder of runs, found a file"):
         found(tmp_path / "file")
 
 

@@ -140,7 +140,7 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
         (["output="], "output=: should not be empty"),
         (["output=targets.yaml"], "output=targets.yaml: would change the input"),
         (["output=suites/api/benchmark.yaml"], "output=suites/api/benchmark.yaml: would change the input"),
-        (["output=suites"], "output=suites: is a folder"),
+        (["output=suites"], "output=suites: expected a file, found a folder"),
         (["output=targets.yaml/mined.jsonl"], "output=targets.yaml/mined.jsonl: cannot be written"),
         (["output=/proc/none/mined.jsonl"], "output=/proc/none/mined.jsonl: cannot be written"),
         (["output=o", "source.definitions=gone"], "source.definitions=gone: no such folder"),
@@ -151,7 +151,7 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
         (["output=o", "source.imports=gone"], "source.imports=gone: no such file"),
         (["output=o", "source.kinds.api.colour=red"], "source.kinds.api.colour: no such setting"),
         (["output=o", "mining.depth=0"], "mining.depth=0: should be greater than or equal to 1"),
-        (["output=o", "mining.retriever=bm25"], "mining: retriever=bm25: is not a retriever"),
+        (["output=o", "mining.retriever=bm25"], "mining: retriever=bm25: expected a retriever"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_before_any_work(

@@ -208,7 +208,7 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
         (
             "fix_imports.json",
             '{"a": {"b": {"path": "cases/three/fixed.py"}}}',
-            "cases/three/fixed.py: not the imports of a file",
+            "cases/three/fixed.py: expected the imports of a file",
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_without_a_lexicon_low_overlap_is_refused_with_what_can_be_made() -> Non
 
 
 def test_a_lexicon_that_is_not_there_is_refused_before_any_work() -> None:
-    with pytest.raises(ValidationError, match="nowhere: no such file"):
+    with pytest.raises(ValidationError, match="no such file or folder"):
         Deterministic(lexicon="nowhere")
 
 

@@ -72,7 +72,7 @@ def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_i
     assert max(map(len, out.splitlines())) <= int(columns)
     assert "warning" in out
     assert "100.0%" in out
-    assert ("what to do" in out) == remedy
+    assert ("remedy" in out) == remedy
 
 
 def test_the_page_holds_it_all_and_loads_nothing() -> None:

@@ -26,7 +26,7 @@ def row(table: Table) -> dict[str, str]:
 def test_a_comparison_says_first_what_decides_then_what_else_differs_or_that_there_is_too_little() -> None:
     few = row(compared.comparisons_table(report(several(2))))
     assert (few["recall"], few["measured"]) == ("\N{EN DASH}", "2")
-    assert few["significant differences"] == "too few tasks: 3 are needed"
+    assert few["significant differences"] == "too few tasks: at least 3 are needed"
     found = report(several(12))
     said = row(compared.comparisons_table(found))
     assert (said["recall"], said["p"], said["tasks needed"]) == ("+0.500", "<0.001", "6")
