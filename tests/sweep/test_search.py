@@ -479,7 +479,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
         (["hydra.sweeper.sampler=grid"], "cannot enumerate the interval of retriever.k1=interval(0.1,3)"),
         (["hydra.sweeper.objectives=[nDGC@10]"], "nDGC@10 is not measured; did you mean nDCG@10?"),
         (["hydra.sweeper.objectives=[nDCG@10,Judged@10]"], "Judged@10 describes the judgments, not the retriever"),
-        (["hydra.sweeper.objectives=[RR]"], "lacks nDCG@10, which the sweep is ranked by"),
+        (["hydra.sweeper.objectives=[RR]"], "the primary measure nDCG@10 is missing"),
         (["hydra.sweeper.storage=nowhere"], "hydra.sweeper.storage=nowhere: cannot be opened"),
         (["sweep.select_on=dev"], "sweep.select_on=dev: no such split; the dataset's other splits are train"),
         (
