@@ -281,7 +281,7 @@ def _open_parquet(path: Path) -> Iterator[ParquetFile]:
     try:
         yield ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DatasetError(f"{path} cannot be read: {error}") from None
+        raise DatasetError(f"{path}: cannot be read ({error})") from None
 
 
 def _iter_rows(path: Path, table: ParquetFile, columns: list[str], rows: int = 65_536) -> Iterator[SourceRecord]:

@@ -38,8 +38,8 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("plan metric.depth=2", "metric.depth: no such setting; did you mean metrics.depth?"),
         (
             "foo=1 bar=2",
-            "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, llm, metrics, "
-            "plugins, public_environment, retriever, store, sweep or tracking",
+            "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
+            "metrics, plugins, public_environment, retriever, store, sweep or tracking",
         ),
         ("gate=none", "gate: evaluate does not have this group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),

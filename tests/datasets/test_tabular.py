@@ -327,7 +327,7 @@ def test_a_repeated_id_names_both_of_its_places(tmp_path: Path, row: int, first:
     """The text of the first document has two lines."""
     write_all(tmp_path, "csv")
     write(tmp_path / "docs.csv", [*DOCUMENTS, {**DOCUMENTS[row], "body": "again"}])
-    message = f"docs.csv:5: the document id {DOCUMENTS[row]['key']!r} is already used at {tmp_path}/docs.csv:{first}: "
+    message = f"docs.csv:5: the document id {DOCUMENTS[row]['key']!r} is already used at {tmp_path}/docs.csv:{first}; "
     with pytest.raises(DatasetError, match=re.escape(message)):
         load(tmp_path, "csv")
 
