@@ -213,7 +213,9 @@ class Http:
             raise RetrieverError("request: {vector} needs an encoder; set for example encoder=minilm")
         for name in self.parameters:
             if name in (*_NAMES, _DOCUMENT) or not name.isidentifier():
-                raise RetrieverError(f"parameters.{name}: is not a name of your own for a placeholder")
+                raise RetrieverError(
+                    f"parameters.{name}: this name cannot be used for your own placeholder; choose another"
+                )
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):
                 raise RetrieverError(f"request.{name}: method=GET cannot send nested keys; set method=POST")

@@ -99,8 +99,8 @@ class RunSearcher:
             row = np.flatnonzero(~np.isfinite(scores))[:1]
             (number,), names = columns.documents.number(row)
             raise RetrieverError(
-                f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score is "
-                f"{columns.scores[row[0]]}, not a number that fits in 32 bits"
+                f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score "
+                f"{columns.scores[row[0]]} is not a finite 32-bit number"
             )
         rows = np.arange(len(queries))
         if (queries[1:] < queries[:-1]).any() or ((queries[1:] == queries[:-1]) & (scores[1:] > scores[:-1])).any():

@@ -133,7 +133,7 @@ def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) 
     for (_, chunking), result in zip(built, results, strict=True):
         dataset, summary = datasets[repr(chunking)], result.dataset
         if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
-            raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate again")
+            raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate it again")
     if all(dataset.whole is None for dataset in datasets.values()):
         whole = _add_documents(whole, results, depth, plugins)
         datasets = dict.fromkeys(datasets, whole)

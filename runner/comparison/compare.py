@@ -234,7 +234,7 @@ def build_comparison(
         ([query for query in uncounted if query not in failed], "they have no gold in some results"),
     ):
         if queries:
-            remarks.append(f"{list_some(queries)} left out: {why}")
+            remarks.append(f"{list_some(queries)} left out, because {why}")
     if warning := warn_unequal_holes(results, labels):
         remarks.insert(0, warning)
     return Comparison(
