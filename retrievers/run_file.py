@@ -172,7 +172,8 @@ class RunSearcher:
         places[outside] = np.arange(n, n + len(outside))
         if names and n and len(outside) == len(names):
             log.warning(
-                "%s: none of its %s documents is in the corpus: it has ids such as %r, the corpus %r",
+                "%s: the corpus contains none of its %s documents; the ids in the file look like %r, those of the "
+                "corpus like %r",
                 self.path, f"{len(names):,}", names[0], self.corpus.ids[0],
             )  # fmt: skip
         return names, places, tuple(names[place] for place in outside.tolist())
