@@ -38,6 +38,8 @@ PLACES = {
     "csv": ["dataset.documents=x", "dataset.queries=x"],
     "parquet": ["dataset.documents=x", "dataset.queries=x"],
     "mined": ["dataset.path=x"],
+    "ir_datasets": ["dataset.id=x"],
+    "hf": ["dataset.name=x/y"],
     "golden_json": ["dataset.path=x", "dataset.items=x"],
     "synthetic": ["dataset.path=x"],
     "needle": ["dataset.questions=x", "dataset.documents=x"],
