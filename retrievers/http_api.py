@@ -210,7 +210,7 @@ class Http:
         if self.request and not has_placeholder(self.request, *_QUERY):
             raise RetrieverError("request: without {query}, all queries would send the same request; add {query}")
         if self.encoder is None and has_placeholder(self.request, "vector"):
-            raise RetrieverError("request: {vector} needs an encoder; set for example encoder=minilm")
+            raise RetrieverError("request: {vector} needs an encoder; set, for example, encoder=minilm")
         for name in self.parameters:
             if name in (*_NAMES, _DOCUMENT) or not name.isidentifier():
                 raise RetrieverError(

@@ -223,7 +223,7 @@ def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
         (report({"query_id": "q1"}), "query_text"),
         (
             {"run_id": "r", "config": {"top_k_values": [1]}, "results_by_search_type": {}},
-            "no results of any search type",
+            "no results for any search type",
         ),
     ],
 )

@@ -28,7 +28,7 @@ SYNTHESIZE = ("count=20", "encoder.dimensions=32", "tracking.background=false", 
 
 COMMANDS: dict[str, Sequence[str]] = {
     "evaluate": BEIR,
-    "evaluate, of a sweep": ("evaluate", "-m", *BEIR, "retriever.k1=0.9,1.2"),
+    "evaluate, for a sweep": ("evaluate", "-m", *BEIR, "retriever.k1=0.9,1.2"),
     "plan": (*BEIR, "retriever.k1=0.9,1.2"),
     "compare": ("baseline=good", "candidate=good", "statistics.permutations=100", "output=out"),
     "promote": ("run=good", "name=main"),
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "traces": ("path=runs", "tasks=tasks", "output=traced", "workers=1", "log=false"),
     "judge": JUDGE,
 }
-ROW = re.compile(r"^\| `(\w+)`(, of a sweep)? \| (.+?) \|", re.MULTILINE)
+ROW = re.compile(r"^\| `(\w+)`(, for a sweep)? \| (.+?) \|", re.MULTILINE)
 
 
 @pytest.fixture

@@ -81,11 +81,14 @@ def test_the_golden_corpus_becomes_a_dataset_the_same_twice_and_is_evaluated(
             "error: beir/corpus.jsonl:1: 'doc_id' is missing; the fields are _id, text. A chunk needs doc_id",
         ),
         (["source.path=x.py"], "x.py: unknown format; name a .jsonl, .parquet or .json file of chunks, a folder of"),
-        (["generator=llm"], "error: generator=llm: needs a language model; set for example llm=openai llm.model=MODEL"),
+        (
+            ["generator=llm"],
+            "error: generator=llm: needs a language model; set, for example, llm=openai llm.model=MODEL",
+        ),
         (["validation=llm"], "error: validation: mode=llm: needs a language model"),
         (
             ["generator.types=[keywords]"],
-            "generator.types: no query type 'keywords'; did you mean keyword?",
+            "generator.types: 'keywords' is not a query type; did you mean keyword?",
         ),
         (
             ["generator.types=[comparison]"],

@@ -322,7 +322,7 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
         ([RUNS, "output=out", "baseline=basline"], "did you mean baseline?"),
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
-        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: applies only to all pairs"),
+        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: needs all pairs of systems"),
         (["file=none.json"], "file=none.json: no such file"),
     ],
 )

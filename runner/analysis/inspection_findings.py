@@ -216,7 +216,7 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
     yield Finding(
         "query variants", DOUBTFUL, variants.queries, n,
         f"{variants.queries:,} of {n:,} queries look like variants of each other, because they share {shared} and "
-        "their gold. Tests and intervals that count each of them are too certain.",
+        "their gold. Tests and intervals that treat them as independent are overconfident.",
         f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
         [{"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
     )  # fmt: skip

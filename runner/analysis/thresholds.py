@@ -226,8 +226,8 @@ def tune(
     fewest = min(len(np.unique(units[kind])) for kind in (answers.answerable, answers.no_result))
     if fewest < 2:
         raise Untunable(
-            "all queries of one kind belong to one cluster; choosing and testing a threshold needs two clusters "
-            "of each kind"
+            "all queries with an answer, or all without one, belong to one cluster; choosing and testing a threshold "
+            "needs at least two clusters of each"
         )
     kinds = np.where(answers.no_result, "no result", "answerable").tolist()
     dealt = folds(kinds, every, min(settings.folds, int(fewest)), settings.seed, clusters)

@@ -59,7 +59,7 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
     judging = own.judging
     if isinstance(judging.llm, NoLLM):
-        raise ConfigError("llm=none: judging needs a language model; set for example llm=openai llm.model=MODEL")
+        raise ConfigError("llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL")
     tracking = build(config["tracking"], "tracking")
     with console.Working("reading the results"):
         run, results = results_of_run(word, tracking)

@@ -111,7 +111,7 @@ def main(cfg: DictConfig) -> int:
 def _build_synthesis(config: Mapping[str, Any]) -> Synthesis:
     synthesis = build_settings(Synthesis, config, plugins=config["plugins"])
     if isinstance(getattr(synthesis.generator, "llm", None), NoLLM):
-        raise ConfigError("generator=llm: needs a language model; set for example llm=openai llm.model=MODEL")
+        raise ConfigError("generator=llm: needs a language model; set, for example, llm=openai llm.model=MODEL")
     return synthesis
 
 

@@ -111,7 +111,7 @@ def _evaluate(
 
     if metrics.correction == "tukey":
         raise ConfigError(
-            "metrics.correction=tukey: applies only to all pairs of systems under one measure; choose holm, bh or none"
+            "metrics.correction=tukey: needs all pairs of systems on a single measure; choose holm, bh or none"
         )
     if not wanted.output:
         raise ConfigError("output: is required; set output=FOLDER for events, measures and reports")

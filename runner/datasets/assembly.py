@@ -130,8 +130,8 @@ def _unknown_documents(
         raise DatasetError(
             f"{raw.qrels_name}: {len(unknown)} judged {'document is' if len(unknown) == 1 else 'documents are'} "
             f"missing from the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
-            "correct the judgments, or set dataset.unknown_judged=keep (only a search service can return them) "
-            "or drop"
+            "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a search "
+            "service can return these documents"
         )
     return sorted(unknown)
 

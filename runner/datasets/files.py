@@ -196,7 +196,9 @@ def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
         way_out = "" if encoding != "utf-8" else "; save it as UTF-8 (it may be Latin-1 or Windows-1252)"
         raise DatasetError(f"{place}: not {encoding} text{way_out}") from None
     except LookupError:
-        raise DatasetError(f"dataset.encoding={encoding}: unknown encoding; set for example utf-8 or latin-1") from None
+        raise DatasetError(
+            f"dataset.encoding={encoding}: unknown encoding; set, for example, utf-8 or latin-1"
+        ) from None
 
 
 def json_lines(path: Path) -> Iterator[SourceRecord]:

@@ -114,7 +114,7 @@ def read_report(path: Path) -> list[Result]:
             name = report.config.search_type or "search"
             parts = {name: _Part(query_results=report.query_results, timing=report.timing, own_gold=report.own_gold)}
         if not parts:
-            raise ResultError("the report has no results of any search type")
+            raise ResultError("the report has no results for any search type")
         return [_result(report, search_type, part) for search_type, part in parts.items()]
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

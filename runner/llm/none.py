@@ -14,4 +14,4 @@ class NoLLM:
 
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
         """Raise `ConfigError`."""
-        raise ConfigError("llm=none: no language model is configured; set for example llm=openai llm.model=MODEL")
+        raise ConfigError("llm=none: no language model is configured; set, for example, llm=openai llm.model=MODEL")

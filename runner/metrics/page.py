@@ -22,7 +22,7 @@ _INTRODUCTION = f"""\
 
 Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The names of built-in measures are not
 case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_values`. Systems are ranked by
-`metrics.primary`, the highest mean first; `Judged`, which only describes the judgments, is rejected there.
+`metrics.primary`, the highest mean first; `Judged`, which only describes the judgments, cannot be the primary measure.
 
 Every measure is computed for each query first, as a value from 0 to 1 if it is built in; its mean is taken over the
 queries that have gold. A query without any results scores 0. Queries without gold, and queries whose search failed,
@@ -69,7 +69,7 @@ def render_page() -> str:
 def _row(formula: Formula) -> list[str]:
     mlflow = formula.mlflow if formula.cutoff == "depth" else f"{formula.mlflow}_at_k"
     names = f"`{formula.mlflow}`, `{mlflow}`" if formula.cutoff == "optional" else f"`{mlflow}`"
-    better = "yes" if formula.is_merit else "neither: it describes the judgments"
+    better = "yes" if formula.is_merit else "not applicable: it describes the judgments"
     return [formula.title, _WRITTEN[formula.cutoff].format(formula.name), formula.formula, better, names]
 
 

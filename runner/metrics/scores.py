@@ -159,7 +159,9 @@ class Grader:
         positions, unknown = rankings.documents, rankings.unknown_ids
         n = self.n_documents if self.document_of is None else len(self.document_of)
         if positions.max(initial=NOTHING) >= n + len(unknown):
-            raise ValueError(f"the rankings contain document {positions.max()}, but the corpus has {n} documents")
+            raise ValueError(
+                f"the rankings contain document number {positions.max()}, but the corpus has only {n} documents"
+            )
         if self.document_of is None and not unknown:
             return positions
         known = np.arange(n, dtype=np.int32) if self.document_of is None else self.document_of

@@ -117,12 +117,13 @@ class Selecting:
         clusters = number_clusters(dataset.queries.clusters)
         if clusters is not None and len(np.unique(clusters[counted])) == 1:
             raise ConfigError(
-                f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster, but two "
-                "clusters are needed"
+                f"sweep.select_on={KFOLD}: all queries with gold of {dataset.name} are in one cluster, but at least "
+                "two clusters are needed"
             )
         if np.count_nonzero(counted) < 2:
             raise ConfigError(
-                f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold, but two are needed"
+                f"sweep.select_on={KFOLD}: {dataset.name} has {counted.sum()} queries with gold, but at least "
+                "two are needed"
             )
         return folds(dataset.queries.types, counted, seed=self.declared.settings.seed, clusters=clusters)
 

@@ -149,5 +149,5 @@ def test_only_datasets_with_clusters_have_another_fingerprint() -> None:
 def test_a_value_that_is_neither_text_nor_a_number_is_refused() -> None:
     plain = raw()
     known = replace(plain, queries=replace(plain.queries, metadata=[{"n": ["a"]}, {}, {}]))
-    with pytest.raises(DatasetError, match="dataset.cluster_field=n: the value of query 'q1' is neither text nor a number"):
+    with pytest.raises(DatasetError, match=r"cluster_field=n: the value of query 'q1' is neither text nor a number"):
         assemble(Ready(cluster_field="n"), known)

@@ -263,7 +263,9 @@ def test_rankings_of_other_queries_or_of_another_corpus_are_refused() -> None:
     world = simple({0: {0: 1}}, [0])
     with pytest.raises(ValueError, match="rankings of 2 queries do not match judgments of 1"):
         world.grader.score(create_empty_rankings(2, 3), [parse("AP")])
-    with pytest.raises(ValueError, match="the rankings contain document 20, but the corpus has 20 documents"):
+    with pytest.raises(
+        ValueError, match="the rankings contain document number 20, but the corpus has only 20 documents"
+    ):
         world.grader.score(Rankings(world.rankings.documents + 20, world.rankings.scores), [parse("AP")])
 
 

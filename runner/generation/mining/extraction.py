@@ -226,7 +226,7 @@ def _right_option(entry: SourceRecord) -> str:
         options = lettered | {str(number): option for number, option in enumerate(options)}
     if not isinstance(options, dict):
         raise entry.fault(
-            f"'options' is {options!r:.60}; it must be an object with options by letter, or a list of options"
+            f"'options' is {options!r:.60}; it must be an object that maps letters to options, or a list of options"
         )
     texts = {str(letter): str(option) for letter, option in options.items()}
     if str(right) in texts:

@@ -85,7 +85,7 @@ def check_types(generator: Generator, types: Iterable[str]) -> None:
     """Raise `ConfigError` for the first type that is unknown or that the generator cannot generate."""
     for name in types:
         if name not in QUERY_TYPES:
-            raise ConfigError(f"generator.types: no query type {name!r}; {suggestion(name, QUERY_TYPES)}")
+            raise ConfigError(f"generator.types: {name!r} is not a query type; {suggestion(name, QUERY_TYPES)}")
         if name not in generator.possible_types:
             able = ", ".join(possible for possible in QUERY_TYPES if possible in generator.possible_types)
             raise ConfigError(
@@ -97,4 +97,4 @@ def check_names(names: Iterable[str]) -> None:
     """Raise `ValueError` for the first name that is not a query type."""
     for name in names:
         if name not in QUERY_TYPES:
-            raise ValueError(f"no query type {name!r}; {suggestion(name, QUERY_TYPES)}")
+            raise ValueError(f"{name!r} is not a query type; {suggestion(name, QUERY_TYPES)}")

@@ -96,7 +96,8 @@ class Validation:
     def _check_llm(self) -> Self:
         if self.asks and isinstance(self.llm, NoLLM):
             raise ValueError(
-                f"mode={self.mode}: needs a language model; set for example llm=openai llm.model=MODEL, or mode=nonllm"
+                f"mode={self.mode}: needs a language model; set, for example, llm=openai llm.model=MODEL, "
+                "or mode=nonllm"
             )
         return self
 

@@ -178,4 +178,4 @@ def test_bad_input_is_refused_before_anything_is_made(
     refused(r"1 of 6 chunks pass \(near-duplicate 5\), but chunks of at least two", Teller(), source=of(twins))
     no_words = Deterministic(lexicon=None, types=("low_overlap",))
     refused("Deterministic cannot generate low_overlap queries; choose from", no_words)
-    refused("types: no query type 'lengthy'", Teller(types=("lengthy",)))
+    refused("types: 'lengthy' is not a query type", Teller(types=("lengthy",)))

@@ -67,7 +67,7 @@ def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> Non
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="min_types=4: should be at most max_types=3"):
         Sampling(min_types=4)
-    with pytest.raises(ValueError, match="no query type 'keywords'; did you mean keyword"):
+    with pytest.raises(ValueError, match="'keywords' is not a query type; did you mean keyword"):
         Sampling(weights={"keywords": 1})
 
 

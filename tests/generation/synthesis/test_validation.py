@@ -170,7 +170,7 @@ def test_hybrid_asks_of_a_share_that_the_query_decides(journal: Journal) -> None
 
 def test_who_asks_a_model_needs_one() -> None:
     for mode in ("llm", "hybrid"):
-        with pytest.raises(ValidationError, match=f"mode={mode}: needs a language model; set for example"):
+        with pytest.raises(ValidationError, match=f"mode={mode}: needs a language model; set, for example,"):
             Validation(mode=mode)  # type: ignore[arg-type]  # one of the modes
     assert Validation(mode="hybrid", sample_rate=0).mode == "hybrid"
 
