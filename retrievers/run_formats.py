@@ -238,7 +238,7 @@ def _read_json(content: Any, path: Path, kind: RunFormat) -> Columns:  # noqa: A
         return collect_rows(hit for query, hits in value.items() for hit in _iter_hits(str(query), hits, path))
     if isinstance(value, list):
         return collect_rows(hit for number, row in enumerate(value, start=1) for hit in _iter_record(row, number, path))
-    raise RetrieverError(f"{path}: is neither a mapping of queries to hits nor a list of hits")
+    raise RetrieverError(f"{path}: expected a mapping of queries to hits, or a list of hits")
 
 
 def _iter_record(row: object, number: int, path: Path) -> Iterator[tuple[str, str, float]]:
@@ -285,4 +285,4 @@ def _iter_hits(query: str, hits: object, path: Path) -> Iterator[tuple[str, str,
 def _parse_score(value: object, query: str, path: Path) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    raise RetrieverError(f"{path}: query {query!r}: the score is {orjson.dumps(value).decode()[:60]}, not a number")
+    raise RetrieverError(f"{path}: query {query!r}: the score {orjson.dumps(value).decode()[:60]} is not a number")

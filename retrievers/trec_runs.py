@@ -42,16 +42,16 @@ def _iter_lines(content: memoryview, path: Path) -> Iterator[tuple[str, str, flo
             continue
         if len(words) < 5:
             raise RetrieverError(
-                f"{path}:{number}: {len(words)} columns, not 6 (query, Q0, document, rank, score, tag)"
+                f"{path}:{number}: expected 6 columns (query, Q0, document, rank, score, tag), found {len(words)}"
             )
         try:
             query, document, score = (words[place].decode() for place in (0, 2, 4))
         except UnicodeDecodeError:
-            raise RetrieverError(f"{path}:{number}: is not UTF-8 text; save it as UTF-8") from None
+            raise RetrieverError(f"{path}:{number}: not UTF-8 text; save it as UTF-8") from None
         try:
             yield query, document, float(score)
         except ValueError:
-            raise RetrieverError(f"{path}:{number}: the score is {score!r}, not a number") from None
+            raise RetrieverError(f"{path}:{number}: the score {score!r} is not a number") from None
 
 
 class _Chunk(NamedTuple):

@@ -174,7 +174,7 @@ def test_where_no_query_counts_for_both_nothing_is_claimed() -> None:
     [
         (lambda r: replace(r, dataset=replace(r.dataset, fingerprint="0" * 32)), "different datasets"),
         (lambda r: replace(r, dataset=replace(r.dataset, fingerprint="0", corpus_fingerprint="1")), "their documents"),
-        (lambda r: replace(r, primary="RR"), "the primary measures differ .nDCG@10 of a, RR of b"),
+        (lambda r: replace(r, primary="RR"), "the primary measures differ (nDCG@10 of a, RR of b"),
         (lambda r: unlike(r, texts="x"), "their query texts (of q000"),
         (lambda r: unlike(r, types="x"), "their query types (of q000"),
         (lambda r: unlike(r, expected=["x"]), "their expected items (of q000"),
@@ -201,7 +201,7 @@ def test_other_gold_of_the_same_dataset_as_of_another_search_type_is_compared_an
     comparison = compared(result("a"), replace(unlike(own, expected=["d0"]), dataset=own.dataset), result("c"))
     assert "Measured on the same dataset" in comparison.same
     assert comparison.notes == [
-        "1 of 34 queries have different gold in b and a (q000): each result is measured against its own gold"
+        "1 of 34 queries have different gold in b and a (q000); each result is measured against its own gold"
     ]
 
 
@@ -211,7 +211,7 @@ def test_a_query_of_which_nothing_is_expected_in_one_is_left_out_and_that_is_sai
     scores[:, 0] = np.nan
     changed = replace(unlike(b, expected=[], statuses="true_negative"), scores=scores, dataset=b.dataset)
     notes = compared(a, changed).notes
-    assert any(note.startswith("q000 left out: they have no gold in some results") for note in notes)
+    assert any(note.startswith("q000 left out, because they have no gold in some results") for note in notes)
     assert not any("failed" in note for note in notes)
 
 

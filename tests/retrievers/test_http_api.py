@@ -447,7 +447,10 @@ def test_without_an_address_the_first_port_that_answers_is_queried_and_recorded(
 
 
 def test_no_other_address_is_queried_than_the_one_that_was_given(closed: list[int]) -> None:
-    with fake_api(in_turn(ONE)) as other, pytest.raises(RetrieverError, match=f"tried http://127.0.0.1:{closed[0]} "):
+    with (
+        fake_api(in_turn(ONE)) as other,
+        pytest.raises(RetrieverError, match=f"answered at http://127.0.0.1:{closed[0]} "),
+    ):
         port = int(other.url.rpartition(":")[2])
         Http(f"http://127.0.0.1:{closed[0]}", ports=[port]).index(CORPUS, NoStore())
     assert other.asked == []
