@@ -288,7 +288,7 @@ def test_without_ground_truth_there_is_a_report_and_nothing_to_log(
 ) -> None:
     assert main([word for word in LOGGED if not word.startswith("tasks")]) == 0
     said = capsys.readouterr().err
-    assert "not logged: mcp: none of its 4 tasks has ground truth" in said
+    assert "not logged: mcp: none of the 4 tasks has ground truth" in said
     assert (
         "4 of 4 tasks are not measured, because they have no definition (tasks=FOLDER is not set): "
         "task-000, task-001, task-002, ..."

@@ -128,7 +128,9 @@ def test_the_settings_of_the_tests_are_followed() -> None:
 def test_results_on_different_datasets_are_refused() -> None:
     other = result("b")
     other = replace(other, dataset=replace(other.dataset, name="island", fingerprint="e" * 32))
-    with pytest.raises(ReportError, match=r"a was measured on harbour \(test, d1d1d1d1\), b on island.*same dataset"):
+    with pytest.raises(
+        ReportError, match=r"a was measured on harbour \(test, d1d1d1d1\), but b on island.*same dataset"
+    ):
         build_leaderboard([result("a"), other], PRIMARY)
 
 
@@ -144,7 +146,7 @@ def test_other_gold_of_a_search_type_is_said(capsys: pytest.CaptureFixture[str])
     board = build_leaderboard([apart, alike, best], "nDCG@10", statistics=Statistics(permutations=50))
     (told,) = board.notes
     assert told.startswith(
-        "1 of 34 queries have different gold in c and in the best (q000): the dataset expects different"
+        "1 of 34 queries have different gold in c and in the best (q000), because the dataset expects different"
     )
     for shown in (sweep_markdown(board, [apart, alike, best]), sweep_page(board, [apart, alike, best])):
         assert told in shown
