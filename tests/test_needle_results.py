@@ -76,5 +76,5 @@ def test_a_mistake_names_the_question(tmp_path: Path, row: dict[str, Any], probl
 
 def test_a_cell_that_is_no_rank_names_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, "question_id,question,target_doc_id,fast_rank\nq1,a?,d,first\n", "ranks.csv")
-    with pytest.raises(ResultError, match="line 2: 'fast_rank' is 'first', not a number"):
+    with pytest.raises(ResultError, match="line 2: 'fast_rank' is 'first'; it must be a number"):
         read_report(path)

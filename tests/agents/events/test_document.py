@@ -171,7 +171,7 @@ def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in
     file.write_text(json.dumps(later))
     assert load_document(file) == later
     file.write_text(json.dumps({**later, "schema_version": "2.0"}))
-    with pytest.raises(ConfigError, match=r"task.json: schema_version is '2.0'; this program reads 1.x") as error:
+    with pytest.raises(ConfigError, match=r"task.json: schema_version is '2.0', but this program reads 1.x") as error:
         load_document(file)
     assert "\n" not in str(error.value)
 
