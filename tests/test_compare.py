@@ -136,7 +136,7 @@ def test_a_report_of_nothing_passes_no_gate(run: Run, here: Path) -> None:
     (here / "nothing.json").write_text('{"run_id": "r", "config": {"top_k_values": [1]}, "results_by_search_type": {}}')
     for one, other in (("single", "nothing"), ("nothing", "single")):
         _, err = run("compare", f"baseline={one}.json", f"candidate={other}.json", code=2)
-        assert "nothing.json: has no results for any search type" in err
+        assert "nothing.json: the report has no results for any search type" in err
 
 
 def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_test_asks_for_the_assertion_by_its_name(tmp_path: Path) -> None:
     save_record(result("old"), tmp_path / "old")
     save_record(degraded(result("new")), tmp_path / "new")
     (tmp_path / "test_search.py").write_text(TEST)
-    command = [sys.executable, "-m", "pytest", "-p", "runner.pytest_plugin", "-p", "no:cacheprovider", "-q", "."]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "."]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "AssertionError: gate failed: 4 of 5 rules violated" in done.stdout

@@ -145,12 +145,16 @@ class Selecting:
             replace(experiment, name=f"{experiment.name} ({self.source.split})")
             for experiment in self.declared.experiments([self.points[combination] for combination in combinations])
         ]
-        candidate_of = {id(experiment): c for experiment, c in zip(experiments, combinations, strict=True)}
-        wanted = self.run.identify(experiments)
+        wanted: dict[str, Experiment] = {}
+        candidate_of: dict[str, str] = {}
+        for experiment, candidate in zip(experiments, combinations, strict=True):
+            for combination, identified in self.run.identify([experiment]).items():
+                wanted.setdefault(combination, identified)
+                candidate_of.setdefault(combination, candidate)
         for _ in self.run.evaluate(wanted, contenders=()):
             pass
         results = self.run.outcome.results
-        return {candidate_of[id(experiment)]: results[c] for c, experiment in wanted.items() if c in results}
+        return {candidate: results[c] for c, candidate in candidate_of.items() if c in results}
 
     def choose(self, candidates: Collection[str], by_fold: Sequence[Collection[str]] = ()) -> Chosen | None:
         """Select the best candidate by the primary measure and evaluate it on the reported data; None without values.

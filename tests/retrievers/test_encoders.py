@@ -321,7 +321,7 @@ def test_the_first_dimensions_are_kept_and_have_length_1(store: MemoryStore) -> 
     )
     found = embedded(SentenceTransformerEncoder(dimensions=100), SENTENCES, store)[0]
     np.testing.assert_allclose(found, whole / np.linalg.norm(whole, axis=1)[:, None], atol=1e-6)
-    with pytest.raises(RetrieverError, match="dimensions=385: the vectors of all-MiniLM-L6-v2 have 384"):
+    with pytest.raises(RetrieverError, match="dimensions=385: the vectors of all-MiniLM-L6-v2 have only 384"):
         embedded(SentenceTransformerEncoder(dimensions=385), SENTENCES, store)
 
 

@@ -107,7 +107,7 @@ def test_diacritics_are_removed_or_kept(harbour: Corpus) -> None:
 
 
 def test_a_tokenizer_that_sqlite_lacks_is_named(harbour: Corpus) -> None:
-    with pytest.raises(RetrieverError, match=r"tokenizer 'trigrams'.* newer SQLite"):
+    with pytest.raises(RetrieverError, match=r"tokenizer=trigrams: .* newer SQLite"):
         _fill(harbour, "trigrams")
 
 

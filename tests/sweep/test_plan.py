@@ -49,7 +49,7 @@ from tests.test_evaluation import Small
 
 T = TypeVar("T")
 
-MEASURED = {"latency", "diagnostics"}
+MEASURED = {"latency", "diagnostics", "exact neighbours"}
 """The kinds of work that are a part of searching, planned with it."""
 
 IN_MEMORY = {"live model", "tokens by tie order"}
@@ -448,7 +448,7 @@ def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pyt
     assert re.search(r"agent +n +192 +≤70,000 +≤196,608 +≤0\.1284", out)
     assert "~ estimated from typical text lengths, with tokens out at most" in out
     assert "≤ upper bound from the longest texts that may be sent and llm.max_tokens" in out
-    assert "no price for m; set llm.price_in and llm.price_out" in out
+    assert "no price for m; set llm.price_in and llm.price_out to see a cost" in out
 
 
 def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:

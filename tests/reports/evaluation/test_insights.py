@@ -113,7 +113,7 @@ def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon)
     for title in ("Missed queries and why", "Missed queries, with evidence", "Query performance prediction"):
         assert title in html.texts
     assert "Choosing a threshold" in html.texts
-    assert [row[1] for row in html.table("chosen for")] == [row[1] for row in chosen]
+    assert [row[1] for row in html.table("selected for")] == [row[1] for row in chosen]
     assert html.tags["svg"] == 4
 
 
