@@ -249,7 +249,7 @@ def formatted(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [
         ("", 0, "faq (test): 2 documents, 2 queries"),
         ("chunking=tokens chunking.size=4", 0, "2 documents in 4 chunks"),
-        ("dataset.path=faqs.txt", 2, "dataset.path: faqs.txt"),
+        ("dataset.path=faqs.txt", 2, "dataset.path=faqs.txt: no such file or folder"),
     ],
 )
 def test_the_documented_format_is_read_from_outside(

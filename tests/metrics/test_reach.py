@@ -14,9 +14,9 @@ JUDGMENTS = judgments_of({0: {0: 1, 1: 2, 2: 1}, 1: {0: 1, 1: 0, 2: 0, 3: 0, 4: 
 @pytest.mark.parametrize(
     ("depth", "measure", "warnings"),
     [
-        (2, "AP@2", ["1 of 2 queries have more gold documents than the search depth of 2: recall, AP and Rprec"]),
+        (2, "AP@2", ["1 of 2 queries have more gold documents than the search depth of 2, so recall, AP and Rprec"]),
         (3, "AP@3", []),
-        (3, "Bpref@3", ["1 of 2 queries have more judged documents than the search depth of 3: Bpref ignores"]),
+        (3, "Bpref@3", ["1 of 2 queries have more judged documents than the search depth of 3, and Bpref ignores"]),
         (5, "Bpref@5", []),
     ],
 )

@@ -25,8 +25,8 @@ from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.result import Result
 
-NDCG, RECALL = 0.005, 0.01
-"""The largest differences from the figures. Two builds of one graph differ by less."""
+NDCG, RECALL, CLUSTERED = 0.005, 0.02, 0.06
+"""The largest differences from the figures. Builds are random: lists of clusters differ more than graphs."""
 
 TOP_TEN = MetricSettings(measures=("nDCG@10",), depth=10, k_values=(10,))
 
@@ -57,11 +57,11 @@ def evaluate(bench: Bench, collections: Path, name: str, retriever: Retriever) -
     return bench.evaluate(Experiment("x", "x", retriever, source, TOP_TEN, {"choices": {}}, {}))  # type: ignore[arg-type]
 
 
-def check(result: Result, ndcg: float | None, recall: float | None) -> None:
+def check(result: Result, ndcg: float | None, recall: float | None, within: float = RECALL) -> None:
     if ndcg is not None:
         assert result.means["nDCG@10"] == pytest.approx(ndcg, abs=NDCG)
     if recall is not None:
-        assert result.diagnostics["index_recall_at_10"] == pytest.approx(recall, abs=RECALL)
+        assert result.diagnostics["index_recall_at_10"] == pytest.approx(recall, abs=within)
         assert result.diagnostics["short_answers_at_10"] == 0
 
 
