@@ -224,7 +224,7 @@ def test_the_documented_retriever_keeps_the_contract(check: Callable[..., None],
 
 
 def test_the_documented_place_of_the_contract_exists() -> None:
-    found = re.search(r"Add it to `(\w+)` in\s+`(\S+)`", ADD)
+    found = re.search(r"[Aa]dd\s+it\s+to `(\w+)` in\s+`(\S+)`", ADD)
     assert found is not None
     assert (ROOT / found[2]).samefile(contract.__file__)
     assert hasattr(contract, found[1])
