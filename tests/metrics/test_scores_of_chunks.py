@@ -99,5 +99,5 @@ def test_later_chunks_are_judged_and_shown_as_adding_nothing() -> None:
 
 def test_rankings_of_more_chunks_than_there_are_are_refused() -> None:
     made, found = one_query({0: 1}, [3], [0, 0, 1])
-    with pytest.raises(ValueError, match="document 3, but the corpus has 3 documents"):
+    with pytest.raises(ValueError, match="document number 3, but the corpus has only 3 documents"):
         made.score(found, [parse("RR")])
