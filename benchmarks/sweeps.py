@@ -93,10 +93,9 @@ def composition() -> list[Figure]:
     from runner.sweep.grid import combinations
     from runner.sweep.settings import Space
 
-    loader = ConfigLoaderImpl(create_config_search_path(str(CONF)))
     axes = ["retriever=bm25", "retriever.k1=range(0.1,4.1,0.1)", "retriever.b=range(0.01,1.01,0.04)"]
 
-    def ours() -> float:
+    def ours(loader: ConfigLoaderImpl) -> float:
         start = time.perf_counter()
         composer = Composer(loader, "evaluate", [])
         points = combinations(axes, {}, Space(), loader, composer.value)
@@ -115,7 +114,7 @@ def composition() -> list[Figure]:
 
     def checked() -> float:
         with check_files("evaluate", []):  # as a command composes
-            return ours()
+            return ours(ConfigLoaderImpl(create_config_search_path(str(CONF))))
 
     took = medians({"ours": checked, "theirs": theirs}, 5)
     return [
