@@ -1,0 +1,92 @@
+"""The reference of the configuration is current, and has the keys, defaults, comments and limits of the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import yaml
+from pydantic import Field
+
+from release.configuration import CONF, Setting, describe_type, iter_settings, read_header, render_page
+
+ROOT = Path(__file__).parents[2]
+
+FILE = """\
+# What it is, in
+# two lines:  python -m runner retriever=x
+#   retriever.path=FILE
+# Another use:  python -m runner retriever=x retriever.k=2
+defaults: [_self_]
+_target_: retrievers.bm25.BM25
+path: ???            # a file
+k1: 0.9              # a number; null:
+                     # the paper's
+# How it runs:
+weights: {a: 1, b: [2,
+   3]} # by name
+nested:
+  # One of two.
+  flag: true
+names:
+  - x
+  - y # last
+sharp: "a#b"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "x.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def test_the_page_is_current() -> None:
+    assert render_page() == (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_a_key_has_its_default_and_the_comments_behind_and_above_it(file: Path) -> None:
+    target = "retrievers.bm25.BM25"
+    assert list(iter_settings(file)) == [
+        Setting("path", "???", "a file", "", target, "str"),
+        Setting("k1", "0.9", "a number; null: the paper's", "", target, "float"),
+        Setting("weights", "{a: 1, b: [2, 3]}", "by name", "How it runs:", target, "map"),
+        Setting("nested.flag", "true", "", "One of two.", "", "bool"),
+        Setting("names", "[x, y]", "", "", target, "seq"),
+        Setting("sharp", '"a#b"', "", "", target, "str"),
+    ]
+
+
+def test_a_header_is_split_into_the_description_and_commands(file: Path) -> None:
+    assert read_header(file) == (
+        "What it is, in two lines.",
+        [
+            "python -m runner retriever=x \\\n    retriever.path=FILE",
+            "# Another use",
+            "python -m runner retriever=x retriever.k=2",
+        ],
+    )
+
+
+@pytest.mark.parametrize("file", sorted(CONF.glob("dataset/*.yaml")), ids=lambda file: str(file.stem))
+def test_every_key_of_a_dataset_is_listed(file: Path) -> None:
+    own = yaml.safe_load(file.read_text(encoding="utf-8")).keys() - {"_target_", "defaults"}
+    assert {setting.key.partition(".")[0] for setting in iter_settings(file)} == own
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Annotated[float, Field(ge=0, le=1)], "number, 0 to 1"),
+        (Annotated[int | None, Field(ge=1)], "integer, at least 1"),
+        (Annotated[float, Field(gt=0)], "number, more than 0"),
+        (Literal["a", "b"] | None, "`a`, `b`"),
+        (str | list[str], "text, list"),
+        (dict[str, int], "mapping"),
+        (Setting, ""),
+    ],
+)
+def test_a_type_is_described_in_words(kind: object, words: str) -> None:
+    assert describe_type(kind) == words
