@@ -24,7 +24,7 @@ from tests.config.files import load_settings
 from tests.retrievers import test_contract as contract
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 MODULE = re.compile(r"# (\w+\.py)$", re.MULTILINE)
