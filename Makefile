@@ -2,9 +2,10 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
+DOCS := .venv-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-all check docs bench release matrix clean
+.PHONY: help setup run ui test test-all check docs site bench release matrix clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,9 +39,20 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-docs: setup  ## Write docs/measures.md from the measures, docs/licences.md from the packages
+docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m runner.metrics.page docs/measures.md
 	$(PYTHON) -m release.licences docs/licences.md
+	$(PYTHON) -m release.configuration docs/configuration.md
+	$(MAKE) site
+
+site: $(DOCS)/.ready  ## Build the documentation site in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet --strict
+	@echo "The site: site/index.html"
+
+$(DOCS)/.ready: release/docs.lock
+	python3 -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement release/docs.lock
+	@touch $@
 
 bench: setup  ## Measure speed and memory against a peer, side by side
 	$(PYTHON) -m benchmarks
@@ -52,4 +64,4 @@ matrix: setup  ## Run the tests on every version of Python that this machine has
 	$(PYTHON) -m release.matrix
 
 clean:  ## Remove the environment; runs and the store stay
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(DOCS)

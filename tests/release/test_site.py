@@ -1,0 +1,96 @@
+"""The documentation site has every page, loads nothing from other servers, and is built without a warning."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.site import PAGES, list_linked_paths, locate, render_notebook, rewrite_links
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".venv-docs" / "bin" / "python"
+EXTERNAL = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+")
+
+
+def load_configuration() -> dict[str, Any]:
+    """Return mkdocs.yml, without the Python objects that its tags name."""
+    loader = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)  # type: ignore[attr-defined]  # inherited
+    configuration: dict[str, Any] = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), loader)
+    return configuration
+
+
+def list_pages(nav: object) -> list[str]:
+    """Return the pages in a part of the navigation."""
+    if isinstance(nav, str):
+        return [nav]
+    children = nav.values() if isinstance(nav, dict) else nav
+    assert not isinstance(children, (str, type(None)))
+    return [page for child in children for page in list_pages(child)]  # type: ignore[attr-defined]  # iterable
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    docs = [
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")
+    ]
+    assert sorted(list_pages(load_configuration()["nav"])) == sorted([*map(locate, docs), *PAGES.values()])
+
+
+def test_fonts_are_the_readers_own() -> None:
+    assert load_configuration()["theme"]["font"] is False
+
+
+def test_the_group_and_the_lock_file_name_the_same_version() -> None:
+    pinned = re.findall(r'^docs = \["(.+)"\]', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(pinned) <= set((ROOT / "release" / "docs.lock").read_text(encoding="utf-8").splitlines())
+    assert pinned
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("ci.md", "[a](compare.md#a-gate)", "[a](compare.md#a-gate)"),
+        ("ci.md", "[a](../conf/gate/default.yaml)", "[a](source/conf/gate/default.yaml.txt)"),
+        ("tutorials/gate.md", "[a](../../conf/gate/default.yaml)", "[a](../source/conf/gate/default.yaml.txt)"),
+        ("tutorials/gate.md", "[a](../ci.md) ![b](../report.png)", "[a](../ci.md) ![b](../report.png)"),
+        ("python.md", "[a](notebooks/tour.ipynb)", "[a](notebooks/tour.md)"),
+        ("contributing.md", "[a](docs/extending.md)", "[a](extending.md)"),
+        ("ci.md", "[a](https://example.org/b) [c](#d)", "[a](https://example.org/b) [c](#d)"),
+        ("ci.md", "```text\n[a](../b)\n```", "```text\n[a](../b)\n```"),
+        ("ci.md", '| `"\\|"` | x |', '| `"|"` | x |'),
+    ],
+)
+def test_links_of_the_repository_lead_to_their_place_in_the_site(name: str, text: str, expected: str) -> None:
+    assert rewrite_links(text, name) == expected
+
+
+def test_linked_files_are_found_from_the_folder_of_a_page() -> None:
+    assert list_linked_paths("[a](../../conf/x.yaml) [b](../ci.md)", "tutorials/gate.md") == {
+        "conf/x.yaml",
+        "docs/ci.md",
+    }
+
+
+def test_a_notebook_becomes_a_page_with_its_code() -> None:
+    notebook = json.loads((ROOT / "docs" / "notebooks" / "tour.ipynb").read_text(encoding="utf-8"))
+    page = render_notebook(notebook, "tour.ipynb")
+    assert page.startswith("# A tour\n\nThis page is the notebook `docs/notebooks/tour.ipynb`.\n")
+    assert page.count("```python\n") == sum(cell["cell_type"] == "code" for cell in notebook["cells"])
+
+
+@pytest.mark.skipif(not PYTHON.is_file(), reason="needs .venv-docs, which `make site` creates")
+def test_the_site_is_built_without_warnings_and_loads_nothing_from_other_servers(tmp_path: Path) -> None:
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [PYTHON, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    pages = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")]
+    assert len(pages) > 30
+    assert [match[0] for page in pages for match in EXTERNAL.finditer(page)] == []
