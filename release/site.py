@@ -1,7 +1,8 @@
 """Hooks of MkDocs: what the documentation site shows beyond the pages in docs/.
 
-Notebooks, the changelog and the page for contributors become pages. A file of the repository that a page links to, such
-as a YAML file in conf/, is copied into the site as text, so that every link of the repository also works there.
+The reference of the Python API is written from the source. Notebooks, the changelog and the page for contributors
+become pages. A file of the repository that a page links to, such as a YAML file in conf/, is copied into the site as
+text, so that every link of the repository also works there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from release.api import render_page as render_api
+
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Pages outside docs/, with their names in the site."""
+
+API = "api.md"
+"""The page of the Python API, which is written from the source."""
 
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
@@ -32,6 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     for name, target in PAGES.items():
         files.append(File.generated(config, target, content=_read(name)))
+    files.append(File.generated(config, API, content=render_api()))
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         page = render_notebook(json.loads(notebook.content_string), posixpath.basename(notebook.src_uri))
         files.append(File.generated(config, locate(f"docs/{notebook.src_uri}"), content=page))
@@ -83,7 +90,7 @@ def render_notebook(notebook: dict[str, list[dict[str, str | list[str]]]], name:
 
 def _resolve(link: str, name: str) -> str:
     """Return the path in the repository to which a link in a page of the site leads."""
-    origin = {target: path for path, target in PAGES.items()}.get(name, f"docs/{name}")
+    origin = {API: API, **{target: path for path, target in PAGES.items()}}.get(name, f"docs/{name}")
     return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
 
 

@@ -44,7 +44,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_page_is_current() -> None:
-    assert render_page() == (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8"), "run `make docs`"
+    assert render_page() == (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8"), (
+        "run `make docs`, or `python -m release.configuration docs/configuration.md`"
+    )
 
 
 def test_a_key_has_its_default_and_the_comments_behind_and_above_it(file: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.site import PAGES, list_linked_paths, locate, render_notebook, rewrite_links
+from release.site import API, PAGES, list_linked_paths, locate, render_notebook, rewrite_links
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-docs" / "bin" / "python"
@@ -40,7 +40,8 @@ def test_the_navigation_has_every_page_once() -> None:
     docs = [
         path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")
     ]
-    assert sorted(list_pages(load_configuration()["nav"])) == sorted([*map(locate, docs), *PAGES.values()])
+    listed = list_pages(load_configuration()["nav"])
+    assert sorted(listed) == sorted([*map(locate, docs), *PAGES.values(), API]), "add the page to `nav` in mkdocs.yml"
 
 
 def test_fonts_are_the_readers_own() -> None:
@@ -61,6 +62,7 @@ def test_the_group_and_the_lock_file_name_the_same_version() -> None:
         ("tutorials/gate.md", "[a](../../conf/gate/default.yaml)", "[a](../source/conf/gate/default.yaml.txt)"),
         ("tutorials/gate.md", "[a](../ci.md) ![b](../report.png)", "[a](../ci.md) ![b](../report.png)"),
         ("python.md", "[a](notebooks/tour.ipynb)", "[a](notebooks/tour.md)"),
+        ("api.md", "[a](docs/python.md)", "[a](python.md)"),
         ("contributing.md", "[a](docs/extending.md)", "[a](extending.md)"),
         ("ci.md", "[a](https://example.org/b) [c](#d)", "[a](https://example.org/b) [c](#d)"),
         ("ci.md", "```text\n[a](../b)\n```", "```text\n[a](../b)\n```"),
