@@ -18,7 +18,7 @@ from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
 from retrievers.points import Nearest, Points
-from retrievers.search import Work, build_rankings_key
+from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 from retrievers.vector_search import Metric, VectorSearcher, VectorSpace
 
@@ -71,11 +71,9 @@ class Dense:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors and, unless it is flat, the index."""
-        space = VectorSpace(self.encoder, corpus, self.metric)
-        needs = space.plan(queries, store)
-        if self.index_type != "flat":
-            needs.append(Work("index", self._index_key("vector index", space)))
-        return Work("search", build_rankings_key(self, corpus, queries, k), tuple(needs))
+        space, flat = VectorSpace(self.encoder, corpus, self.metric), self.index_type == "flat"
+        key = None if flat else self._index_key("vector index", space)
+        return space.plan(self, queries, k, store, key, exact=flat)
 
     def _load_index(self, space: VectorSpace, points: Points, store: Store) -> FaissIndex | None:
         """Return the FAISS index of points, or None for an exact search."""

@@ -71,6 +71,11 @@ class Diagnosable(Protocol):
         ...
 
 
+def list_diagnosed_depths(k: int) -> list[int]:
+    """Return the depths for which a searcher of k hits computes figures: 10 and k."""
+    return sorted({min(10, k), k})
+
+
 def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
     """Return the work of `search_cached`; without a method `plan`, it is a search that needs nothing else."""
     if isinstance(retriever, Planned):
@@ -138,7 +143,7 @@ def _compute_diagnostics(
     searcher: Diagnosable, queries: Sequence[str], k: int, store: Store, key: Key
 ) -> dict[str, float]:
     def compute() -> Arrays:
-        figures = [searcher.diagnostics(queries, depth, store) for depth in sorted({min(10, k), k})]
+        figures = [searcher.diagnostics(queries, depth, store) for depth in list_diagnosed_depths(k)]
         return {name: np.array(value) for part in figures for name, value in part.items()}
 
     return {name: float(value) for name, value in store.arrays(key, compute).items()}

@@ -16,11 +16,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Corpus, Rankings, create_empty_rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, create_empty_rankings, rank
 from retrievers.code import code_of
 from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
 from retrievers.points import Nearest, Points, build_points, rank_exactly
-from retrievers.search import TIMED_QUERIES, Work
+from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
 BATCH = 1024
@@ -59,10 +59,23 @@ class VectorSpace:
         modules = {__name__, *made_by, *code_of(self.encoder)}
         return Key.of(kind, modules, **self.corpus.key_parts, encoder=self.encoder, metric=self.metric, **parts)
 
-    def plan(self, queries: Sequence[str], store: Store) -> list[Work]:
-        """Return the work of the encoder."""
+    def build_exact_key(self, queries: Sequence[str], k: int) -> Key:
+        """Return the key of the exact rankings, which all indexes of the space share."""
+        searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+        return self.build_key("exact neighbours", ["retrievers.points", "retrievers.nearest"], **searched)
+
+    def plan(
+        self, retriever: Retriever, queries: Sequence[str], k: int, store: Store, index: Key | None, exact: bool
+    ) -> Work:
+        """Return a search as work, which needs the vectors, any index and, to measure its recall, exact rankings."""
         encoder = self.encoder
-        return list(encoder.plan(self.corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
+        needs = list(encoder.plan(self.corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
+        if index is not None:
+            needs.append(Work("index", index))
+        if not exact:
+            depths = list_diagnosed_depths(k)
+            needs += [Work("search exactly", self.build_exact_key(queries, depth)) for depth in depths]
+        return Work("search", build_rankings_key(retriever, self.corpus, queries, k), tuple(needs))
 
     def embed(self, store: Store) -> EmbeddedSpace:
         """Return the space with its vectors; the corpus is embedded unless the store has them."""
@@ -137,14 +150,12 @@ class VectorSearcher:
         return {f"index_recall_at_{k}": float(np.mean(shares)), f"short_answers_at_{k}": float(short.sum())}
 
     def _load_exact(self, queries: Sequence[str], k: int, store: Store) -> NDArray[np.int32]:
-        """Return the documents of the exact rankings, shared by all indexes of the space."""
+        """Return the documents of the exact rankings."""
 
         def search() -> Arrays:
             return {"documents": replace(self, index=None).search(queries, k, store).documents}
 
-        searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
-        key = self.space.build_key("exact neighbours", ["retrievers.points", "retrievers.nearest"], **searched)
-        return store.arrays(key, search)["documents"]
+        return store.arrays(self.space.build_exact_key(queries, k), search)["documents"]
 
     def _rank(self, queries: Vectors, k: int) -> Rankings:
         """Return the k best documents of each query, given vectors with a direction."""

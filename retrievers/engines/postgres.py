@@ -22,7 +22,6 @@ from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.postgres_live import LiveStatement, build_query, build_statement
 from retrievers.engines.postgres_server import PostgresServer, open_server
 from retrievers.engines.postgres_tables import (
-    KIND,
     OPERATORS,
     EngineTable,
     clean_text,
@@ -115,6 +114,11 @@ class Postgres:
         return open_server(self.dsn)
 
     @property
+    def exact(self) -> bool:
+        """Return whether every vector is compared in full precision."""
+        return self.index_type == "flat" and self.type == "vector"
+
+    @property
     def engine_version(self) -> str:
         """Return the versions of the server and, for vectors, pgvector; raises `ServerError`."""
         if self.live:
@@ -130,25 +134,22 @@ class Postgres:
             return self._open_live(corpus, store)
         if self.rank != "vector":
             fill = fill_words(corpus, self.config)
-            return PostgresTextSearcher(self, self._open(self._words_key(KIND, corpus), fill, store), corpus.tie_order)
+            return PostgresTextSearcher(self, self._open(self._words_key(corpus), fill, store), corpus.tie_order)
         space = self._space(corpus)
         embedded = space.embed(store)
         if not len(embedded.points.rows):
             return embedded.open_searcher(None)
         fill = fill_vectors(embedded.points.vectors, self.type, self._describe_index())
-        table = self._open(self._vectors_key(KIND, space), fill, store)
+        table = self._open(self._vectors_key(space), fill, store)
         return embedded.open_searcher(PgvectorIndex(self, table))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the table."""
-        if self.live:
-            return Work("search", build_rankings_key(self, corpus, queries, k))
-        needs, space = [], self._space(corpus) if self.rank == "vector" else None
-        if space is not None:
-            needs = space.plan(queries, store)
-        key = self._words_key(KIND, corpus) if space is None else self._vectors_key(KIND, space)
-        needs.append(Work("index", key))
-        return Work("search", build_rankings_key(self, corpus, queries, k), tuple(needs))
+        if not self.live and self.rank == "vector":
+            space = self._space(corpus)
+            return space.plan(self, queries, k, store, self._vectors_key(space), self.exact)
+        needs = () if self.live else (Work("index", self._words_key(corpus)),)
+        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     @property
     def session(self) -> dict[str, str]:
@@ -189,13 +190,15 @@ class Postgres:
     def _place(self) -> dict[str, str]:
         return {"server": self.server.address, "schema": self.schema, "engine": self.engine_version}
 
-    def _words_key(self, kind: str, corpus: Corpus) -> Key:
-        return Key.of(kind, _MODULES, **corpus.key_parts, **self._place, config=self.config)
+    def _words_key(self, corpus: Corpus) -> Key:
+        return Key.of("postgres index", _MODULES, **corpus.key_parts, **self._place, config=self.config)
 
-    def _vectors_key(self, kind: str, space: VectorSpace) -> Key:
+    def _vectors_key(self, space: VectorSpace) -> Key:
         built = {"hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}.get(self.index_type, ())
         options = {name: getattr(self, name) for name in built}
-        return space.build_key(kind, _MODULES, **self._place, index=self.index_type, type=self.type, **options)
+        return space.build_key(
+            "postgres index", _MODULES, **self._place, index=self.index_type, type=self.type, **options
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +211,7 @@ class PgvectorIndex:
     @property
     def exact(self) -> bool:
         """Return whether every vector is compared in full precision."""
-        return self.settings.index_type == "flat" and self.settings.type == "vector"
+        return self.settings.exact
 
     def find(self, queries: Vectors, depth: int) -> Nearest:
         """Return the scores and places of the nearest points of each query, as many as pgvector returns."""

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg.sql import Composable, Composed, Identifier
 
-KIND = "postgres index"
-"""The kind of the entries of a store that stand for tables."""
-
 OPERATORS: Mapping[str, tuple[str, str]] = {"cosine": ("<=>", "cosine"), "dot": ("<#>", "ip"), "l2": ("<->", "l2")}
 """The operator of pgvector for each metric, and its name in operator classes."""
 

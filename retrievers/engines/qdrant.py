@@ -24,7 +24,7 @@ from retrievers.engines.qdrant_shard import (
 )
 from retrievers.extras import check_installed
 from retrievers.points import Nearest, Points
-from retrievers.search import Work, build_rankings_key
+from retrievers.search import Work
 from retrievers.store import Key, Store
 from retrievers.vector_search import Metric, VectorSearcher, VectorSpace
 
@@ -61,6 +61,11 @@ class Qdrant:
         """Return the name and version of the engine, a part of the keys of its indexes and rankings."""
         return read_engine_version()
 
+    @property
+    def exact(self) -> bool:
+        """Return whether every vector is compared in full precision."""
+        return self.index_type == "flat" and self.quantization is None
+
     def index(self, corpus: Corpus, store: Store) -> VectorSearcher:
         """Return a searcher; the corpus is embedded and the index built unless the store has them."""
         space = VectorSpace(self.encoder, corpus, self.metric)
@@ -70,8 +75,7 @@ class Qdrant:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors and the index."""
         space = VectorSpace(self.encoder, corpus, self.metric)
-        needs = (*space.plan(queries, store), Work("index", self._index_key("qdrant index", space)))
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        return space.plan(self, queries, k, store, self._index_key("qdrant index", space), self.exact)
 
     def _load_index(self, space: VectorSpace, points: Points, store: Store) -> QdrantIndex | None:
         """Return the index of points, None without points."""
@@ -107,7 +111,7 @@ class QdrantIndex:
     @property
     def exact(self) -> bool:
         """Return whether every vector is compared in full precision."""
-        return self.settings.index_type == "flat" and self.settings.quantization is None
+        return self.settings.exact
 
     def find(self, queries: Vectors, depth: int) -> Nearest:
         """Return the scores and places of the nearest points of each query."""

@@ -13,7 +13,6 @@ from statistics import median
 
 from retrievers.search import TIMED_QUERIES
 from retrievers.store import Key
-from retrievers.work import KINDS
 from runner.store.base import Entry
 
 MOST_ALIKE = 100
@@ -85,6 +84,7 @@ _MODELS: Mapping[str, _CostModel] = {
     "query vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
     "lsa": _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
     "vector index": _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
+    "exact neighbours": _CostModel(lambda n: 1.5e-7 * n.queries * n.documents, lambda n: _ENTRY + 4 * n.queries * n.k),
     "rankings BM25": _search(5e-5, 2e-9),
     "rankings RankBM25": _search(3e-4, 1.9e-6),
     "rankings SqliteFts": _search(3e-4, 2.5e-6),
@@ -95,9 +95,7 @@ _MODELS: Mapping[str, _CostModel] = {
     "diagnostics": _CostModel(lambda n: n.queries * n.documents, known=False),
 }
 
-_WITH: Mapping[str, tuple[str, ...]] = {
-    "rankings": tuple(kind.name for kind in KINDS.values() if kind.stage == "measure")
-}
+_WITH: Mapping[str, tuple[str, ...]] = {"rankings": ("latency", "diagnostics")}
 """Kinds of work measured together with another kind."""
 
 

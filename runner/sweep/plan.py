@@ -27,7 +27,7 @@ from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 
-ORDER = ("count terms", "open model", "embed", "index", "search", "fuse")
+ORDER = ("count terms", "open model", "embed", "index", "search exactly", "search", "fuse")
 """The kinds of work in the order in which a combination needs them; others come last."""
 
 START_S, WORKERS_S, SCORE_S, LOG_S = 6.0, 4.0, 0.035, 0.012

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 MAKERS = {"of", "_key", "_index_key", "beside", "build_key", "_load_or_run"}
 """The functions whose first argument is a kind of work."""
 
-COMPOSED = {"document vectors", "query vectors", "postgres index"}
-"""The kinds whose names are put together, or have a name of their own in the code."""
+COMPOSED = {"document vectors", "query vectors"}
+"""The kinds whose names are put together in the code."""
 
 
 def kinds_in(source: Path) -> Iterator[str]:

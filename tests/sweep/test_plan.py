@@ -49,7 +49,7 @@ from tests.test_evaluation import Small
 
 T = TypeVar("T")
 
-MEASURED = {"latency", "diagnostics", "exact neighbours"}
+MEASURED = {"latency", "diagnostics"}
 """The kinds of work that are a part of searching, planned with it."""
 
 IN_MEMORY = {"live model", "tokens by tie order"}

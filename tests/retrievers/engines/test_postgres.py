@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,19 @@ def test_pgvector_returns_no_more_than_ef_search_and_short_answers_are_counted(c
 
 def test_halfvec_is_nearly_exact(cluster: Cluster) -> None:
     assert recall(cluster, MemoryStore(), type="halfvec")["index_recall_at_10"] > 0.98
+
+
+@pytest.mark.parametrize(
+    ("own", "exact_searches"),
+    [({"rank": "ts_rank"}, 0), ({"index_type": "flat"}, 0), ({"type": "halfvec"}, 2), ({"index_type": "hnsw"}, 2)],
+)
+def test_a_plan_lists_the_work_of_a_search(cluster: Cluster, own: dict[str, Any], exact_searches: int) -> None:
+    retriever, corpus, store = replace(vectors_in(cluster), **own), corpus_of(DOCUMENTS[::4]), Builds()
+    work = retriever.plan(corpus, QUERIES, 12, NoStore())
+    search_cached(retriever, corpus, QUERIES, 12, store)
+    del store.count["diagnostics"]  # planned as part of the search
+    assert Counter(planned.key.kind for planned in (work, *work.needs)) == store.count
+    assert store.count["exact neighbours"] == exact_searches
 
 
 def test_texts_without_direction_find_nothing_and_are_not_found(cluster: Cluster) -> None:
