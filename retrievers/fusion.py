@@ -1,4 +1,4 @@
-"""Fusion: one ranking from those of several retrievers, by weighted sums of normalised scores or by ranks.
+"""Fusion: one ranking from those of several retrievers, by a formula of `retrievers.fusion_methods`.
 
 A hybrid is a retriever. The rankings of its parts and the layout of their candidates go through the store, so that
 another weight or normalisation only costs arithmetic.
@@ -9,22 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError
+from retrievers.candidates import Candidates, lay_out, rank_candidates
+from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
-
-Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
-Floats = NDArray[np.float64]
 
 LARGEST_WEIGHT = 1e6
 """Largest weight of a part, so that scores fit in 32-bit floats."""
@@ -34,15 +31,16 @@ LARGEST_WEIGHT = 1e6
 class Hybrid:
     """Settings of fusion: the parts and their weights.
 
-    `method` weighted sums weight times normalised score (CombSUM of Fox and Shaw 1994; with `alpha` the convex
-    combination of Bruch et al. 2023, An analysis of fusion functions for hybrid retrieval); rrf sums
-    weight / (rrf_k + rank) (Cormack, Clarke and Buettcher 2009) without normalisation.
+    `method` is a formula of `retrievers.fusion_methods.FUSIONS`; weighted, the default, sums weight times normalised
+    score (with `alpha` the convex combination of Bruch et al. 2023, An analysis of fusion functions for hybrid
+    retrieval). Only weighted and the comb methods use `normalization`, and only rrf uses `rrf_k`.
 
     `normalization` applies to the hits of each query and part; documents that the part did not return get the value in
-    brackets. minmax: (s - min) / (max - min), 1 if all scores are equal (Lee 1997) [0]. zscore: (s - mean) / standard
-    deviation (Montague and Aslam 2001), 0 if all are equal [the lowest value of the part, 0 without hits]. max: s /
-    max, for negative scores s / |min|, which keeps their order [0]. rank: 1 - (rank - 1) / hits (Lee 1997) [0]. none:
-    s [0]. With negative scores, max and none rank missing documents above hits.
+    brackets, but combmax and combmin leave such a part out. minmax: (s - min) / (max - min), 1 if all scores are equal
+    (Lee 1997) [0]. zscore: (s - mean) / standard deviation (Montague and Aslam 2001), 0 if all are equal [the lowest
+    value of the part, 0 without hits]. max: s / max, for negative scores s / |min|, which keeps their order [0]. rank:
+    1 - (rank - 1) / hits (Lee 1997) [0]. none: s [0]. With negative scores, max and none rank missing documents above
+    hits.
 
     `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
     is the weight of the last and 1 - alpha that of the first. A part of weight 0 is not searched. `depth` is the number
@@ -50,7 +48,7 @@ class Hybrid:
     """
 
     parts: Mapping[str, Retriever]
-    method: Literal["weighted", "rrf"] = "weighted"
+    method: Method = "weighted"
     normalization: Normalization = "minmax"
     weights: list[float] | dict[str, float] | None = None
     alpha: float | None = Field(default=None, ge=0, le=1)
@@ -132,8 +130,10 @@ class HybridSearcher:
         start = time.perf_counter()
         by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
         candidates = self._load_candidates(list(by_part.values()), store)
-        values = [weights[name] * self._compute_values(rankings) for name, rankings in by_part.items()]
-        fused = _best(candidates.documents, candidates.sum_values(values), k)
+        fusion = FUSIONS[self.settings.method]
+        parameters = Parameters(self.settings.normalization, self.settings.rrf_k)
+        values = [fusion.weigh(PartHits(r, candidates), weights[name], parameters) for name, r in by_part.items()]
+        fused = rank_candidates(candidates.documents, fusion.combine(candidates, values), k)
         own = (time.perf_counter() - start) / max(len(queries), 1)
         seconds = [rankings.seconds for rankings in by_part.values()]
         known = [s for s in seconds if s is not None]
@@ -148,81 +148,8 @@ class HybridSearcher:
         columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
-        key = Key.of("candidates", ("retrievers.fusion",), **over, found=contents)
+        key = Key.of("candidates", ("retrievers.candidates",), **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
-
-    def _compute_values(self, rankings: Rankings) -> Floats:
-        """Return the unweighted values of a part's places, (n, depth + 1); the last is for missing documents."""
-        values = np.zeros((len(rankings), rankings.depth + 1))
-        present = rankings.documents != NOTHING
-        if self.settings.method == "rrf":
-            values[:, :-1] = 1 / (self.settings.rrf_k + np.arange(1, rankings.depth + 1))
-        else:
-            scores = np.where(present, rankings.scores, 0).astype(np.float64)
-            values[:, :-1], values[:, -1] = _NORMALIZE[self.settings.normalization](scores, present)
-        return values
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The documents that any part returned, int32 of shape (n, m), in tie order, padded with -1.
-
-    `places`, one array of shape (n, m) per part, index the part's flattened values.
-    """
-
-    documents: NDArray[np.int32]
-    places: Sequence[NDArray[np.signedinteger]]
-
-    def sum_values(self, values: Sequence[Floats]) -> Floats:
-        """Return the sum of each candidate's values over the parts, of shape (n, m)."""
-        first, *others = (part.take(places) for part, places in zip(values, self.places, strict=True))
-        for other in others:
-            first += other
-        return first
-
-
-def lay_out(searches: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32]) -> Candidates:
-    """Return the candidates of rankings, each of shape (n, depth) with -1 for empty places."""
-    stacked = np.concatenate(searches, axis=1)
-    ties = np.append(tie_order, np.int32(len(tie_order)))[stacked]  # -1 takes the last place, after all documents
-    order = np.argsort(ties, axis=1, kind="stable")
-    ties = np.take_along_axis(ties, order, axis=1)
-    slots = np.zeros(stacked.shape, dtype=np.int32)
-    np.put_along_axis(slots, order[:, 1:], np.cumsum(ties[:, 1:] != ties[:, :-1], axis=1, dtype=np.int32), axis=1)
-    width = int(slots.max(where=stacked != NOTHING, initial=-1)) + 1
-    documents = np.full((len(stacked), width), NOTHING, dtype=np.int32)
-    places, begin = [], 0
-    for part in searches:
-        queries, columns = np.nonzero(part != NOTHING)
-        taken = slots[queries, begin + columns]
-        documents[queries, taken] = part[queries, columns]
-        size = part.shape[1] + 1
-        starts = np.arange(len(part))[:, None] * size
-        at = np.repeat(starts + size - 1, width, axis=1)
-        at[queries, taken] = starts[queries, 0] + columns
-        places.append(at.astype(np.min_scalar_type(-part.size - len(part))))
-        begin += part.shape[1]
-    return Candidates(documents, places)
-
-
-def _best(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
-    """Rank candidates as `rank` does, in a third of its time, because they are already in tie order.
-
-    A sweep over weights spends most of its time here. The column of a candidate is its tie-break rank, so that one sort
-    of integers gives both order and documents.
-    """
-    n, width = documents.shape
-    scores = totals.astype(np.float32) + np.float32(0)  # -0 becomes 0
-    scores[documents == NOTHING] = -np.inf
-    bits = scores.view(np.int32)
-    # Integers that rise as scores fall, then the column: their sort needs neither stability nor indirection.
-    keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32
-    keys |= np.arange(width)
-    keys.sort(axis=1)
-    best = (keys[:, :k] & 0xFFFFFFFF) + np.arange(n)[:, None] * width
-    ranked = create_empty_rankings(n, k)
-    ranked.documents[:, :width], ranked.scores[:, :width] = documents.take(best), scores.take(best)
-    return ranked
 
 
 def _attach_details(fused: Rankings, by_part: Mapping[str, Rankings]) -> Rankings:
@@ -247,48 +174,3 @@ def _attach_details(fused: Rankings, by_part: Mapping[str, Rankings]) -> Ranking
     failed = list(errors)
     fused.documents[failed], fused.scores[failed] = NOTHING, -np.inf
     return replace(fused, errors={query: "; ".join(messages) for query, messages in errors.items()})
-
-
-# From scores (n x depth, best first, 0 in empty places) and a mask of hits to values and that of missing documents (n).
-
-
-def _minmax(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:
-    low = _lowest(scores, present)
-    span = scores[:, :1] - low
-    return np.divide(scores - low, span, out=np.ones_like(scores), where=span > 0), 0.0
-
-
-def _zscore(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:
-    n = np.maximum(present.sum(axis=1, keepdims=True), 1)
-    deviations = np.where(present, scores - scores.sum(axis=1, keepdims=True) / n, 0.0)
-    spread = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True) / n)
-    values = np.divide(deviations, spread, out=np.zeros_like(scores), where=spread > 0)
-    return values, _lowest(values, present)[:, 0]
-
-
-def _max(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:
-    largest = np.maximum(np.abs(scores[:, :1]), np.abs(_lowest(scores, present)))
-    return np.divide(scores, largest, out=np.zeros_like(scores), where=largest > 0), 0.0
-
-
-def _rank(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:
-    n = np.maximum(present.sum(axis=1, keepdims=True), 1)
-    return 1 - np.arange(scores.shape[1]) / n, 0.0
-
-
-def _none(scores: Floats, present: NDArray[np.bool_]) -> tuple[Floats, Floats | float]:
-    return scores, 0.0
-
-
-def _lowest(scores: Floats, present: NDArray[np.bool_]) -> Floats:
-    last = np.maximum(present.sum(axis=1, keepdims=True) - 1, 0)
-    return np.take_along_axis(scores, last, axis=1)
-
-
-_NORMALIZE: dict[Normalization, Callable[[Floats, NDArray[np.bool_]], tuple[Floats, Floats | float]]] = {
-    "minmax": _minmax,
-    "zscore": _zscore,
-    "max": _max,
-    "rank": _rank,
-    "none": _none,
-}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings, rank
-from retrievers.fusion import lay_out
+from retrievers.candidates import lay_out
 from retrievers.search import search_part
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.unknown import tie_order
@@ -100,7 +100,7 @@ def fuse_by_rank(searches: Sequence[NDArray[np.int32]], rrf_k: float, tie_order:
     values = [np.zeros((len(documents), documents.shape[1] + 1)) for documents in searches]  # last: absent
     for worth in values:
         worth[:, :-1] = 1 / (rrf_k + np.arange(1, worth.shape[1]))
-    return rank(candidates.documents, candidates.sum_values(values).astype(np.float32), tie_order, k)
+    return rank(candidates.documents, candidates.reduce(values).astype(np.float32), tie_order, k)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -17,7 +20,8 @@ from pydantic import ValidationError
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, build_rankings
 from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid, Normalization
+from retrievers.fusion import Hybrid
+from retrievers.fusion_methods import FUSIONS, Method, Normalization
 from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore, NoStore, Store
@@ -28,7 +32,8 @@ Row = dict[int, float]
 
 IDS = "dbfaceg"
 CORPUS = Corpus(list(IDS), [f"text {i}" for i in IDS])
-NORMALIZATIONS = get_args(Normalization)
+NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True)
@@ -97,22 +102,44 @@ def normalized(row: Row, normalization: str) -> tuple[Row, float]:
     return row, 0.0
 
 
-def weighted(rows: Sequence[Row], weights: Sequence[float], normalization: str) -> Row:
+def fuse_rows(method: str, rows: Sequence[Row], weights: Sequence[float], normalization: str, rrf_k: float) -> Row:
+    """Return the score of each document by the formula in the paper of a method."""
+    parts = [(row, weight) for row, weight in zip(rows, weights, strict=True) if weight]
+    candidates = {d for row, _ in parts for d in row}
+    ranks = [{d: place for place, d in enumerate(best_first(row), start=1)} for row, _ in parts]
     total: Row = {}
-    for document in {d for row, w in zip(rows, weights, strict=True) if w for d in row}:
-        for row, weight in zip(rows, weights, strict=True):
-            values, missing = normalized(row, normalization)
-            if weight:
-                total[document] = total.get(document, 0.0) + weight * values.get(document, missing)
+    for d in candidates:
+        hits = [(rank[d], weight) for rank, (row, weight) in zip(ranks, parts, strict=True) if d in row]
+        n = len(hits)
+        if method in ("combmax", "combmin"):
+            values = [weight * normalized(row, normalization)[0][d] for row, weight in parts if d in row]
+            total[d] = max(values) if method == "combmax" else min(values)
+        elif method in ("weighted", "combmnz", "combanz"):
+            values = [(weight, *normalized(row, normalization)) for row, weight in parts]
+            sum_of_values = sum(weight * present.get(d, missing) for weight, present, missing in values)
+            total[d] = sum_of_values * {"weighted": 1, "combmnz": n, "combanz": 1 / n}[method]
+        elif method == "dbsf":
+            total[d] = sum(weight * spread(row)[d] for row, weight in parts if d in row)
+        elif method == "borda":
+            points = [
+                weight * (len(candidates) - rank[d] + 1 if d in row else (len(candidates) - len(row) + 1) / 2)
+                for rank, (row, weight) in zip(ranks, parts, strict=True)
+            ]
+            total[d] = sum(points)
+        elif method == "rrf":
+            total[d] = sum(weight * (1 / (rrf_k + rank)) for rank, weight in hits)
+        else:
+            total[d] = sum(weight * (1 / rank**2) for rank, weight in hits) * (n if method == "isr" else math.log(n))
     return total
 
 
-def reciprocal_ranks(rows: Sequence[Row], weights: Sequence[float], rrf_k: float) -> Row:
-    total: Row = {}
-    for row, weight in zip(rows, weights, strict=True):
-        for rank, document in enumerate(best_first(row) if weight else [], start=1):
-            total[document] = total.get(document, 0.0) + weight * (1 / (rrf_k + rank))
-    return total
+def spread(row: Row) -> Row:
+    """Return the place of each score between three standard deviations of the sample below and above the mean."""
+    deviation = statistics.stdev(row.values()) if len(row) > 1 else 0.0
+    if not deviation:
+        return dict.fromkeys(row, 0.5)
+    low = statistics.fmean(row.values()) - 3 * deviation
+    return {d: (score - low) / (6 * deviation) for d, score in row.items()}
 
 
 # Eighths and few of them, so that ties, negative scores and equal scores are common and float32 holds them.
@@ -121,28 +148,49 @@ ROWS = st.dictionaries(st.integers(0, len(IDS) - 1), SCORES, max_size=len(IDS))
 WEIGHTS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]), min_size=2, max_size=4).filter(any)
 
 
+SCORED = ("weighted", "combmnz", "combanz", "combmax", "combmin")
+CASES = [*product(SCORED, NORMALIZATIONS), *((method, "minmax") for method in METHODS if method not in SCORED)]
+
+
 @given(data=st.data(), weights=WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
-@pytest.mark.parametrize("how", [*NORMALIZATIONS, "rrf"])
+@pytest.mark.parametrize(("method", "normalization"), CASES)
 def test_every_method_is_what_dictionaries_say(
-    how: str, data: st.DataObject, weights: list[float], n: int, k: int
+    method: Method, normalization: Normalization, data: st.DataObject, weights: list[float], n: int, k: int
 ) -> None:
     rows = [[data.draw(ROWS) for _ in range(n)] for _ in weights]
     parts = {f"part {i}": given_rows(*part) for i, part in enumerate(rows)}
-    method = {"method": "rrf", "rrf_k": 10} if how == "rrf" else {"normalization": how}
-    rankings = fuse(Hybrid(parts, weights=weights, depth=len(IDS), **method), n, k)
+    hybrid = Hybrid(parts, method=method, normalization=normalization, weights=weights, rrf_k=10, depth=len(IDS))
+    rankings = fuse(hybrid, n, k)
     assert rankings.documents.shape == rankings.scores.shape == (n, k)
     assert rankings.documents.dtype == np.int32
     assert rankings.scores.dtype == np.float32
     for query in range(n):
-        asked = [part[query] for part in rows]
-        total = reciprocal_ranks(asked, weights, 10) if how == "rrf" else weighted(asked, weights, how)
+        total = fuse_rows(method, [part[query] for part in rows], weights, normalization, 10)
         expected = sorted(((float(np.float32(s)), IDS[d]) for d, s in total.items()), reverse=True)[:k]
         found = [(score, name) for name, score in by_id(rankings, query).items()]
-        if how == "zscore":  # a mean and a deviation are summed in another order there
+        if normalization == "zscore" or method in ("dbsf", "log_isr"):  # means and logarithms differ in the last bit
             assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], abs=1e-5)
             assert [score for score, _ in found] == pytest.approx([total[IDS.index(i)] for _, i in found], abs=1e-5)
         else:
             assert found == expected
+
+
+@given(rows=st.lists(ROWS, min_size=2, max_size=4), data=st.data())
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_the_parts_does_not_matter(method: Method, rows: list[Row], data: st.DataObject) -> None:
+    parts = {f"part {i}": given_rows(row) for i, row in enumerate(rows)}
+    names = data.draw(st.permutations(list(parts)))
+    weights = {name: data.draw(st.sampled_from([0.5, 1.0, 2.0])) for name in parts}
+    one = by_id(fuse(Hybrid(parts, method=method, weights=weights)))
+    other = by_id(fuse(Hybrid({name: parts[name] for name in names}, method=method, weights=weights)))
+    assert one == pytest.approx(other, abs=1e-5)
+
+
+def test_the_documented_table_of_methods_is_that_of_the_program() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fusion.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (scores|ranks) \| (.+?) \|$", page, re.MULTILINE)
+    assert rows == [(name, fusion.formula, fusion.reads, fusion.reference) for name, fusion in FUSIONS.items()]
+    assert list(FUSIONS) == list(METHODS)
 
 
 def test_scores_of_a_small_example() -> None:
@@ -158,8 +206,19 @@ def test_scores_of_a_small_example() -> None:
     for normalization, scores in expected.items():
         hybrid = Hybrid({"first": first, "second": second}, normalization=normalization)  # type: ignore[arg-type]  # one of its names
         assert by_id(fuse(hybrid)) == pytest.approx(scores, abs=1e-6)
-    rrf = by_id(fuse(Hybrid({"first": first, "second": second}, method="rrf")))
-    assert rrf == pytest.approx({"b": 1 / 61 + 1 / 62, "e": 1 / 61, "f": 1 / 62, "d": 1 / 63})
+    by_method: dict[Method, dict[str, float]] = {
+        "combmnz": {"b": 2, "f": 0.5, "d": 0, "e": 1},
+        "combanz": {"b": 0.5, "f": 0.5, "d": 0, "e": 1},
+        "combmax": {"b": 1, "f": 0.5, "d": 0, "e": 1},
+        "combmin": {"b": 0, "f": 0.5, "d": 0, "e": 1},
+        "dbsf": {"b": 2 / 3 + 0.5 - 1 / 72**0.5, "f": 1 / 2, "d": 1 / 3, "e": 0.5 + 1 / 72**0.5},
+        "rrf": {"b": 1 / 61 + 1 / 62, "e": 1 / 61, "f": 1 / 62, "d": 1 / 63},
+        "isr": {"b": 2 * (1 + 1 / 4), "f": 1 / 4, "d": 1 / 9, "e": 1},
+        "log_isr": {"b": math.log(2) * (1 + 1 / 4), "f": 0, "d": 0, "e": 0},
+        "borda": {"b": 4 + 3, "f": 3 + 1.5, "d": 2 + 1.5, "e": 1 + 4},
+    }
+    for method, scores in by_method.items():
+        assert by_id(fuse(Hybrid({"first": first, "second": second}, method=method))) == pytest.approx(scores)
 
 
 def test_negative_scores_keep_their_order() -> None:
@@ -324,7 +383,7 @@ ONE = given_rows({0: 1.0})
         ({"rrf_k": -1}, "rrf_k"),
         ({"depth": 0}, "depth"),
         ({"normalization": "softmax"}, "normalization"),
-        ({"method": "borda"}, "method"),
+        ({"method": "condorcet"}, "method"),
         ({"wieghts": [1, 2]}, "wieghts"),
     ],
 )
