@@ -15,6 +15,7 @@ import importlib
 
 _PLACES = {
     "BM25": "bm25",
+    "BM25F": "bm25f",
     "LSAEncoder": "encoders.lsa",
     "Analyzer": "analyzer",
     "Corpus": "base",
@@ -29,6 +30,7 @@ _PLACES = {
 
 __all__ = [
     "BM25",
+    "BM25F",
     "Analyzer",
     "Corpus",
     "Dense",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numba import njit
@@ -32,7 +32,7 @@ Column = NDArray[Any]
 Weights = tuple[NDArray[np.float32], NDArray[np.float32], np.float32, np.float32]
 
 # N documents, of which df have the term. Kamphuis et al. (2020), "Which BM25 do you mean?", compares the variants.
-_IDF: dict[Variant, Callable[[int, Floats], Floats]] = {
+IDF: dict[Variant, Callable[[int, Floats], Floats]] = {
     # Lucene 8: never negative.
     "lucene": lambda n, df: np.log1p((n - df + 0.5) / (df + 0.5)),
     # Robertson et al. (1994), Okapi at TREC-3; a term in more than half of the documents has weight 0.
@@ -64,25 +64,62 @@ class BM25:
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
         """Return a searcher; the terms of the corpus are counted unless the store has the counts."""
-        postings = load_postings(corpus, self.analyzer, store)
-        searcher = BM25Searcher(self, postings, corpus)
-        compiled = Key.of("live code", (__name__,), counts=postings.counts.dtype)  # compiled separately for each type
-        store.share(compiled, lambda: searcher.search([""], 1))
-        return searcher
+        return BM25Searcher.of(self, load_postings(corpus, self.analyzer, store), corpus, store)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the term counts of the corpus."""
         needs = (Work("count terms", build_postings_key(corpus, self.analyzer)),)
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
+    def compute_weights(self, postings: Postings) -> Weights:
+        """Return idf by term, norm by document, shift and lift, by which one formula covers all variants.
+
+        A term that occurs tf times has the weight idf * ((tf + shift * norm) / (tf + norm) + lift).
+        """
+        delta = self.delta if self.delta is not None else {"bm25l": 0.5, "bm25+": 1.0}.get(self.variant, 0.0)
+        lengths = 1 - self.b + self.b * postings.lengths / postings.mean_length
+        idf = IDF[self.variant](len(postings.lengths), postings.frequencies.astype(np.float64))
+        norm, shift, lift = self.k1 * lengths, 0.0, 0.0
+        if self.variant in ("atire", "bm25l", "bm25+"):
+            idf = idf * (self.k1 + 1)
+        if self.variant == "bm25l" and self.k1 + delta > 0:
+            norm, shift = (self.k1 + delta) * lengths, delta / (self.k1 + delta)
+        if self.variant == "bm25+":
+            lift = delta / (self.k1 + 1)
+        return idf.astype(np.float32), norm.astype(np.float32), np.float32(shift), np.float32(lift)
+
+
+class TermWeighting(Protocol):
+    """Settings that weigh the terms of documents by their counts."""
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """Return what turns texts into terms."""
+        ...
+
+    def compute_weights(self, postings: Postings) -> Weights:
+        """Return what the compiled search multiplies counts with."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class BM25Searcher:
-    """BM25 over term counts."""
+    """BM25 over term counts; `fields` names those that the counts are divided into, if any."""
 
-    settings: BM25
+    settings: TermWeighting
     postings: Postings
     corpus: Corpus
+    fields: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls, settings: TermWeighting, postings: Postings, corpus: Corpus, store: Store, fields: Sequence[str] = ()
+    ) -> BM25Searcher:
+        """Return a searcher whose code is compiled, separately for each type of counts."""
+        searcher = cls(settings, postings, corpus, fields)
+        compiled = Key.of("live code", (__name__,), counts=(postings.counts.dtype, postings.counts.ndim))
+        store.share(compiled, lambda: searcher.search([""], 1))
+        return searcher
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
@@ -107,17 +144,14 @@ class BM25Searcher:
         if isinstance(store, NoStore):
             return self.postings.find_terms(queries, analyzer)
         parts = {"corpus": self.corpus.fingerprint, "analyzer": analyzer, "queries": fingerprint(*queries)}
+        parts |= {"fields": ", ".join(self.fields)}
         key = Key.of("query terms", (__name__, "retrievers.postings", "retrievers.analyzer"), **parts)
         return store.share(key, lambda: self.postings.find_terms(queries, analyzer))
 
     @cached_property
     def weights(self) -> Weights:
-        """Return the numbers by which one formula covers all variants.
-
-        They are idf by term, norm by document, shift and lift: a term that occurs tf times has the weight
-        idf * ((tf + shift * norm) / (tf + norm) + lift).
-        """
-        return _compute_weights(self.settings, self.postings)
+        """Return the weights of the settings, computed once."""
+        return self.settings.compute_weights(self.postings)
 
     @cached_property
     def _columns(self) -> tuple[Column, Column, Column]:
@@ -128,20 +162,6 @@ class BM25Searcher:
     def _by_place(self) -> NDArray[np.int32]:
         """Return the documents in tie order."""
         return np.argsort(self.corpus.tie_order).astype(np.int32)
-
-
-def _compute_weights(bm25: BM25, postings: Postings) -> Weights:
-    delta = bm25.delta if bm25.delta is not None else {"bm25l": 0.5, "bm25+": 1.0}.get(bm25.variant, 0.0)
-    lengths = 1 - bm25.b + bm25.b * postings.lengths / postings.mean_length
-    idf = _IDF[bm25.variant](len(postings.lengths), postings.frequencies.astype(np.float64))
-    norm, shift, lift = bm25.k1 * lengths, 0.0, 0.0
-    if bm25.variant in ("atire", "bm25l", "bm25+"):
-        idf = idf * (bm25.k1 + 1)
-    if bm25.variant == "bm25l" and bm25.k1 + delta > 0:
-        norm, shift = (bm25.k1 + delta) * lengths, delta / (bm25.k1 + delta)
-    if bm25.variant == "bm25+":
-        lift = delta / (bm25.k1 + 1)
-    return idf.astype(np.float32), norm.astype(np.float32), np.float32(shift), np.float32(lift)
 
 
 _LEAST = np.float32(1e-30)
@@ -229,9 +249,16 @@ def _first_from(document: int, postings: Column, begin: int, end: int) -> int:
 def _weigh(
     postings: Column, counts: Column, idf: np.float32, norm: Column, shift: np.float32, lift: np.float32, gains: Column
 ) -> None:
-    for i in range(len(postings)):
-        count, length = np.float32(counts[i]), norm[postings[i]]
-        gains[i] = max(idf * ((count + shift * length) / (count + length) + lift), _LEAST)
+    if counts.ndim == 1:
+        for i in range(len(postings)):
+            count, length = np.float32(counts[i]), norm[postings[i]]
+            gains[i] = max(idf * ((count + shift * length) / (count + length) + lift), _LEAST)
+    else:  # by field, where the norm is what a term in the field of the document counts
+        for i in range(len(postings)):
+            count = np.float32(0)
+            for field in range(counts.shape[1]):
+                count += np.float32(counts[i, field]) * norm[postings[i], field]
+            gains[i] = max(idf * (count / (count + shift) + lift), _LEAST)
 
 
 @njit(cache=True, nogil=True)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
+from retrievers.field_postings import FieldContents, join_fields
 from retrievers.store import Arrays, Key, Store
 from retrievers.term_ids import TermIds, iter_term_ids
 from retrievers.threads import count_threads, map_threads
@@ -33,7 +34,8 @@ class Postings:
     """The documents of each term, with counts: for term t, the entries `offsets[t]` to `offsets[t + 1]`.
 
     `documents` (int32, ascending for each term) and `counts` (the smallest unsigned integer type that holds them) have
-    one entry per pair; `lengths` (int32) is the number of terms of each document.
+    one entry per pair; `lengths` (int32) is the number of terms of each document. Counted by field, `counts` and
+    `lengths` have a second dimension, the fields.
     """
 
     vocabulary: Sequence[str]
@@ -66,34 +68,46 @@ class Postings:
         return np.array([t for row in terms for t in row], dtype=np.int32), starts
 
 
-def build_postings_key(corpus: Corpus, analyzer: Analyzer) -> Key:
+def build_postings_key(corpus: Corpus, analyzer: Analyzer, fields: Sequence[str] = ()) -> Key:
     """Return the key under which the postings of a corpus are stored."""
-    return Key.of("postings", _MADE_BY, **corpus.key_parts, analyzer=analyzer)
+    return Key.of("postings", _MADE_BY, **corpus.key_parts, **_field_parts(fields), analyzer=analyzer)
 
 
-def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store) -> Postings:
-    """Return the postings of a corpus, counted once per corpus and analyzer."""
+def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequence[str] = ()) -> Postings:
+    """Return the postings of a corpus, counted once per corpus and analyzer: of whole documents, or by field."""
+    n_fields = len(fields)
+
+    def count_columns(corpus: Corpus) -> Arrays:
+        if not fields:
+            return _count(corpus, analyzer)
+        return join_fields(_count(FieldContents(corpus, fields), analyzer), n_fields)
 
     def count_terms() -> Arrays:
-        compiled = Key.of("live code", _MADE_BY)  # so that compiling is not timed as counting
-        store.share(compiled, lambda: _check(_count(Corpus(["id"], ["word"]), analyzer), 1))
-        return _count(corpus, analyzer)
+        compiled = Key.of("live code", _MADE_BY, **_field_parts(fields))  # so that compiling is not timed as counting
+        store.share(compiled, lambda: _check(count_columns(Corpus(["id"], ["word"])), 1, n_fields))
+        return count_columns(corpus)
 
     def load() -> Postings:
         try:
-            return _check(store.arrays(build_postings_key(corpus, analyzer), count_terms), len(corpus))
+            columns = store.arrays(build_postings_key(corpus, analyzer, fields), count_terms)
+            return _check(columns, len(corpus), n_fields)
         except _OutOfBounds as error:
             log.warning("the stored postings are damaged; counting the terms again: %s", error)
-            return _check(count_terms(), len(corpus))
+            return _check(count_terms(), len(corpus), n_fields)
 
-    return store.share(Key.of("live postings", _MADE_BY, corpus=corpus.fingerprint, analyzer=analyzer), load)
+    parts = {"corpus": corpus.fingerprint, "analyzer": analyzer, **_field_parts(fields)}
+    return store.share(Key.of("live postings", _MADE_BY, **parts), load)
+
+
+def _field_parts(fields: Sequence[str]) -> dict[str, object]:
+    return {"fields": ", ".join(fields)} if fields else {}
 
 
 class _OutOfBounds(ValueError):
     """Stored postings are inconsistent."""
 
 
-def _check(columns: Arrays, n_documents: int) -> Postings:
+def _check(columns: Arrays, n_documents: int, n_fields: int = 0) -> Postings:
     """Return stored columns as postings; raises `_OutOfBounds`, as compiled code does not check its bounds."""
     try:
         text = columns["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
@@ -103,6 +117,8 @@ def _check(columns: Arrays, n_documents: int) -> Postings:
     vocabulary = text.split("\n") if text else []
     if len(offsets) != len(vocabulary) + 1 or len(lengths) != n_documents or len(counts) != len(documents):
         raise _OutOfBounds("the lengths of the columns do not match")
+    if not counts.shape[1:] == lengths.shape[1:] == ((n_fields,) if n_fields else ()):
+        raise _OutOfBounds(f"the counts are not those of {n_fields or 'no'} fields")
     if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
         raise _OutOfBounds("the entries of a term are out of bounds")
     if not _ascend(offsets, documents, n_documents):
@@ -112,7 +128,7 @@ def _check(columns: Arrays, n_documents: int) -> Postings:
 
 _COLUMNS = ("offsets", "documents", "counts", "lengths")
 
-_MADE_BY = ("retrievers.postings", "retrievers.term_ids", "retrievers.analyzer")
+_MADE_BY = ("retrievers.postings", "retrievers.field_postings", "retrievers.term_ids", "retrievers.analyzer")
 
 _MOST_PARTS = 4
 """How many parts of a corpus are counted in parallel; each has its own counts for every term."""
@@ -121,7 +137,7 @@ _Part = Sequence[tuple[int, TermIds]]
 """Chunks of a corpus, each with the position of its first document."""
 
 
-def _count(corpus: Corpus, analyzer: Analyzer) -> Arrays:
+def _count(corpus: Corpus | FieldContents, analyzer: Analyzer) -> Arrays:
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
     parts = _split_parts(list(iter_term_ids(corpus.contents(), analyzer, vocabulary.__getitem__)))
     # Terms contain no white space, so the vocabulary fits in lines.

@@ -86,6 +86,7 @@ _MODELS: Mapping[str, _CostModel] = {
     "vector index": _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
     "exact neighbours": _CostModel(lambda n: 1.5e-7 * n.queries * n.documents, lambda n: _ENTRY + 4 * n.queries * n.k),
     "rankings BM25": _search(5e-5, 2e-9),
+    "rankings BM25F": _search(6e-5, 3e-9),
     "rankings RankBM25": _search(3e-4, 1.9e-6),
     "rankings SqliteFts": _search(3e-4, 2.5e-6),
     "rankings Dense": _search(3e-4, 1.5e-7),

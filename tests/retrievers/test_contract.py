@@ -25,6 +25,7 @@ from retrievers.agentic import Agentic
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, Searcher
 from retrievers.bm25 import BM25
+from retrievers.bm25f import BM25F
 from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
@@ -69,6 +70,8 @@ WITH_STOP_WORDS: dict[str, Retriever] = {
     "bm25 bm25l": BM25(variant="bm25l"),
     "bm25 bm25+": BM25(variant="bm25+", b=1.0),
     "bm25 identifiers": BM25(Analyzer(identifiers=True)),
+    "bm25f": BM25F(),
+    "bm25f one b": BM25F(b=0.75, variant="robertson"),
     "rank_bm25 okapi": RankBM25(),
     "rank_bm25 l": RankBM25(variant="l"),
     "rank_bm25 plus": RankBM25(variant="plus", b=1.0),
@@ -84,6 +87,7 @@ LEXICAL: dict[str, Retriever] = {
     "sqlite_fts all": SqliteFts(match="all"),
     "hybrid": Hybrid({"bm25": BM25(), "fts": SqliteFts()}, alpha=0.3, depth=20),
     "hybrid rrf": Hybrid({"fts": SqliteFts(), "bm25": BM25(), "rank": RankBM25()}, method="rrf", depth=20),
+    "hybrid borda": Hybrid({"bm25": BM25(), "fts": SqliteFts()}, method="borda", depth=20),
     "reranked": Reranked(BM25(), Overlap(), depth=20),
     "reranked llm": Reranked(BM25(), ListwiseReranker(Echo(), 4, 2, prompt="{query}\n{passages}"), depth=20),
     "expanded": Expanded(BM25(), Echo(), depth=20, multi_query_prompt="{query}"),
