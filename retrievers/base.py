@@ -176,18 +176,24 @@ def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArr
 
 
 class QueryText(str):
-    """The text of a query that knows its id, for retrievers that look queries up; other retrievers only see the text.
+    """The text of a query that knows its id and type, for retrievers that use these; others only see the text.
 
-    A plain string is its own id.
+    A plain string is its own id and has no type.
     """
 
     id: str
+    type: str
 
-    def __new__(cls, text: str, identifier: str = "") -> QueryText:
-        """Return a text with an id."""
+    def __new__(cls, text: str, identifier: str = "", query_type: str = "") -> QueryText:
+        """Return a text with an id and a type."""
         query = super().__new__(cls, text)
-        query.id = identifier
+        query.id, query.type = identifier, query_type
         return query
+
+
+def list_types(queries: Sequence[str]) -> list[str]:
+    """Return the type of each query, "" for none."""
+    return [getattr(query, "type", "") for query in queries]
 
 
 class Searcher(Protocol):

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError
-from retrievers.candidates import Candidates, lay_out, rank_candidates
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_types
+from retrievers.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
+
+log = logging.getLogger("retrievers")
+
+PartWeights = float | list[float] | dict[str, float]
+"""An alpha, or one number per part, by order or by name."""
 
 LARGEST_WEIGHT = 1e6
 """Largest weight of a part, so that scores fit in 32-bit floats."""
@@ -43,8 +50,9 @@ class Hybrid:
     hits.
 
     `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
-    is the weight of the last and 1 - alpha that of the first. A part of weight 0 is not searched. `depth` is the number
-    of candidates from each part, null for as many as are requested.
+    is the weight of the last and 1 - alpha that of the first. `weights_by_type` replaces these for the queries of some
+    types; a number there is an alpha. A part of weight 0 is not searched, unless queries of another type need it.
+    `depth` is the number of candidates from each part, null for as many as are requested.
     """
 
     parts: Mapping[str, Retriever]
@@ -52,11 +60,12 @@ class Hybrid:
     normalization: Normalization = "minmax"
     weights: list[float] | dict[str, float] | None = None
     alpha: float | None = Field(default=None, ge=0, le=1)
+    weights_by_type: dict[str, PartWeights] = Field(default_factory=dict)
     rrf_k: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     depth: int | None = Field(default=None, ge=1)
 
     def __post_init__(self) -> None:
-        names, weights = ", ".join(self.parts), self.weights
+        names = ", ".join(self.parts)
         for name, part in self.parts.items():
             if isinstance(
                 part, (str, list, tuple)
@@ -66,34 +75,53 @@ class Hybrid:
             raise RetrieverError(
                 f"parts: a hybrid needs at least two parts, but has {len(self.parts)} ({names or 'none'})"
             )
-        if self.alpha is not None and weights is not None:
-            raise RetrieverError(f"alpha={self.alpha} and weights={weights} exclude each other; set only one of them")
-        if self.alpha is not None and len(self.parts) != 2:
+        if self.alpha is not None and self.weights is not None:
             raise RetrieverError(
-                f"alpha={self.alpha}: needs exactly two parts, but there are {len(self.parts)} ({names}); set "
-                "weights instead"
+                f"alpha={self.alpha} and weights={self.weights} exclude each other; set only one of them"
             )
+        self._check_weights("weights" if self.alpha is None else "alpha", self._default_weights)
+        for query_type, weights in self.weights_by_type.items():
+            self._check_weights(f"weights_by_type.{query_type}", weights)
+
+    def _check_weights(self, name: str, weights: PartWeights | None) -> None:
+        names, n = ", ".join(self.parts), len(self.parts)
+        if isinstance(weights, float):
+            if n != 2:
+                raise RetrieverError(
+                    f"{name}={weights}: needs exactly two parts, but there are {n} ({names}); set weights instead"
+                )
+            if not 0 <= weights <= 1:
+                raise RetrieverError(f"{name}={weights}: should be from 0 to 1; it is the weight of the last part")
         if isinstance(weights, Mapping) and weights.keys() != self.parts.keys():
             raise RetrieverError(
-                f"weights: set for {', '.join(weights) or 'no part'}, but the parts are {names}; set one weight "
+                f"{name}: set for {', '.join(weights) or 'no part'}, but the parts are {names}; set one weight "
                 "for each part"
             )
-        if isinstance(weights, list) and len(weights) != len(self.parts):
-            raise RetrieverError(
-                f"weights: expected {len(self.parts)} numbers, one for each part ({names}), found {len(weights)}"
-            )
-        values = list(self.resolve_weights().values())
+        if isinstance(weights, list) and len(weights) != n:
+            raise RetrieverError(f"{name}: expected {n} numbers, one for each part ({names}), found {len(weights)}")
+        values = list(self._resolve(weights).values())
         if not all(0 <= value <= LARGEST_WEIGHT for value in values) or not any(values):
-            raise RetrieverError(f"weights={values}: should be from 0 to {LARGEST_WEIGHT:g}, and at least one above 0")
+            raise RetrieverError(f"{name}={values}: should be from 0 to {LARGEST_WEIGHT:g}, and at least one above 0")
 
-    def resolve_weights(self) -> dict[str, float]:
-        """Return the weight of each part."""
-        if isinstance(self.weights, Mapping):
-            return {name: self.weights[name] for name in self.parts}
-        weights = self.weights
-        if weights is None:
-            weights = [1.0] * len(self.parts) if self.alpha is None else [1 - self.alpha, self.alpha]
-        return dict(zip(self.parts, weights, strict=True))
+    @property
+    def _default_weights(self) -> PartWeights | None:
+        return self.weights if self.alpha is None else self.alpha
+
+    def resolve_weights(self, query_type: str = "") -> dict[str, float]:
+        """Return the weight of each part for queries of a type."""
+        return self._resolve(self.weights_by_type.get(query_type, self._default_weights))
+
+    def _resolve(self, weights: PartWeights | None) -> dict[str, float]:
+        if isinstance(weights, Mapping):
+            return {name: weights[name] for name in self.parts}
+        if isinstance(weights, float):
+            weights = [1 - weights, weights]
+        return dict(zip(self.parts, weights or [1.0] * len(self.parts), strict=True))
+
+    @property
+    def reads_types(self) -> bool:
+        """Return whether rankings depend on the types of queries."""
+        return bool(self.weights_by_type)
 
     def index(self, corpus: Corpus, store: Store) -> HybridSearcher:
         """Return a searcher; its parts are indexed through the store by their first search."""
@@ -107,8 +135,9 @@ class Hybrid:
 
     @property
     def weighted_parts(self) -> dict[str, Retriever]:
-        """Return the parts whose weight is not 0."""
-        return {name: self.parts[name] for name, weight in self.resolve_weights().items() if weight}
+        """Return the parts whose weight is not 0, for queries of some type at least."""
+        rows = [self.resolve_weights(), *map(self.resolve_weights, self.weights_by_type)]
+        return {name: part for name, part in self.parts.items() if any(weights[name] for weights in rows)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +153,13 @@ class HybridSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best candidates of the parts; a query that failed in a part has no hits."""
-        weights, depth = self.settings.resolve_weights(), self.settings.depth or k
-        parts = self.settings.weighted_parts
+        parts, depth = self.settings.weighted_parts, self.settings.depth or k
+        weights = self._weigh(queries)
         searches = [search_part(part, self.corpus, queries, depth, store, self.store) for part in parts.values()]
         start = time.perf_counter()
         by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
+        if self.settings.reads_types:
+            by_part = {name: _drop(rankings, weights[name] == 0) for name, rankings in by_part.items()}
         candidates = self._load_candidates(list(by_part.values()), store)
         fusion = FUSIONS[self.settings.method]
         parameters = Parameters(self.settings.normalization, self.settings.rrf_k)
@@ -143,6 +174,18 @@ class HybridSearcher:
         }
         return _attach_details(replace(fused, seconds=total, diagnostics=diagnostics), by_part)
 
+    def _weigh(self, queries: Sequence[str]) -> dict[str, Floats]:
+        """Return the weight of each part, of shape (1, 1), or (n, 1) if it depends on the types of queries."""
+        types = list_types(queries) if self.settings.reads_types else [""]
+        unused = sorted(self.settings.weights_by_type.keys() - set(types))
+        if unused and len(queries) > 1:
+            log.warning(
+                "weights_by_type: no query has the type %s; the types of the queries are %s",
+                ", ".join(unused), ", ".join(sorted({name or "(none)" for name in types})),
+            )  # fmt: skip
+        by_type = {name: self.settings.resolve_weights(name) for name in set(types)}
+        return {part: np.array([by_type[name][part] for name in types])[:, None] for part in self.settings.parts}
+
     def _load_candidates(self, searches: Sequence[Rankings], store: Store) -> Candidates:
         """Return the layout of the candidates, from the store if it has one of equal rankings."""
         columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
@@ -150,6 +193,16 @@ class HybridSearcher:
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
         key = Key.of("candidates", ("retrievers.candidates",), **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
+
+
+def _drop(rankings: Rankings, dropped: NDArray[np.bool_]) -> Rankings:
+    """Return rankings without the hits, times, notes and errors of some queries; `dropped` has the shape (n, 1)."""
+    documents = np.where(dropped, np.int32(NOTHING), rankings.documents)
+    scores = np.where(dropped, np.float32(-np.inf), rankings.scores)
+    seconds = None if rankings.seconds is None else np.where(dropped[:, 0], np.float32(0), rankings.seconds)
+    notes = {query: note for query, note in rankings.notes.items() if not dropped[query, 0]}
+    errors = {query: message for query, message in (rankings.errors or {}).items() if not dropped[query, 0]}
+    return replace(rankings, documents=documents, scores=scores, seconds=seconds, notes=notes, errors=errors or None)
 
 
 def _attach_details(fused: Rankings, by_part: Mapping[str, Rankings]) -> Rankings:

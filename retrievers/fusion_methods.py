@@ -72,8 +72,11 @@ class Fusion:
     missing: float | None = None
     scale: Callable[[Floats], Floats] | None = None
 
-    def weigh(self, hits: PartHits, weight: float, parameters: Parameters) -> Floats:
-        """Return the weighted values of a part's places, (n, depth + 1); the last is for missing documents."""
+    def weigh(self, hits: PartHits, weight: Floats, parameters: Parameters) -> Floats:
+        """Return the weighted values of a part's places, (n, depth + 1); the last is for missing documents.
+
+        `weight` has the shape (1, 1), or (n, 1) for weights by query.
+        """
         values = np.empty((len(hits.rankings), hits.rankings.depth + 1))
         values[:, :-1], values[:, -1] = self.value(hits, parameters)
         values *= weight

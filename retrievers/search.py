@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, iter_parts
+from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, iter_parts, list_types
 from retrievers.code import code_of
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
@@ -50,6 +50,11 @@ def is_live(settings: object) -> bool:
     return any(map(is_live, iter_parts(settings)))
 
 
+def reads_types(settings: object) -> bool:
+    """Return whether rankings depend on the types of queries (`reads_types` is true), here or in a part."""
+    return getattr(settings, "reads_types", False) is True or any(map(reads_types, iter_parts(settings)))
+
+
 def list_engines(settings: object) -> list[str]:
     """Return the versions of the engines of a retriever and its parts (`engine_version`), which decide its rankings."""
     own = getattr(settings, "engine_version", None)
@@ -86,6 +91,8 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
     """Return the key under which `search_cached` stores rankings."""
     searched: dict[str, object] = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    if reads_types(retriever):
+        searched["types"] = fingerprint(*list_types(queries))
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))

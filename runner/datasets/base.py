@@ -51,8 +51,8 @@ class Queries:
 
     @cached_property
     def inputs(self) -> Sequence[QueryText]:
-        """Return the texts as retrievers receive them, each with its query's id."""
-        return [QueryText(text, name) for text, name in zip(self.texts, self.ids, strict=True)]
+        """Return the texts as retrievers receive them, each with its query's id and type."""
+        return [QueryText(*query) for query in zip(self.texts, self.ids, self.types, strict=True)]
 
 
 GIVEN = ".".join(("runner", "datasets", "given"))

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, build_rankings
+from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, build_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.fusion_methods import FUSIONS, Method, Normalization
-from retrievers.search import search_cached
+from retrievers.search import build_rankings_key, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.test_contract import Counting
@@ -254,6 +254,54 @@ def test_a_part_without_weight_is_not_searched() -> None:
     assert by_id(fuse(Hybrid(parts, alpha=0))) == {"d": 1.0, "b": 0.0}
 
 
+def typed(*types: str) -> list[QueryText]:
+    return [QueryText(str(i), f"q{i}", name) for i, name in enumerate(types)]
+
+
+@given(rows=st.lists(st.tuples(ROWS, ROWS, st.sampled_from(["a", "b", "c", ""])), min_size=1, max_size=5))
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_by_type_are_those_of_a_hybrid_for_each_type(method: Method, rows: list[tuple[Row, Row, str]]) -> None:
+    parts = {"one": given_rows(*(row for row, _, _ in rows)), "other": given_rows(*(row for _, row, _ in rows))}
+    weights: dict[str, dict[str, Any]] = {"a": {"alpha": 0.25}, "b": {"weights": [0, 2]}, "c": {"alpha": 0.0}}
+    by_type = {"a": 0.25, "b": {"one": 0.0, "other": 2.0}, "c": 0.0}
+    hybrid = Hybrid(parts, method=method, weights=[1, 3], weights_by_type=by_type, depth=len(IDS))
+    rankings = hybrid.index(CORPUS, MemoryStore()).search(typed(*(name for _, _, name in rows)), 5)
+    for query, (*_, name) in enumerate(rows):
+        alone = Hybrid(parts, method=method, depth=len(IDS), **weights.get(name, {"weights": [1, 3]}))
+        expected = alone.index(CORPUS, MemoryStore()).search([str(query)], 5)
+        assert rankings.documents[query].tolist() == expected.documents[0].tolist()
+        assert rankings.scores[query].tolist() == expected.scores[0].tolist()
+
+
+def test_a_part_that_a_type_does_not_need_costs_it_no_time_and_no_error() -> None:
+    one = replace(given_rows({0: 1.0}, {0: 1.0}), fails=(0, 1))
+    hybrid = Hybrid({"one": one, "other": given_rows({1: 1.0}, {1: 1.0})}, weights_by_type={"question": 1.0})
+    rankings = hybrid.index(CORPUS, MemoryStore()).search(typed("question", "keyword"), 3)
+    assert rankings.errors == {1: "one: no answer to 1"}
+    assert by_id(rankings) == {"b": 1.0}
+    assert rankings.seconds is not None
+    assert rankings.seconds.tolist() == pytest.approx([0.5, 1.0], abs=0.4)
+
+
+def test_stored_rankings_depend_on_types_only_where_weights_do() -> None:
+    store = MemoryStore()
+    parts: dict[str, Retriever] = {"one": given_rows({0: 1.0}, {0: 1.0}), "other": given_rows({1: 1.0}, {1: 1.0})}
+    by_type = Hybrid(parts, alpha=0.5, weights_by_type={"a": 0.25})
+    inner = Hybrid({"inner": by_type, "third": given_rows({}, {})})
+    for hybrid in (by_type, inner):
+        first, second = (search_cached(hybrid, CORPUS, typed(*types), 3, store) for types in (("a", ""), ("", "a")))
+        assert first.scores[0].tolist() == second.scores[1].tolist() != second.scores[0].tolist()
+    plain = Hybrid(parts, alpha=0.25)
+    assert build_rankings_key(plain, CORPUS, typed("a", "b"), 3) == build_rankings_key(plain, CORPUS, ["0", "1"], 3)
+
+
+def test_a_type_that_no_query_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    part = given_rows({0: 1.0}, {1: 1.0})
+    hybrid = Hybrid({"one": part, "other": part}, weights_by_type={"keyword": 0.5, "qestion": 0.5})
+    hybrid.index(CORPUS, MemoryStore()).search(typed("keyword", "question"), 3)
+    assert "no query has the type qestion; the types of the queries are keyword, question" in caplog.text
+
+
 def test_depth_bounds_what_a_part_contributes() -> None:
     parts = {"one": given_rows({0: 3.0, 1: 2.0, 2: 1.0}), "other": given_rows({3: 3.0, 4: 2.0})}
     assert set(by_id(fuse(Hybrid(parts, depth=1)))) == {"d", "a"}
@@ -380,6 +428,14 @@ ONE = given_rows({0: 1.0})
             r"alpha=0.5: needs exactly two parts, but there are 3 \(a, b, c\)",
         ),
         ({"alpha": 1.5}, "alpha"),
+        ({"weights_by_type": {"x": 1.5}}, r"weights_by_type.x=1.5: should be from 0 to 1"),
+        ({"weights_by_type": {"x": [1]}}, r"weights_by_type.x: expected 2 numbers, one for each part \(a, b\)"),
+        ({"weights_by_type": {"x": {"a": 1}}}, "weights_by_type.x: set for a, but the parts are a, b"),
+        ({"weights_by_type": {"x": [0, 0]}}, r"weights_by_type.x=\[0.0, 0.0\]: should be from 0 to"),
+        (
+            {"parts": {"a": ONE, "b": ONE, "c": ONE}, "weights_by_type": {"x": 0.5}},
+            r"weights_by_type.x=0.5: needs exactly two parts, but there are 3",
+        ),
         ({"rrf_k": -1}, "rrf_k"),
         ({"depth": 0}, "depth"),
         ({"normalization": "softmax"}, "normalization"),
