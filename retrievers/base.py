@@ -49,9 +49,7 @@ class Corpus:
         for name in ("texts", "titles", "metadata"):
             column = getattr(self, name)
             if len(column) != len(self.ids) and (column or name == "texts"):
-                raise RetrieverError(
-                    f"a corpus of {len(self.ids)} ids has {len(column)} {name}; it needs one for each id"
-                )
+                raise RetrieverError(f"the corpus has {len(self.ids)} ids, but {len(column)} {name}; each id needs one")
         if len(set(self.ids)) != len(self.ids):
             seen: set[str] = set()
             repeated = next(i for i in self.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]  # add() returns None
@@ -145,7 +143,7 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     absent = documents == NOTHING
     scores = np.where(absent, -np.inf, scores).astype(np.float32) + np.float32(0)  # -0 is 0
     if np.isnan(scores).any():
-        raise RetrieverError("a document has the score NaN; a retriever must return a number, or omit the document")
+        raise RetrieverError("the score of a document is NaN; a retriever must return a number or omit the document")
     places = np.where(absent, np.iinfo(np.int32).max, tie_order[documents]) if len(tie_order) else documents
     # One integer sorts by score down, then place up: the bits of a float32 sort as it does, negatives reversed.
     bits = scores.view(np.int32)

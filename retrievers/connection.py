@@ -149,7 +149,7 @@ def read_secret(variable: str, setting: str) -> str:
         raise RetrieverError(f"{setting}: the environment variable {variable} is not set; export it")
     if not (value.isascii() and value.isprintable()):
         raise RetrieverError(
-            f"{setting}: the environment variable {variable} contains characters that a header cannot contain"
+            f"{setting}: the environment variable {variable} contains characters that are not allowed in a header"
         )
     return value
 

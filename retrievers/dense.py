@@ -118,7 +118,7 @@ class Dense:
         if width % self.pq_m:
             fitting = ", ".join(str(m) for m in range(1, width + 1) if width % m == 0)
             raise RetrieverError(
-                f"pq_m={self.pq_m}: should divide the number of dimensions, {width}; choose one of {fitting}"
+                f"pq_m={self.pq_m}: should be a divisor of the number of dimensions ({width}); choose one of {fitting}"
             )
         return f"PQ{self.pq_m}x{min(self.pq_bits, max(int(np.log2(n)), _FEWEST_BITS))}np"
 

@@ -203,7 +203,7 @@ def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> Search:  # n
         outputs = call(data={name: given for name, given in data.items() if given})
         lists = [part for part in _values(outputs) if isinstance(part, Mapping) and "documents" in part]
         if not lists:
-            raise ValueError("the pipeline has no output named documents; name its output documents")
+            raise ValueError("the pipeline has no output named documents; rename its output")
         return lists[-1]
 
     return search
@@ -238,7 +238,9 @@ class ExistingSearcher:
             raise RetrieverError(f"search: {describe_error(error)}") from error
         n = len(hits) if isinstance(hits, Sized) else 0
         if n != len(queries):
-            raise RetrieverError(f"search: returned {n} lists of hits for {len(queries)} queries")
+            raise RetrieverError(
+                f"search: returned {n} lists of hits for {len(queries)} queries; return one for each query"
+            )
         if isinstance(hits, Rankings):
             return hits.cut(k)
         rows = hits if isinstance(hits, Iterable) else ()
@@ -296,7 +298,7 @@ class ExistingSearcher:
         values = [str(value) for path in (*paths, *own) if (value := get_value(hit, path)) not in (None, "")]
         if not values:
             raise ValueError(
-                f"a hit has no id; set item_id to the path of the id; the fields are {', '.join(list_names(hit))}"
+                f"a hit has no id; set item_id to the path of its id (fields: {', '.join(list_names(hit))})"
             )
         return next((value for value in values if value in self.positions), values[0])
 

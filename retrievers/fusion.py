@@ -77,7 +77,7 @@ class Hybrid:
             )
         if self.alpha is not None and self.weights is not None:
             raise RetrieverError(
-                f"alpha={self.alpha} and weights={self.weights} exclude each other; set only one of them"
+                f"alpha={self.alpha} and weights={self.weights} are mutually exclusive; set only one of them"
             )
         self._check_weights("weights" if self.alpha is None else "alpha", self._default_weights)
         for query_type, weights in self.weights_by_type.items():

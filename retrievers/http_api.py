@@ -137,7 +137,7 @@ class Http:
                 raise RetrieverError(f"{setting}={getattr(self, setting)}: should begin with a /, as in /search")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(f"{name}:{value}"):
-                raise RetrieverError(f"headers.{name}: contains characters that a header cannot contain")
+                raise RetrieverError(f"headers.{name}: contains characters that are not allowed in a header")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
         """Connect to the API, check its number of items, and return a searcher; raises `RetrieverError`."""
@@ -174,7 +174,7 @@ class Http:
                 text = get_path(reply, path)
             except (ServiceError, LookupError) as error:
                 return ServiceError(connection.mask_secrets(str(error)))
-            return text if isinstance(text, str) else ServiceError(f"the reply's {path} is not a text")
+            return text if isinstance(text, str) else ServiceError(f"the reply's {path} is not text")
 
         texts = dict(zip(ids, map_threads(fetch, ids, self.concurrency), strict=True))
         problems = [(name, text) for name, text in texts.items() if isinstance(text, ServiceError)]
@@ -201,7 +201,9 @@ class Http:
         except httpx.InvalidURL as error:
             raise RetrieverError(f"base_url={self.base_url}: invalid address ({error})") from error
         if url.userinfo:
-            raise RetrieverError("base_url: a password in the address would be recorded; put it into secret_headers")
+            raise RetrieverError(
+                "base_url: the password in the address would be recorded; pass it in secret_headers instead"
+            )
         if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
             raise RetrieverError(f"base_url={self.base_url}: should be an address such as http://localhost:8001")
 
@@ -376,7 +378,7 @@ class HttpSearcher:
 def _parse_id(value: object) -> str:
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} cannot be an item id")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a valid item id")
 
 
 def _parse_score(value: object) -> float:
@@ -385,4 +387,4 @@ def _parse_score(value: object) -> float:
     with suppress(ValueError, TypeError):  # some services write numbers as text
         if isinstance(value, str):
             return float(value)
-    raise ServiceError(f"{json.dumps(value)[:SHOWN]} cannot be a score; for an API without scores, set score=null")
+    raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a valid score; for an API without scores, set score=null")

@@ -136,7 +136,7 @@ def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has
         rank = next((name for name in RANK if name in has), None)
         if score is None and rank is None:
             raise RetrieverError(
-                f"{path}: neither a column score nor a column rank exists; the columns are {', '.join(has)}"
+                f"{path}: has neither a score column nor a rank column; its columns are {', '.join(has)}"
             )
         values = table[score] if score else compute.divide(1.0, compute.cast(table[rank], pyarrow.float64()))
         return _number(table[query], table[document], values, path)
@@ -163,7 +163,7 @@ def _find_name(names: Sequence[str], there: Sequence[str], what: str, path: Path
         if name in there:
             return name
     raise RetrieverError(
-        f"{path}: no column has the id of a {what}; name one {names[0]} or {names[1]}; the columns are "
+        f"{path}: no column contains {what} ids; name the column {names[0]} or {names[1]}; the columns are "
         f"{', '.join(there) or 'none'}"
     )
 

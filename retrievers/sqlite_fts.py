@@ -141,7 +141,7 @@ def _fill(corpus: Corpus, tokenize: str) -> Arrays:
             )
         except sqlite3.OperationalError as error:
             raise RetrieverError(
-                f"tokenizer={tokenize}: SQLite {sqlite3.sqlite_version} of this Python cannot create an FTS5 "
+                f"tokenizer={tokenize}: this Python's SQLite ({sqlite3.sqlite_version}) cannot create an FTS5 "
                 f"table with this tokenizer ({error}); choose another tokenizer, or install a Python with a newer "
                 "SQLite"
             ) from error

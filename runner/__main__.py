@@ -95,7 +95,7 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> i
         way_out = "write --help" if verb == "help" else suggestion(verb, verbs)
         raise ConfigError(f"{verb}: no such command; {way_out}")
     if verb in SERVERS and json:
-        raise ConfigError(f"{JSON}: {verb} runs until it is stopped, and reports nothing")
+        raise ConfigError(f"{JSON}: not supported by {verb}, which runs until it is stopped; remove {JSON}")
     with main_module_not_imported_again():
         return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
 

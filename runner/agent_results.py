@@ -61,7 +61,9 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     by_task = {name: trials[place] for name, place in select_latest([task.trial for task in trials]).items()}
     ids = [task for task in sorted(by_task) if by_task[task].has_gold]
     if not ids:
-        raise ResultError(f"{name}: none of the {len(by_task)} tasks has ground truth, which rankings need")
+        raise ResultError(
+            f"{name}: none of the {len(by_task)} tasks has ground truth, which is needed to score rankings"
+        )
     tasks = [by_task[task] for task in ids]
     gold = [task.gold for task in tasks]
     errors = {place: task.error for place, task in enumerate(tasks) if task.error}

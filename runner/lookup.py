@@ -94,7 +94,8 @@ def _of_file(path: Path, search_type: str) -> list[Named]:
     if not is_report(content):
         if search_type:
             raise ConfigError(
-                f"{path}@{search_type}: only a report with several search types has them; remove @{search_type}"
+                f"{path}@{search_type}: a search type can only be chosen in a report with several of them; remove "
+                f"@{search_type}"
             )
         return [Named(load_record(path), str(path))]
     results = {result.retriever: result for result in read_report(path)}
@@ -144,11 +145,11 @@ def _the_run(beginning: str, runs: Runs) -> Run:
     matches = runs.like(beginning)
     if not matches:
         raise ConfigError(
-            f"{beginning}: no such file, and no run in {runs.tracking.uri} has an id that begins like this"
+            f"{beginning}: no such file, and no run in {runs.tracking.uri} has an id that starts with this"
         )
     if len(matches) > 1:
         raise ConfigError(
-            f"{beginning}: {len(matches)} runs have ids that begin like this; choose one: {format_runs(matches)}"
+            f"{beginning}: {len(matches)} runs have ids that start with this; choose one: {format_runs(matches)}"
         )
     (run,) = matches
     if run.kind != "sweep" and run.status != "FINISHED":

@@ -81,13 +81,15 @@ def _bring_to_data(
     except NotComparable as problem:
         if wanted == "never":
             raise NotComparable(
-                f"{problem}; compare.re_evaluate=auto evaluates the baseline again on the candidate's data"
+                f"{problem}; to evaluate the baseline again on the candidate's data, set compare.re_evaluate=auto"
             ) from None
         try:
             check_shared_queries(baseline, other)
             return re_evaluate(baseline, other, open_bench(), plugins, wanted == "any_code", dataset)
         except NotComparable as reason:
-            raise NotComparable(f"{problem}; the baseline cannot be evaluated on the candidate's: {reason}") from reason
+            raise NotComparable(
+                f"{problem}; the baseline cannot be evaluated on the candidate's data: {reason}"
+            ) from reason
     return None
 
 
@@ -126,16 +128,18 @@ def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str
     if (recorded.get("choices") or {}).get("retriever") == "run":
         raise NotComparable(f"the rankings of {baseline.name} were read from a file")
     if missing := [key for key in ("retriever", "metrics", "dataset", "choices") if not recorded.get(key)]:
-        raise NotComparable(f"the record of {baseline.name} has no settings of its {missing[0]}")
+        raise NotComparable(f"the record of {baseline.name} does not contain the settings of its {missing[0]}")
     if not others.get("dataset"):
-        raise NotComparable(f"the record of {candidate.name} has no settings of its dataset")
+        raise NotComparable(f"the record of {candidate.name} does not contain the settings of its dataset")
     if any(str(target).startswith(_LLM) and target != _NO_LLM for target in _iter_targets(recorded["retriever"])):
-        raise NotComparable(f"the retriever of {baseline.name} asks a language model, whose replies are not repeatable")
+        raise NotComparable(f"the retriever of {baseline.name} uses a language model, whose replies are not repeatable")
     if "retrievers.existing.GivenRetriever" in _iter_targets(recorded["retriever"]):
-        raise NotComparable(f"the retriever of {baseline.name} is an object that was given in Python")
+        raise NotComparable(f"the retriever of {baseline.name} is an object that was passed in Python")
     if baseline.addresses:
         services = ", ".join(dict.fromkeys(baseline.addresses.values()))
-        raise NotComparable(f"{baseline.name} is of a live service ({services}), which may have changed")
+        raise NotComparable(
+            f"{baseline.name} was measured on a live service ({services}), which may have changed since"
+        )
     data = {key: value for key, value in others["dataset"].items() if key != CHUNKING}
     if CHUNKING in recorded["dataset"]:
         data[CHUNKING] = recorded["dataset"][CHUNKING]
@@ -161,15 +165,15 @@ def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) 
                 "retriever.pass_corpus=true can search other documents"
             )
         if getattr(part, "live", False) is True and not isinstance(part, ExistingRetriever):
-            raise NotComparable(f"{baseline.name} is of a live service, which may have changed")
+            raise NotComparable(f"{baseline.name} was measured on a live service, which may have changed since")
     recorded, now = baseline.environment.get("code"), describe_code(experiment.retriever)
     if recorded and not any_code:
         changed = sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
         if changed:
             raise NotComparable(
-                f"the code of {', '.join(changed)} changed since {baseline.name} was recorded, and the effect of that "
-                "would count as an effect of the data; evaluate the old code on the new data and take that as the "
-                "baseline, or ignore the change with compare.re_evaluate=any_code"
+                f"the code of {', '.join(changed)} has changed since {baseline.name} was recorded, and the effect "
+                "of this change would count as an effect of the data; evaluate the old code on the new data and "
+                "use the result as the baseline, or set compare.re_evaluate=any_code to ignore the change"
             )
 
 
@@ -179,15 +183,21 @@ def describe_versions(baseline: Result, again: Result) -> list[str]:
     recorded, now = baseline.environment, again.environment
     if not recorded.get("code"):
         remarks.append(
-            "The record of the baseline does not identify its code: a change of code since then counts as an effect of "
-            "the data."
+            "The record of the baseline does not identify its code, so the effect of any code change since then "
+            "counts as an effect of the data."
         )
     elif recorded["code"] != now["code"]:
-        remarks.append("The code changed since the baseline was recorded: its effect counts as an effect of the data.")
+        remarks.append(
+            "The code has changed since the baseline was recorded; the effect of this change counts as an effect "
+            "of the data."
+        )
     before, after = ({"python": e.get("python"), **e.get("packages", {})} for e in (recorded, now))
     changed = [f"{n} {v} to {after[n]}" for n, v in before.items() if v and after.get(n) and after[n] != v]
     if changed:
-        remarks.append(f"Versions changed ({', '.join(changed)}): their effect counts as an effect of the data.")
+        remarks.append(
+            f"Versions have changed ({', '.join(changed)}); the effect of these changes counts as an effect of the "
+            "data."
+        )
     return remarks
 
 

@@ -76,7 +76,9 @@ def _find_result(given: Result | str | PathLike[str], tracking: Tracking, baseli
         return Named(given, given.name)
     found_results = results_called(str(given), tracking, baselines)
     if len(found_results) > 1:
-        raise ConfigError(f"{given}: names several results: {', '.join(named.source for named in found_results)}")
+        raise ConfigError(
+            f"{given}: matches several results; choose one: {', '.join(named.source for named in found_results)}"
+        )
     return found_results[0]
 
 
@@ -88,7 +90,7 @@ def _build_gate(gate: Gate | Mapping[str, Any] | str) -> Gate:
         return build_settings(Gate, gate, "gate")
     names = sorted(file.stem for file in (CONF / "gate").glob("*.yaml"))
     if gate not in names:
-        raise ConfigError(f"gate={gate}: no such choice; there are {', '.join(names)}")
+        raise ConfigError(f"gate={gate}: no such choice; choose from {', '.join(names)}")
     content = {**_read(CONF / "gate" / "none.yaml"), **_read(CONF / "gate" / f"{gate}.yaml")}
     built: Gate = build({key: value for key, value in content.items() if key != "defaults"}, "gate")
     return built

@@ -64,7 +64,9 @@ def test_a_task_without_ground_truth_is_no_query_and_one_without_a_trace_is_one_
 
 
 def test_a_configuration_without_any_ground_truth_is_refused_in_one_line() -> None:
-    with pytest.raises(ResultError, match=r"^mcp: none of the 1 tasks has ground truth, which rankings need$"):
+    with pytest.raises(
+        ResultError, match=r"^mcp: none of the 1 tasks has ground truth, which is needed to score rankings$"
+    ):
         result_of("mcp", [done("t", "a.py", gold=())], SETTINGS)
 
 

@@ -177,11 +177,17 @@ def test_where_nothing_fits_that_is_said_and_is_no_mistake(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("cache.remove=true", "cache.remove=true: needs a filter; add cache.older_than=30d"),
-        ("cache.older_than=30", "cache.older_than=30: should be a number and one of s, min, h, d, w, such as 30d"),
+        ("cache.remove=true", "cache.remove=true: needs a filter, such as cache.older_than=30d"),
+        (
+            "cache.older_than=30",
+            "cache.older_than=30: should be a number followed by one of s, min, h, d, w, such as 30d",
+        ),
         ("cache.older_than=-1d", "cache.older_than=-1d: should be a number"),
         ("cache.older_than=3 months", "cache.older_than=3 months: should be a number"),
-        ("cache.max_size=much", "cache.max_size=much: should be a number and one of B, kB, MB, GB, TB, such as 2GB"),
+        (
+            "cache.max_size=much",
+            "cache.max_size=much: should be a number followed by one of B, kB, MB, GB, TB, such as 2GB",
+        ),
         ("cache.verify=maybe", "cache.verify=maybe: should be a valid boolean"),
         ("cache.older=30d", "cache.older: no such setting; did you mean cache.older_than?"),
         ("cash.verify=true", "cash.verify: no such setting"),

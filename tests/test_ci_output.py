@@ -104,7 +104,7 @@ def test_an_evaluation_writes_its_queries_and_a_sweep_refuses_to(
     assert main(words) == 0
     assert ElementTree.parse(here / "queries.xml").getroot().get("tests") == "2"
     assert main([*words, "-m", "retriever.k1=1,2"]) == 2
-    assert "junit: is of one evaluation; leave it out of a sweep" in capsys.readouterr().err
+    assert "junit: is only available for a single evaluation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["good/result.json/x.xml", "good"])

@@ -161,7 +161,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=gone.json"], "gone.json: no such file; name a file, an MLflow run id"),
         (["baseline=good", "candidate=abcdef01"], "abcdef01: no such file, and no run in"),
         (["baseline=baseline:main", "candidate=good"], "no such baseline in baselines; create one: "),
-        (["baseline=good", "candidate=good@bm25"], "only a report with several search types"),
+        (["baseline=good", "candidate=good@bm25"], "a search type can only be chosen in a report with several"),
         (["baseline=good", "candidate=bad,good"], "write a list as 'candidate=[bad,good]'"),
         (["baseline=good", "candidate=bad", "gate=strict"], "no such choice; choose default or none"),
         (["baseline=good", "candidate=bad", "+gate.floors={mrrr: 1}"], "unknown measure 'mrrr'; did you mean"),
@@ -275,7 +275,7 @@ def test_the_latest_run_is_refused_if_there_is_none_or_it_is_the_baseline(run: R
     run("promote", f"run={logged.id}", "name=main")
     for baseline in (logged.id, "baseline:main"):
         _, err = run("compare", f"baseline={baseline}", "candidate=latest", code=2)
-        assert f"candidate=latest: is the baseline itself (run {logged.id}); evaluate a candidate first" in err
+        assert f"candidate=latest: this run is the baseline itself (run {logged.id}); evaluate a candidate first" in err
 
 
 def test_a_run_that_failed_has_no_result(run: Run, tracking: Tracking) -> None:
@@ -291,7 +291,7 @@ def test_a_beginning_that_several_ids_have_is_not_enough(
     every = [found for one in logged for found in Runs(tracking).like(one.id)]
     monkeypatch.setattr(Runs, "like", lambda runs, beginning: every)
     _, err = run("compare", "baseline=good", "candidate=abcd", code=2)
-    assert "3 runs have ids that begin like this; choose one: " in err
+    assert "3 runs have ids that start with this; choose one: " in err
     assert f"{logged[0].id[:8]} (r0)" in err
 
 

@@ -99,7 +99,7 @@ def test_an_error_is_a_document_too(here: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("verb", SERVERS)
 def test_a_command_that_reports_nothing_refuses_the_flag(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--json"]) == 2
-    assert f"--json: {verb} runs until it is stopped, and reports nothing" in capsys.readouterr().err
+    assert f"--json: not supported by {verb}, which runs until it is stopped" in capsys.readouterr().err
 
 
 def test_the_result_is_that_of_the_record(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,8 +66,8 @@ def test_without_its_entry_point_the_plug_in_is_refused(
 @pytest.mark.parametrize(
     ("folder", "message"),
     [
-        ("taken", "error: folder=taken: already exists and is not an empty folder; choose a new one"),
-        ("1st", "error: folder=1st: the name should begin with a letter"),
+        ("taken", "error: folder=taken: already exists and is not an empty folder; choose another name"),
+        ("1st", "error: folder=1st: the name should start with a letter"),
         ("s3://bucket/x", "error: folder=s3://bucket/x: remote addresses are not supported"),
     ],
 )

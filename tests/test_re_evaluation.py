@@ -169,7 +169,7 @@ def test_queries_and_judgments_that_changed_are_listed_and_the_others_compared(r
 
 def test_re_evaluation_can_be_turned_off(run: Run) -> None:
     _, err = run(*COMPARE, "compare.re_evaluate=never", code=2)
-    assert "their documents differ; compare.re_evaluate=auto evaluates the baseline again" in err
+    assert "their documents differ; to evaluate the baseline again" in err
 
 
 def test_datasets_without_a_common_query_are_refused(run: Run, here: Path) -> None:
@@ -221,13 +221,13 @@ LISTWISE = {
     [
         ({"_target_": "my_plugin.Mine"}, "a config can only create classes of this program"),
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
-        (HTTP, "bm25 is of a live service, which may have changed"),
+        (HTTP, "bm25 was measured on a live service, which may have changed"),
         ({"_target_": "retrievers.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
         ({"_target_": "retrievers.existing.ExistingRetriever", "factory": "json:loads"}, "index of its own"),
-        (LISTWISE, "asks a language model, whose replies are not repeatable"),
-        ({**HTTP, "headers": {"Authorization": "***"}}, r"retriever\.headers\.Authorization: is a secret"),
+        (LISTWISE, "uses a language model, whose replies are not repeatable"),
+        ({**HTTP, "headers": {"Authorization": "***"}}, r"retriever\.headers\.Authorization: the value is a secret"),
         ({**HTTP, "base_url": "${oc.env:NOT_SET_HERE}"}, "NOT_SET_HERE"),
-        (None, "the record of bm25 has no settings of its retriever"),
+        (None, "the record of bm25 does not contain the settings of its retriever"),
     ],
 )
 def test_a_configuration_that_cannot_be_evaluated_again_is_refused_with_the_reason(
@@ -246,7 +246,7 @@ def test_a_baseline_of_a_live_service_is_refused_with_its_address(pair: tuple[Re
 
 def test_data_that_are_gone_or_changed_since_the_evaluation_are_refused(pair: tuple[Result, Result]) -> None:
     before, after = pair
-    with pytest.raises(NotComparable, match="the record of bm25 has no settings of its dataset"):
+    with pytest.raises(NotComparable, match="the record of bm25 does not contain the settings of its dataset"):
         repeat(before, with_settings(after, dataset=None))
     with pytest.raises(NotComparable, match="gone"):
         repeat(before, with_settings(after, dataset={**after.config["dataset"], "path": "gone"}))
@@ -257,11 +257,14 @@ def test_data_that_are_gone_or_changed_since_the_evaluation_are_refused(pair: tu
 def test_a_baseline_whose_code_changed_is_refused_unless_that_is_accepted(pair: tuple[Result, Result]) -> None:
     old_code = {**pair[0].environment, "code": {"retrievers": "another"}}
     baseline = replace(pair[0], environment=old_code)
-    with pytest.raises(NotComparable, match="the code of retrievers changed since bm25 was recorded"):
+    with pytest.raises(NotComparable, match="the code of retrievers has changed since bm25 was recorded"):
         repeat(baseline, pair[1])
     again = repeat(baseline, pair[1], any_code=True)
     assert describe_versions(baseline, again) == [
-        "The code changed since the baseline was recorded: its effect counts as an effect of the data."
+        (
+            "The code has changed since the baseline was recorded; the effect of this change counts as an "
+            "effect of the data."
+        )
     ]
 
 
@@ -270,8 +273,8 @@ def test_what_is_not_known_of_code_and_versions_is_said(pair: tuple[Result, Resu
     assert describe_versions(pair[0], again) == []
     bare = {"python": "2.7.18", "packages": again.environment["packages"]}
     assert describe_versions(replace(pair[0], environment=bare), again) == [
-        "The record of the baseline does not identify its code: a change of code since then counts as an effect of the "
-        "data.",
-        f"Versions changed (python 2.7.18 to {again.environment['python']}): their effect counts as an effect of the "
-        "data.",
+        "The record of the baseline does not identify its code, so the effect of any code change since then counts as "
+        "an effect of the data.",
+        f"Versions have changed (python 2.7.18 to {again.environment['python']}); the effect of these changes counts "
+        "as an effect of the data.",
     ]

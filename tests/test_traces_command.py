@@ -161,7 +161,9 @@ def test_two_commands_do_not_write_into_one_folder_at_once(again: Path, capsys: 
     before = content(again / "out")
     with open_artifacts(again / "out"):
         assert main([*SILENT, "resume=false"]) == USER_MISTAKE
-    assert "output=out: another command is writing there; wait for it to end" in capsys.readouterr().err
+    assert (
+        "output=out: another command is writing to this folder; wait until it has finished" in capsys.readouterr().err
+    )
     assert content(again / "out") == before
     assert main(SILENT) == 0
 
@@ -314,7 +316,7 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
         ([RUNS, "file=x"], "path, file: both are set"),
         ([RUNS], "output: is required"),
         (["path=none", "output=out"], "path=none: no such folder"),
-        (["path=tasks/suite/task-000/tests", "output=out"], "contains no run of an agent"),
+        (["path=tasks/suite/task-000/tests", "output=out"], "contains no agent runs"),
         ([RUNS, "output=runs/official/run_1/mcp/task-000/result.json"], "cannot be written"),
         ([RUNS, "output=."], "output=.: contains the runs of path=runs; choose another folder"),
         ([RUNS, "output=out", "tasks=none"], "tasks=none: no such folder"),
@@ -322,7 +324,10 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
         ([RUNS, "output=out", "baseline=basline"], "did you mean baseline?"),
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
-        ([RUNS, "output=out", "metrics.correction=tukey"], "metrics.correction=tukey: needs all pairs of systems"),
+        (
+            [RUNS, "output=out", "metrics.correction=tukey"],
+            "metrics.correction=tukey: only corrects tests of all pairs of systems",
+        ),
         (["file=none.json"], "file=none.json: no such file"),
     ],
 )

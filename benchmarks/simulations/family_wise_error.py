@@ -50,7 +50,11 @@ def max_t(scores: Floats, best: int) -> Floats:
     return run_max_t(scores, PERMUTATIONS).p_values[best]
 
 
-PROCEDURES = {"Holm, pairs with the best only": against_the_best, "Holm, all pairs": holm_of_pairs, "max-T": max_t}
+PROCEDURES = {
+    "Holm, comparisons with the best only": against_the_best,
+    "Holm, all pairs": holm_of_pairs,
+    "max-T": max_t,
+}
 
 
 def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generator) -> Floats:

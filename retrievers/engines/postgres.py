@@ -92,16 +92,20 @@ class Postgres:
     def __post_init__(self) -> None:
         check_installed("psycopg", "psycopg", "postgres")
         if self.table is not None and self.sql is not None:
-            raise RetrieverError("table and sql exclude each other; set one of them")
+            raise RetrieverError("table and sql are mutually exclusive; set only one of them")
         needs_vector = "%(vector)s" in self.sql if self.sql else self.rank == "vector"
         if needs_vector and self.encoder is None:
-            raise RetrieverError("encoder: vectors need one; choose retriever=pgvector, with encoder=minilm or another")
+            raise RetrieverError(
+                "encoder: is required for vectors; choose retriever=pgvector and an encoder, such as encoder=minilm"
+            )
         if self.index_type == "hnsw" and self.ef_construction < 2 * self.m:
             raise RetrieverError(
-                f"ef_construction={self.ef_construction}: pgvector needs at least twice m, {2 * self.m}"
+                f"ef_construction={self.ef_construction}: should be at least twice m, that is, {2 * self.m}"
             )
         if self.sql is not None and not any(name in self.sql for name in ("%(query)s", "%(vector)s")):
-            raise RetrieverError("sql: has neither %(query)s nor %(vector)s, so that all queries would be equal")
+            raise RetrieverError(
+                "sql: without %(query)s or %(vector)s, every query would get the same results; add one of them"
+            )
 
     @property
     def live(self) -> bool:
@@ -176,7 +180,7 @@ class Postgres:
 
     def _space(self, corpus: Corpus) -> VectorSpace:
         if self.encoder is None:
-            raise RetrieverError("encoder: vectors need one")  # checked before
+            raise RetrieverError("encoder: is required for vectors")  # checked before
         return VectorSpace(self.encoder, corpus, self.metric)
 
     def _describe_index(self) -> Composable | None:

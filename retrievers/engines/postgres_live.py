@@ -79,7 +79,8 @@ def _is_words(settings: Postgres) -> bool:
     columns = dict(settings.server.select(statement, {"table": _quote_table(settings).as_string()}))
     if settings.text_column not in columns:
         raise RetrieverError(
-            f"text_column={settings.text_column}: {settings.table} has no such column, but {', '.join(columns)}"
+            f"text_column={settings.text_column}: {settings.table} has no such column; its columns are "
+            f"{', '.join(columns)}"
         )
     return bool(columns[settings.text_column] == "tsvector")
 
@@ -103,7 +104,9 @@ class LiveStatement:
         if self.embed is not None:
             vectors, seconds = self.embed(list(map(str, queries)), store)
             if not vectors.shape[1]:
-                raise RetrieverError("encoder: learns from documents; choose a model")
+                raise RetrieverError(
+                    "encoder: learns from documents, which this retriever does not read; choose a pretrained model"
+                )
             encoding = {"encoding_ms": float(np.nanmean(seconds)) * 1000}
         replies = [
             self._search_one(query, None if vectors is None else vectors[row].tolist(), k)
@@ -132,5 +135,5 @@ def _iter_hits(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, float]]:
     """Yield the id and the score of each row, 1 / rank without a column of scores."""
     for place, row in enumerate(rows, start=1):
         if len(row) > 1 and row[1] is None:
-            raise ValueError(f"the score of {row[0]} is null; leave such rows out, or the column of scores")
+            raise ValueError(f"the score of {row[0]} is null; omit such rows, or omit the score column")
         yield str(row[0]), float(row[1]) if len(row) > 1 else 1 / place

@@ -121,8 +121,8 @@ def check_output(folder: Path) -> Iterator[None]:
     try:
         yield
     except Timeout as error:
-        way_out = "wait for it to end, or choose another folder"
-        raise ConfigError(f"output={folder}: another command is writing there; {way_out}") from error
+        way_out = "wait until it has finished, or choose another folder"
+        raise ConfigError(f"output={folder}: another command is writing to this folder; {way_out}") from error
     except OSError as error:
         raise ConfigError(f"output={folder}: cannot be written ({error.strerror or error})") from error
 

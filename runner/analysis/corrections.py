@@ -42,7 +42,9 @@ def correct(p_values: Floats, correction: Correction) -> Floats:
     So is max-T, for which Holm's correction, which needs no more than p-values, stands in.
     """
     if correction == "tukey":
-        raise ValueError("correction=tukey: needs all pairs of systems on a single measure; choose holm, bh or none")
+        raise ValueError(
+            "correction=tukey: only corrects tests of all pairs of systems on a single measure; choose holm, bh or none"
+        )
     if correction == "none":
         return p_values.copy()
     return benjamini_hochberg(p_values) if correction == "bh" else holm(p_values)

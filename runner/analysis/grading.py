@@ -67,7 +67,7 @@ class Grading:
     def _readable(self) -> Self:
         _ = self.template, self.earlier
         if self.document_field and self.document_pattern:
-            raise ValueError("document_field and document_pattern exclude each other; set only one of them")
+            raise ValueError("document_field and document_pattern are mutually exclusive; set only one of them")
         try:
             groups = re.compile(self.document_pattern or "()").groups
         except re.error as error:

@@ -148,7 +148,7 @@ def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Fi
         queries = f"{answerable:,} queries have" if answerable > 1 else "one query has"
         yield Finding(
             "few queries", DOUBTFUL, answerable, answerable,
-            f"Only {queries} gold, so small differences between retrievers cannot be told from chance.",
+            f"Only {queries} gold, so small differences between retrievers cannot be distinguished from chance.",
             f"Add queries (at least {FEW_QUERIES}), or compare intervals instead of means.",
         )  # fmt: skip
 
@@ -177,7 +177,8 @@ def _of_queries(
             yield Finding(
                 f"leakage from {split}", WRONG, len(copies), n,
                 f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries in the split {split}.",
-                f"Remove them from one of the splits, because what is tuned on {split} knows their answers.",
+                f"Remove them from one of the splits; otherwise, whatever is tuned on {split} has already seen "
+                "their answers.",
                 [
                     {**_cite(q, i), "of": other.ids[j], "its text": other.texts[j]}
                     for i, j in copies[: settings.examples]
@@ -197,7 +198,7 @@ def _of_queries(
         clash = f" {differing:,} of the {len(alike):,} groups have different gold." if differing else ""
         yield Finding(
             "near-duplicate queries", DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE, again, n,
-            f"{again:,} of {n:,} queries are near-duplicates of another query, which therefore counts double in "
+            f"{again:,} of {n:,} queries are near-duplicates of another query, which therefore counts twice in "
             f"every mean.{clash}",
             f"Keep one of each group{', or give the whole group the same gold' if differing else ''}.",
             [{"queries": [_cite(q, i) for i in group]} for group in alike[: settings.examples]],
@@ -231,14 +232,14 @@ def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: Inspec
     examples = [_cite(dataset.queries, i) for i in own_queries[: settings.examples]]
     if dataset.exclude_self == "false":
         yield Finding(
-            "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each finds itself first.",
+            "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each of them finds itself first.",
             "Exclude them from their own results: dataset.exclude_self=auto.", examples,
         )  # fmt: skip
         return
     yield Finding(
         "queries that are documents", OF_NOTE, len(own_queries), n,
         f"{count}. Each is excluded from its own results (dataset.exclude_self={dataset.exclude_self}).",
-        "No action needed if this is intended; dataset.exclude_self=false keeps them.", examples,
+        "No action is needed if this is intended; dataset.exclude_self=false keeps them in the results.", examples,
     )  # fmt: skip
 
 
@@ -297,7 +298,7 @@ def _of_overlap(
             len(whole), len(known),
             f"{len(whole):,} of {len(known):,} queries have {LEAST_WORDS} or more words and occur verbatim in "
             "their gold.",
-            "Write queries in other words, as people do; copied queries favour retrievers that match words.",
+            "Write queries in other words, as people would; copied queries favour retrievers that match words.",
             [_cite(q, query) for query in whole[: settings.examples]],
         )  # fmt: skip
 
@@ -336,8 +337,8 @@ def _of_rankings(
         queries = len({suspicion.query for suspicion in findability.suspicious})
         yield Finding(
             "suspicious gold", WRONG if queries > EVERY_TENTH * n else DOUBTFUL, queries, n,
-            f"For {queries:,} of {n:,} queries, most retrievers rank a document above all gold that resembles or "
-            "nearly duplicates gold, but is not gold itself.",
+            f"For {queries:,} of {n:,} queries, most retrievers rank a document that resembles or nearly "
+            "duplicates gold, but is not gold itself, above all gold.",
             "Judge these documents; if one is relevant, every retriever is scored too low.",
             [
                 {
@@ -366,7 +367,7 @@ def _of_rankings(
             f"All {retrievers} retrievers rank gold first for {easy:,} of {n:,} queries, so these queries do not "
             "distinguish them.",
             "Add harder queries, or compare on the others alone." if easy > HALF * n
-            else "No action needed while they are few.",
+            else "No action is needed as long as they are few.",
             [_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],
         )  # fmt: skip
     known = [(share, name) for share, name in zip(findability.judged, findability.names, strict=True) if share == share]
@@ -377,8 +378,7 @@ def _of_rankings(
             "unjudged documents", OF_NOTE, unjudged, 100,
             f"{unjudged}% of the first {findability.cutoff} documents of {lowest} are unjudged and count as "
             "irrelevant.",
-            "Compare by measures that need few judgments (RR, recall), or judge the documents: python -m runner "
-            "judge.",
+            "Use measures that need few judgments (RR, recall), or judge the documents: python -m runner judge.",
         )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def earlier_grades(path: str) -> dict[str, float]:
             if row["grade"] not in (None, ""):
                 grades.setdefault(str(row["query_id"]), []).append(float(str(row["grade"])))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: cannot be read as grades ({error})") from None
+        raise ValueError(f"{path}: the grades cannot be read ({error})") from None
     if not grades:
         raise ValueError(f"{path}: contains no grades; check the content and the extension (JSONL, CSV or Parquet)")
     return {query: float(np.mean(values)) for query, values in grades.items()}

@@ -257,12 +257,12 @@ def _check(answers: AnswerScores) -> None:
         raise Untunable("no query has an answer, so the best threshold rejects everything")
     if min(answerable, no_result) < 2:
         kind = "no-result query" if no_result < 2 else "answerable query"
-        raise Untunable(f"there is only one {kind}; choosing and testing a threshold needs two of each kind")
+        raise Untunable(f"there is only one {kind}; choosing and testing a threshold needs at least two of each kind")
     best = np.unique(answers.best[every & np.isfinite(answers.best)])
     if not len(best):
         raise Untunable("no query returned any result, so there is nothing to reject")
     if len(best) == 1:
-        raise Untunable(f"every query with results has the best score {best[0]:g}, so no threshold separates them")
+        raise Untunable(f"the best score of every query with results is {best[0]:g}, so no threshold can separate them")
 
 
 def _none_if_unset(threshold: float) -> float | None:

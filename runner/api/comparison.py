@@ -24,7 +24,7 @@ class ResultComparison(Comparison):
         """Return how a candidate differs from the baseline by a measure (None: the primary one)."""
         name = self.primary if measure is None else str(parse(measure))
         if name not in self.table:
-            raise ResultError(f"{name}: is not compared; there are {', '.join(self.table)}")
+            raise ResultError(f"{name}: not in this comparison; choose from {', '.join(self.table)}")
         if not 1 <= candidate < len(self.results):
             raise ResultError(f"candidate={candidate}: should be from 1 to {len(self.results) - 1}")
         return self.table[name][candidate]

@@ -44,14 +44,14 @@ def check_overrides(overrides: Sequence[str], dataset: Dataset | None, taken: Se
     """Refuse overrides of what is given as an argument; raises `ConfigError`."""
     given = {name: f"{name} is given as an argument" for name in taken}
     if dataset is not None:
-        given["dataset"] = "the dataset is given as an argument; set it in load_dataset, or leave the argument out"
+        given["dataset"] = "the dataset is given as an argument; set it in load_dataset, or omit the argument"
         if dataset.whole is not None:
-            given[CHUNKING] = "the documents are split already; set it in load_dataset"
+            given[CHUNKING] = "the documents are already split; set it in load_dataset"
     for word in overrides:
         if not isinstance(word, str):
             raise ConfigError(f"{word!r}: should be an override, such as 'retriever.k1=0.9'")
         if word in ("-m", "--multirun"):
-            raise ConfigError(f"{word}: leave it out; run_sweep always runs a sweep")
+            raise ConfigError(f"{word}: remove it; run_sweep always runs a sweep")
         root = word.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0]
         if root in given:
             raise ConfigError(f"{word}: {given[root]}")

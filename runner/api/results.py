@@ -77,7 +77,10 @@ class RunResult(Result):
         if hits is None and self.run is not None and self.run.folder is not None:
             hits = load_record(self.run.folder).hits
         if hits is None:
-            raise ResultError(f"{self.name}: a sweep that is not logged keeps no rankings; evaluate it alone")
+            raise ResultError(
+                f"{self.name}: the rankings are not available, because the sweep was not logged; evaluate this "
+                "combination on its own"
+            )
         return ResultRankings(self, hits)
 
     def __repr__(self) -> str:

@@ -86,7 +86,7 @@ class SweepBoard:
     def best(self) -> RunResult:
         """Return the winner; raises `ResultError` without results, and for several datasets, each with its own."""
         if len(self.boards) > 1:
-            raise ResultError("the sweep has several datasets, each with its own best; choose one of runs")
+            raise ResultError("the sweep has several datasets, each with a best run of its own; choose one from runs")
         if self.ending.chosen is not None:
             return with_run(self.ending.chosen, None)
         if not (runs := self.runs):
@@ -152,7 +152,7 @@ def run_sweep(
             single = settle(*take_choices(loader.load_configuration("evaluate", chosen, run_mode=RunMode.RUN)))
             declared.bench.datasets.add(*build_dataset(single.config["dataset"]), dataset)
     if declared.settings.dry_run:
-        raise ConfigError("sweep.dry_run: run_sweep has no plan to return; use the command plan")
+        raise ConfigError("sweep.dry_run: run_sweep cannot return a plan; use the plan command")
     kind = str(node.pop("_target_")).rpartition(".")[2]
     node.pop("_convert_", None)
     with explain_errors("evaluate", words), console.silence(), main_module_not_imported_again():

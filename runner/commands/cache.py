@@ -41,7 +41,7 @@ def _with_unit(units: Mapping[str, float], example: str) -> Callable[[object], o
             return None
         match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+)", str(value).lower())
         if not match or match[2] not in sizes:
-            raise ValueError(f"should be a number and one of {', '.join(units)}, such as {example}")
+            raise ValueError(f"should be a number followed by one of {', '.join(units)}, such as {example}")
         return float(match[1]) * sizes[match[2]]
 
     return parse
@@ -70,8 +70,8 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(CacheSettings, config["cache"], "cache")
     if own.remove and not (own.has_filter or own.verify):
         raise ConfigError(
-            "cache.remove=true: needs a filter; add cache.older_than=30d, cache.dataset=NAME, ...; "
-            "cache.older_than=0d selects all entries"
+            "cache.remove=true: needs a filter, such as cache.older_than=30d or cache.dataset=NAME; to remove "
+            "everything, add cache.older_than=0d"
         )
     store, now = open_store(store_path(config)), time.time()
     present = store.list_entries()

@@ -180,7 +180,7 @@ def _load_results(
     for named in candidates:
         if named.remark and is_same_evaluation(baseline.result, named.result):
             raise ConfigError(
-                f"candidate={LATEST}: is the baseline itself ({named.source}); evaluate a candidate first"
+                f"candidate={LATEST}: this run is the baseline itself ({named.source}); evaluate a candidate first"
             )
     several = len(candidates) > len(candidate_words)  # a report's search types, one of which may be the baseline
     return [baseline, *(named for named in candidates if not (several and named.source == baseline.source))]

@@ -65,7 +65,7 @@ def main(cfg: DictConfig) -> int:
     if sweep.union:
         raise ConfigError("sweep.union: needs a sweep; add -m")
     if sweep.dry_run:
-        raise ConfigError("sweep.dry_run: needs a sweep; add -m, or use the command plan")
+        raise ConfigError("sweep.dry_run: needs a sweep; add -m, or use the plan command")
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )

@@ -93,5 +93,5 @@ def _load_other_splits(source: DatasetSource) -> dict[str, Queries]:
         try:
             queries[split] = replace(source, split=split, max_queries=None).load().queries
         except DatasetError as error:
-            raise DatasetError(f"the split {split}, which is needed to check for leakage: {error}") from None
+            raise DatasetError(f"the split {split} cannot be checked for leakage: {error}") from None
     return queries

@@ -93,7 +93,8 @@ def main(cfg: DictConfig) -> int:
     if left:
         unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
         of_all = (
-            f"{len(left):,} of {len(verdicts):,} pairs have no verdict, and {len(unasked):,} of these were not sent"
+            f"{len(left):,} of {len(verdicts):,} pairs have no verdict, and {len(unasked):,} of these were not "
+            "sent to the model"
         )
         console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
     else:
@@ -126,7 +127,7 @@ def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) 
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
-        raise ConfigError(f"run: the sweep has several datasets ({names}); name one of its combinations")
+        raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
     built = [build_dataset(result.config["dataset"], plugins) for result in results]
     whole = built[0][0].load()
     datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
@@ -157,7 +158,7 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plug
             try:
                 retriever = build(result.config.get("retriever"), "retriever", plugins)
             except ConfigError as error:
-                console.note(f"the texts of hits that the dataset lacks are not available ({error})")
+                console.note(f"the texts of hits outside the dataset are not available ({error})")
                 continue
             documents = fetch_documents(retriever, documents, ids)
     return dataset if documents is dataset.corpus else dataset.with_documents(documents)
@@ -166,7 +167,7 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plug
 def _positions(result: Result, dataset: Dataset) -> Rankings:
     """Return the rankings of a result with documents by their position in the dataset's corpus."""
     if result.hits is None:
-        raise ResultError(f"{result.name}: the record contains no rankings, which judging needs")
+        raise ResultError(f"{result.name}: the record contains no rankings to judge")
     at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
     unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
     at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}

@@ -56,7 +56,7 @@ def main(cfg: DictConfig) -> int:
         console.note(note)
     if all(case.fault for case in material.cases):
         n, first = len(material.cases), material.cases[0].fault
-        raise ConfigError(f"source: none of the {n} cases can be turned into a query; the first fault: {first}")
+        raise ConfigError(f"source: none of the {n} cases can be turned into a query; the first problem: {first}")
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         journal = Journal(beside(path, JOURNAL))

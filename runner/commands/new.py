@@ -37,9 +37,9 @@ def main(cfg: DictConfig) -> int:
     name = folder.resolve().name
     module = re.sub(r"\W", "_", name).lower()
     if is_project and not re.fullmatch(r"[a-z]\w*", module, re.ASCII):
-        raise ConfigError(f"folder={folder}: the name should begin with a letter, and all its letters should be ASCII")
+        raise ConfigError(f"folder={folder}: the name should start with a letter and contain only ASCII characters")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"folder={folder}: already exists and is not an empty folder; choose a new one")
+        raise ConfigError(f"folder={folder}: already exists and is not an empty folder; choose another name")
     files = []
     for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
         path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")
@@ -55,5 +55,5 @@ def main(cfg: DictConfig) -> int:
         console.line(f"created {folder}; next:")
         console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
     else:
-        console.line(f"created {', '.join(files)}; its first lines say how a workflow uses it")
+        console.line(f"created {', '.join(files)}; see its first lines for how to use it in a workflow")
     return 0

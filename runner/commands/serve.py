@@ -61,7 +61,7 @@ def main(cfg: DictConfig) -> int:
         serve(
             app,
             listener,
-            lambda: console.line(f"serving {title} at {format_address(listener)}  (Ctrl-C stops it)"),
+            lambda: console.line(f"serving {title} at {format_address(listener)}  (press Ctrl-C to stop)"),
             own.limits.request_s,
             own.limits.connections,
         )

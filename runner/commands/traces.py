@@ -111,7 +111,8 @@ def _evaluate(
 
     if metrics.correction == "tukey":
         raise ConfigError(
-            "metrics.correction=tukey: needs all pairs of systems on a single measure; choose holm, bh or none"
+            "metrics.correction=tukey: only corrects tests of all pairs of systems on a single measure; choose "
+            "holm, bh or none"
         )
     if not wanted.output:
         raise ConfigError("output: is required; set output=FOLDER for events, measures and reports")
@@ -186,7 +187,8 @@ def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]
         raise ConfigError(f"output={output}: contains the runs of path={path}; choose another folder")
     if not jobs:
         raise ConfigError(
-            f"path={path}: the folder contains no run of an agent, such as a folder with agent/trajectory.json"
+            f"path={path}: the folder contains no agent runs; a run is, for example, a folder with "
+            "agent/trajectory.json"
         )
     return jobs
 

@@ -41,7 +41,7 @@ def main(cfg: DictConfig) -> int:
     tracker = Tracker(tracking)
     # The UI opens on traces of applications unless the address asks for runs.
     page = f"http://{address.host}:{address.port}/#/experiments/{tracker.experiment}/runs?workflowType=machine_learning"
-    console.line(f"runs in {uri}: {page}  (Ctrl-C stops the UI)")
+    console.line(f"runs in {uri}: {page}  (press Ctrl-C to stop the UI)")
     os.environ["MLFLOW_BACKEND_STORE_URI"] = tracker.uri  # it may hold a password, and others can read a command
     os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # eight processes that runs do not need
     arguments = ["--host", address.host, "--port", str(address.port), "--workers", "1"]

@@ -89,7 +89,7 @@ def _find_shared_queries(results: Sequence[Result]) -> list[NDArray[np.int64]]:
 
 def _require_hits(result: Result) -> Hits:
     if result.hits is None:
-        raise ReportError(f"{result.name} was loaded without its rankings, which agreement needs")
+        raise ReportError(f"{result.name} was loaded without its rankings, which are needed to compute agreement")
     return result.hits
 
 

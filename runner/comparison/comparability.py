@@ -152,7 +152,7 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
             )
         if whole:
             notes.append(
-                f"{list_some(whole)} left out, because the depths of the rankings differ "
+                f"without {list_some(whole)}, because the depths of the rankings differ "
                 f"({list_some([*map(str, dict.fromkeys(depths))])})"
             )
         shared = [m for m in shared if m not in whole]

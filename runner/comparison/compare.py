@@ -226,7 +226,7 @@ def build_comparison(
             )
         if changes := describe_index_changes(first, other):
             names = f"{first.name} and {other.name}"
-            remarks.append(f"the index changed between {names} ({changes}): so may their measures")
+            remarks.append(f"the index changed between {names} ({changes}), which may have changed their measures")
     failed = set().union(*(result.failures for result in results))
     uncounted = find_uncounted_queries(results, primary)
     for queries, why in (
@@ -234,7 +234,7 @@ def build_comparison(
         ([query for query in uncounted if query not in failed], "they have no gold in some results"),
     ):
         if queries:
-            remarks.append(f"{list_some(queries)} left out, because {why}")
+            remarks.append(f"without {list_some(queries)}, because {why}")
     if warning := warn_unequal_holes(results, labels):
         remarks.insert(0, warning)
     return Comparison(

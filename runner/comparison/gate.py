@@ -190,7 +190,7 @@ def _iter_rules(
         yield "", _resolve_measure(name, limit, place, comparison), limit
     for kind, rules in by_type.items():
         if kind != EVERY_TYPE and kind not in types:
-            raise ConfigError(f"gate.{place}_by_type.{kind}: no query is of this type; {suggestion(kind, types)}")
+            raise ConfigError(f"gate.{place}_by_type.{kind}: no query has this type; {suggestion(kind, types)}")
         for name, limit in rules.items():
             measure = _resolve_measure(name, limit, f"{place}_by_type.{kind}", comparison)
             yield from ((one_type, measure, limit) for one_type in _select_types(kind, types, measure, comparison))

@@ -44,8 +44,8 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
     return (
         f"Warning: the hole rates at {' and '.join(map(str, sorted(cutoffs)))} differ: {most:.1%} of the hits of "
         f"{labels[worst]} are unjudged, but {least:.1%} of those of {labels[fewest]}. Unjudged hits count as "
-        f"irrelevant, so that {labels[worst]} may be better than its measures say; judge more of its hits before you "
-        "trust the difference."
+        f"irrelevant, so {labels[worst]} may be better than its measures suggest; judge more of its hits before "
+        "you trust the difference."
     )
 
 

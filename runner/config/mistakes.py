@@ -76,7 +76,7 @@ def check_plugins(word: str) -> None:
     for module in modules if isinstance(modules, list) else ():
         problem = _import_problem(module) if isinstance(module, str) and module else ""
         if problem:
-            raise ConfigError(f"plugins: {module}: {problem}; install it, or run in its folder")
+            raise ConfigError(f"plugins: {module}: {problem}; install it, or run the command in its folder")
 
 
 def _import_problem(module: str) -> str:
@@ -191,7 +191,7 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     if key not in groups and loader.repository.group_exists(key):
         places = [group for group in chosen if group.startswith(f"{key}@")]
         there = f"did you mean {' or '.join(places)}?" if places else suggestion("", groups - {"hydra"})
-        return f"{key}: {verb} does not have this group here; {there}"
+        return f"{key}: {verb} has no such group here; {there}"
     known = {*map(str, composed), *groups} - {"hydra"}
     elsewhere = [path for path in _settings(composed) if path.rpartition(".")[2] == key.rpartition(".")[2]]
     if key.partition(".")[0] not in composed and elsewhere:
@@ -210,7 +210,7 @@ def _describe_unknown_setting(
     after = "".join(f".{part}" for part in rest)
     before = key.removesuffix(f"{name}{after}")
     if not known or (name in known and not rest):
-        return f"settings with names of your own need a +; write {_quote(f'+{key}={value}')}"
+        return f"to add a setting with a name of your own, write {_quote(f'+{key}={value}')}"
     if name in known:
         return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} can only be set as a whole"
     place = before.rstrip(".") or key

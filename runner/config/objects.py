@@ -53,7 +53,7 @@ def build_settings(
     """
     if node is not None and not isinstance(node, Mapping):
         names = ", ".join(f"{path}.{name}" for name in inspect.signature(kind).parameters)
-        raise ConfigError(f"{path}={json.dumps(node, default=str)}: not a single value; set {names}")
+        raise ConfigError(f"{path}={json.dumps(node, default=str)}: a group of settings, not a value; set {names}")
     given = {str(key): value for key, value in (node or {}).items()}
     if not path:
         given = {field.name: given[field.name] for field in fields(kind) if field.name in given}  # type: ignore[arg-type]  # a dataclass

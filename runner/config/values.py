@@ -171,7 +171,8 @@ def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:
             return [restore(value, f"{path}.{position}") for position, value in enumerate(node)]
         if isinstance(node, str) and _HIDDEN in node:
             raise ConfigError(
-                f"{path}: is a secret, which is not recorded; refer to a variable, as in ${{oc.env:NAME}}"
+                f"{path}: the value is a secret, so it was not recorded; use an environment variable, as in "
+                "${oc.env:NAME}"
             )
         if isinstance(node, str) and RESOLVER in node:
             return resolve_config(OmegaConf.create({path: node}))[path]

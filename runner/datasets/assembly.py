@@ -51,7 +51,7 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     if not len(raw.queries):
         raise DatasetError(f"{name}: the dataset has no queries")
     if not queries.any():
-        raise DatasetError(f"{name}: {raw.qrels_name} judges none of the {len(raw.queries)} queries")
+        raise DatasetError(f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries")
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     kept = {kind: _select_judgments(judgments, queries, documents) for kind, judgments in judged.items()}
     dataset = Dataset(
@@ -115,9 +115,9 @@ def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[
     missing = [query for query in named if query not in query_at]
     if missing:
         raise DatasetError(
-            f"{raw.qrels_name}: {len(missing)} judged {'query is' if len(missing) == 1 else 'queries are'} "
-            f"missing from the {len(query_at)} queries, for example {missing[0]!r}. Do the judgments belong to "
-            "these queries?"
+            f"{raw.qrels_name}: {len(missing)} judged {'query is' if len(missing) == 1 else 'queries are'} not "
+            f"among the {len(query_at)} queries of the dataset, for example {missing[0]!r}. Do the judgments "
+            "belong to other queries?"
         )
     return query_at
 
@@ -129,9 +129,9 @@ def _unknown_documents(
     if unknown and source.unknown_judged == "error":
         raise DatasetError(
             f"{raw.qrels_name}: {len(unknown)} judged {'document is' if len(unknown) == 1 else 'documents are'} "
-            f"missing from the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
-            "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a search "
-            "service can return these documents"
+            f"not among the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
+            "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a "
+            "search service can return these documents"
         )
     return sorted(unknown)
 

@@ -92,7 +92,7 @@ def build_queries(
     types = [_type(record, type_field) if type_field else "" for record in records]
     if type_field and records and not any(types):
         raise DatasetError(
-            f"dataset.type_field={type_field}: no query of {name} has this field, itself or in its metadata"
+            f"dataset.type_field={type_field}: no query of {name} has this field, either directly or in its metadata"
         )
     metadata = files.with_cluster_field(records, [_metadata(record) for record in records], cluster_field)
     return Queries(

@@ -160,7 +160,7 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
     corpus = dataset.corpus
     for identifier, text in zip(corpus.ids, corpus.texts, strict=True):
         if not text.strip():
-            raise DatasetError(f"format=synthetic: the document {identifier!r} has no text, which every chunk needs")
+            raise DatasetError(f"format=synthetic: the document {identifier!r} has no text, but every chunk needs text")
     chunks = _chunk_ids(dataset)
     named = chunks or {identifier: (identifier, "0") for identifier in corpus.ids}
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))

@@ -41,13 +41,13 @@ class GivenDataset(DatasetSource):
         """Return the dataset; raises `DatasetError` in a process that does not have it."""
         if self.dataset is None:
             raise DatasetError(
-                f"dataset=_given: {self.name} is in the memory of the Python process that made it; save it as files "
+                f"dataset=_given: {self.name} exists only in the Python process that created it; save it to files "
                 "and load these, for example with dataset=jsonl"
             )
         given: Dataset = self.dataset
         if given.split != self.split:
             raise DatasetError(
-                f"dataset.split={self.split}: {self.name} was made in Python with the split {given.split}"
+                f"dataset.split={self.split}: {self.name} was created in Python with the split {given.split}"
             )
         return given
 

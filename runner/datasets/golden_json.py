@@ -124,7 +124,7 @@ class GoldenJson(DatasetSource):
     def _grades(self, record: SourceRecord, items: object) -> dict[str, int]:
         query = record.identifier("query_id")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise record.fault(f"the items that {query!r} expects are not a list of JSON objects")
+            raise record.fault(f"the expected items of {query!r} are not a list of JSON objects")
         grades: dict[str, int] = {}
         for item in (record._replace(fields=item) for item in items):
             identifier, label = item.identifier("item_id"), item.text("relevance")
@@ -135,7 +135,7 @@ class GoldenJson(DatasetSource):
                     "assign a grade with +dataset.relevance.NAME=GRADE"
                 )
             if grades.setdefault(identifier, self.relevance[label]) != self.relevance[label]:
-                raise item.fault(f"{query!r} lists the item {identifier!r} twice, with different relevances")
+                raise item.fault(f"{query!r} lists the item {identifier!r} twice, with different relevance labels")
         return grades
 
     def _corpus(self, path: Path) -> Corpus:
@@ -189,7 +189,9 @@ def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None
         least, most = allowed
         fits = any(least <= count <= most for count in counts)
     except (TypeError, ValueError):
-        raise record.fault(f"{query!r} has the expected_count_range {allowed}; write it as [least, most]") from None
+        raise record.fault(
+            f"{query!r} has the expected_count_range {allowed}; write it as [minimum, maximum]"
+        ) from None
     if not fits:
         raise record.fault(f"{query!r} has the expected_count_range {allowed}, but lists {listed} items")
 

@@ -89,7 +89,8 @@ class HuggingFace(DatasetSource):
             yield from iter_parquet(file) if file.suffix == ".parquet" else json_lines(file)
         if not chosen:
             raise DatasetError(
-                f"dataset.name={self.name}: has no {name}.jsonl or {name}/*.parquet, as BEIR and MTEB have"
+                f"dataset.name={self.name}: has no {name}.jsonl or {name}/*.parquet, which the BEIR and MTEB "
+                "layouts require"
             )
 
     def _find_qrels(self, folder: Path) -> dict[str, list[Path]]:
@@ -109,7 +110,7 @@ def download_repository(name: str, revision: str | None) -> Path:
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(_PATTERNS)))
     except RepositoryNotFoundError:
-        raise DatasetError(f"{place}: the hub has no such dataset, or HF_TOKEN may not read it") from None
+        raise DatasetError(f"{place}: the hub has no such dataset, or HF_TOKEN does not give access to it") from None
     except LocalEntryNotFoundError:
         raise DatasetError(f"{place}: is not in the cache, and the hub cannot be reached") from None
     except (HfHubHTTPError, OSError) as error:

@@ -93,8 +93,8 @@ class Needle(DatasetSource):
         lists = [name for name in self.lists if isinstance(content, dict) and isinstance(content.get(name), list)]
         if not isinstance(content, dict) or not lists:
             raise DatasetError(
-                f"{path}: expected a JSON object with a list of questions named {', '.join(self.lists)}; set "
-                "dataset.lists to its name"
+                f"{path}: expected a JSON object with a list of questions under one of the keys "
+                f"{', '.join(self.lists)}; set dataset.lists to the key in this file"
             )
         for name in lists:
             yield from files.json_objects(path, name, content[name])
@@ -115,8 +115,8 @@ class Needle(DatasetSource):
         golds = [Path(gold).with_suffix("").as_posix() if is_document(Path(gold)) else gold for gold in listed]
         if not golds or not all(golds):
             raise record.fault(
-                f"the question names no document that answers it, neither in {', '.join(self.gold_fields)} nor in "
-                "needle_doc_id of the file; add one, or set dataset.gold_fields to the field that names it"
+                f"the question has no gold document, either in {', '.join(self.gold_fields)} or in the file's "
+                "needle_doc_id; add one, or set dataset.gold_fields to the field that names it"
             )
         return list(dict.fromkeys(golds))
 

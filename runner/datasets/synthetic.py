@@ -104,8 +104,8 @@ def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[
             gold = corpus_id(chunk.identifier("doc_id"), chunk.identifier("chunk_id"))
             if texts.get(gold, text := chunk.text("chunk", "chunk_text")) != text:
                 raise record.fault(
-                    f"the text of chunk {gold!r} differs from dataset.corpus; use the chunks that the queries were "
-                    "generated from"
+                    f"the text of chunk {gold!r} differs from its text in dataset.corpus; use the chunks that the "
+                    "queries were generated from"
                 )
             golds.append(gold)
         if not golds and record.fields.get("expected_doc_ids"):

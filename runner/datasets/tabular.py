@@ -229,7 +229,7 @@ def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[
                     )
                 yield SourceRecord(place, rows.line_num, dict(zip(header, row, strict=True)))
         except UnicodeDecodeError:
-            raise DatasetError(f"{place}{rows.line_num + 1}: not utf-8 text, in this line or one soon after") from None
+            raise DatasetError(f"{place}{rows.line_num + 1}: not UTF-8 text, on this line or soon after it") from None
         except csv.Error as error:
             raise DatasetError(f"{place}{rows.line_num}: invalid CSV ({error})") from None
 

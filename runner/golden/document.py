@@ -103,7 +103,7 @@ def _count_listed(results: Sequence[Result]) -> int:
 
 def _evaluation(name: str, result: Result, listed: int) -> dict[str, Any]:
     if result.hits is None:
-        raise ReportError(f"{name} was loaded without its rankings, which a golden report needs")
+        raise ReportError(f"{name} was loaded without its rankings, which are needed for a golden report")
     times_ms = [*result.timings.each_ms, *[None] * (len(result.queries.ids) - len(result.timings.each_ms))]
     words = {grade: word for word, grade in (_settings(result, "dataset").get("relevance") or {}).items()}
     sure = _confidence(result.hits)

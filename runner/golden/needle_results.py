@@ -82,7 +82,9 @@ def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Ma
     if not target:
         raise ValueError(f"question {number}: 'target_doc_id' is missing")
     if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or rank < 1):
-        raise ValueError(f"question {number}: '{system}{RANK}' is {rank!r}; it must be null or a whole number from 1")
+        raise ValueError(
+            f"question {number}: '{system}{RANK}' is {rank!r}; it must be null or a whole number of at least 1"
+        )
     unnamed = [f"(unnamed at rank {place})" for place in range(1, depth + 1)]
     listed = unnamed if rank is None else [*unnamed[: rank - 1], target, *unnamed[rank:]]
     return _query(row, number, [target], listed, row.get(f"{system}{LATENCY}"))
@@ -92,7 +94,7 @@ def _by_chunks(row: Mapping[str, Any], number: int, needle: str) -> Mapping[str,
     """Return a question with the documents of the chunks that were retrieved."""
     target = str(row.get("target_doc_id") or row.get("doc_id") or needle)
     if not target:
-        raise ValueError(f"question {number}: neither needle_doc_id nor target_doc_id names a document that answers it")
+        raise ValueError(f"question {number}: neither needle_doc_id nor target_doc_id names its gold document")
     chunks = row.get("retrieved_chunks") or []
     if not isinstance(chunks, list) or not all(isinstance(chunk, Mapping) and chunk.get("doc_id") for chunk in chunks):
         raise ValueError(f"question {number}: 'retrieved_chunks' must be a list of chunks, each with a 'doc_id'")

@@ -105,7 +105,8 @@ class LLM(ABC):
     def _check_secret(self) -> Self:
         if self.base_url is not None and _has_secret(self.base_url):  # a field's validator would show the value
             raise ValueError(
-                "base_url contains more than an address; put the key into the variable that api_key_env names"
+                "base_url should not contain credentials or parameters; put the key in the environment variable "
+                "named by api_key_env"
             )
         return self
 
@@ -113,7 +114,7 @@ class LLM(ABC):
     def _check_prices(self) -> Self:
         if self.max_cost is not None and (self.price_in is None or self.price_out is None):
             raise ValueError(
-                f"max_cost={self.max_cost:g}: needs prices; set price_in and price_out, per million tokens"
+                f"max_cost={self.max_cost:g}: needs prices; set price_in and price_out, the prices per million tokens"
             )
         return self
 

@@ -155,8 +155,8 @@ class Ledger:
             calls, nanos = row or (0, 0)
             if order.max_calls is not None and calls >= order.max_calls:
                 raise BudgetSpent(
-                    f"llm.max_calls={order.max_calls}: all calls of the budget have been made; raise the limit for "
-                    "more",
+                    f"llm.max_calls={order.max_calls}: all calls in the budget have been used; raise the limit to "
+                    "make more",
                     "budget",
                     True,
                 )
@@ -169,7 +169,7 @@ class Ledger:
                     return None
                 raise BudgetSpent(
                     f"llm.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another "
-                    f"call, which may cost up to {order.most_nanos / NANO:g}; raise the limit for more",
+                    f"call, which may cost up to {order.most_nanos / NANO:g}; raise the limit to make more",
                     "budget",
                     True,
                 )

@@ -62,7 +62,8 @@ def parse_primary(text: str) -> Measure:
     measure = parse(text)
     if not is_merit(measure.name):
         raise MeasureError(
-            f"systems cannot be ranked by {measure}, which describes the judgments: choose another, such as nDCG@10"
+            f"systems cannot be ranked by {measure}, because it describes the judgments; choose another measure, "
+            "such as nDCG@10"
         )
     return measure
 

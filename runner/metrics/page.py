@@ -24,9 +24,9 @@ Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The na
 case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_values`. Systems are ranked by
 `metrics.primary`, the highest mean first; `Judged`, which only describes the judgments, cannot be the primary measure.
 
-Every measure is computed for each query first, as a value from 0 to 1 if it is built in; its mean is taken over the
-queries that have gold. A query without any results scores 0. Queries without gold, and queries whose search failed,
-are excluded from means. A gold document is one with a grade above 0. Equal scores are ordered by document id,
+A gold document is one with a grade above 0. Every measure is first computed for each query and then averaged over the
+queries that have gold. Built-in measures have values from 0 to 1. A query without any results scores 0. Queries
+without gold, and queries whose search failed, are excluded from means. Equal scores are ordered by document id,
 descending, as in trec_eval.
 
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,

@@ -92,7 +92,10 @@ def leftover_lines(waiting: Sequence[WaitingFolder], orphans: Sequence[Path]) ->
     ]
     if orphans:
         noun = "folder" if len(orphans) == 1 else "folders"
-        lines.append(f"{orphans[0].parent}: {len(orphans):,} {noun} without a run; the next start removes them")
+        lines.append(
+            f"{orphans[0].parent}: {len(orphans):,} {noun} without a run, removed when the next "
+            "evaluation or sweep starts"
+        )
     return lines
 
 

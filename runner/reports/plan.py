@@ -21,7 +21,9 @@ def describe_search(plan: SearchPlan) -> str:
     """Return the number of trials of a search."""
     n, trials = format_count(plan.combinations, "combination", "combinations"), plan.trials
     why = f" ({trials:,} trials, and {trials:,} more for each of {plan.folds} folds that validate the selection)"
-    return f"{plan.name}: a search of up to {n}{why if plan.folds else ''}; each depends on the results before it"
+    return (
+        f"{plan.name}: a search of up to {n}{why if plan.folds else ''}; each depends on the results of those before it"
+    )
 
 
 def heading(plan: Plan) -> str:

@@ -61,8 +61,8 @@ class Computation:
             if marked:
                 if name := self._under_way.open():
                     console.note(
-                        f"last time, the process died while it evaluated {name}; this combination runs last, in "
-                        "its own process"
+                        f"last time, the process died while evaluating {name}; this combination now runs last, in "
+                        "a process of its own"
                     )
                 self._tracker.report_death(self._under_way.marker)
             with crew_of(self._settings, self._bench, self._under_way.begin if marked else None) as crew:

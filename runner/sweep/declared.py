@@ -60,7 +60,7 @@ class Declared:
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
         self.bench = Bench(open_store(store_path(own)), analyzer)
         if config.get("junit"):
-            raise ConfigError("junit: is of one evaluation; leave it out of a sweep")
+            raise ConfigError("junit: is only available for a single evaluation; remove it from the sweep")
         self.output = None if self.settings.dry_run else _make_folder(self.settings.output)
         self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
 

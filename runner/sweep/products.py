@@ -101,7 +101,9 @@ class Product:
             return [places[name] for name in (*free, *TopologicalSorter(reads).static_order())]
         except CycleError as error:
             circle = " <- ".join(error.args[1])
-            raise ConfigError(f"sweep.when: {circle}: conditions cannot depend on each other in a circle") from None
+            raise ConfigError(
+                f"sweep.when: {circle}: these conditions depend on each other in a circle; remove one of them"
+            ) from None
 
     def _reader(self, values: Mapping[str, Value]) -> Read:
         """Return a function that reads a key: None for an axis that does not apply; other keys are looked up."""

@@ -67,7 +67,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     """Search, log and report; return how it ended. Raises errors of settings before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     if declared.settings.sample is not None:
-        raise ConfigError("sweep.sample: a search ignores this setting; set hydra.sweeper.n_trials instead")
+        raise ConfigError("sweep.sample: has no effect on a search; set hydra.sweeper.n_trials instead")
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)

@@ -27,7 +27,7 @@ URI_VARIABLE, EXPERIMENT_VARIABLE = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NA
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """Tags of a new experiment: its kind opens MLflow's UI on the table of runs, not on traces of an application."""
 
-_WRONG_SCHEME = f"not the address of a store; begin it with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
+_WRONG_SCHEME = f"not the address of a store; it should begin with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
 
 
 @settings(frozen=True, config={"extra": "forbid"})

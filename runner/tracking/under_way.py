@@ -95,5 +95,5 @@ def report_death(marker: Path) -> None:
     from runner.reports import console
 
     _, name = _read(marker)
-    doing = f" while it evaluated {name}" if name else ""
+    doing = f" while evaluating {name}" if name else ""
     console.error(f"the sweep's process died{doing}; run the same command to resume")

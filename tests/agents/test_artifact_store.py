@@ -54,7 +54,7 @@ def test_what_is_forgotten_is_not_there_until_it_is_made_anew(tmp_path: Path) ->
 def test_a_folder_is_one_process_s_at_a_time(tmp_path: Path) -> None:
     with (
         open_artifacts(tmp_path),
-        pytest.raises(ConfigError, match="another command is writing there"),
+        pytest.raises(ConfigError, match="another command is writing to this folder"),
         open_artifacts(tmp_path),
     ):
         pass

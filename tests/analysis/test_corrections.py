@@ -53,7 +53,9 @@ def test_a_correction_goes_by_its_name_and_tukeys_needs_the_scores() -> None:
     assert correct(raw, "none").tolist() == raw.tolist()
     assert correct(raw, "holm").tolist() == holm(raw).tolist()
     assert correct(raw, "bh").tolist() == benjamini_hochberg(raw).tolist()
-    with pytest.raises(ValueError, match="correction=tukey: needs all pairs of systems on a single measure; choose"):
+    with pytest.raises(
+        ValueError, match="correction=tukey: only corrects tests of all pairs of systems on a single measure; choose"
+    ):
         correct(raw, "tukey")
 
 

@@ -99,5 +99,5 @@ def test_several_earlier_grades_of_a_question_are_averaged(tmp_path: Path) -> No
 def test_what_cannot_be_read_as_grades_is_said(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:
         (tmp_path / "g.csv").write_text(content)
-    with pytest.raises(ValueError, match=rf"g\.csv: cannot be read as grades.*{said}"):
+    with pytest.raises(ValueError, match=rf"g\.csv: the grades cannot be read.*{said}"):
         earlier_grades(str(tmp_path / "g.csv"))

@@ -59,7 +59,7 @@ def test_mistakes_are_named(given: runner.Dataset) -> None:
     result = runner.evaluate(BM25(), given, tracking_uri="none")
     other = runner.Dataset.of(DOCUMENTS, {**QUERIES, "q1": "other words"}, QRELS)
     comparison = runner.compare(result, result)
-    with pytest.raises(ResultError, match="nDCG@7: is not compared; there are "):
+    with pytest.raises(ResultError, match="nDCG@7: not in this comparison; choose from "):
         comparison.significant("nDCG@7")
     with pytest.raises(ResultError, match="candidate=2: should be from 1 to 1"):
         comparison.significant("nDCG@10", candidate=2)

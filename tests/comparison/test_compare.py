@@ -155,7 +155,7 @@ def test_changes_are_in_order_of_the_difference_with_what_was_found(two: Compari
 def test_queries_that_failed_somewhere_are_left_out_and_named() -> None:
     comparison = compared(result("a"), result("b", errors={3: "timed out", 5: "timed out"}))
     assert np.count_nonzero(~np.isnan(comparison.scores["nDCG@10"][0])) == 28
-    assert any(note.startswith("q003, q005 left out") for note in comparison.notes)
+    assert any(note.startswith("without q003, q005, because") for note in comparison.notes)
     first, other = comparison.table["nDCG@10"]
     assert other.difference == pytest.approx(other.mean - first.mean)
 
@@ -211,7 +211,7 @@ def test_a_query_of_which_nothing_is_expected_in_one_is_left_out_and_that_is_sai
     scores[:, 0] = np.nan
     changed = replace(unlike(b, expected=[], statuses="true_negative"), scores=scores, dataset=b.dataset)
     notes = compared(a, changed).notes
-    assert any(note.startswith("q000 left out, because they have no gold in some results") for note in notes)
+    assert any(note.startswith("without q000, because they have no gold in some results") for note in notes)
     assert not any("failed" in note for note in notes)
 
 
@@ -225,7 +225,7 @@ def test_measures_of_whole_rankings_are_left_out_where_the_depths_differ() -> No
     comparison = compared(deep, shallow)
     assert "RR" not in comparison.table
     assert any(
-        "RR, AP left out, because the depths of the rankings differ (100, 10)" in note for note in comparison.notes
+        "without RR, AP, because the depths of the rankings differ (100, 10)" in note for note in comparison.notes
     )
     with pytest.raises(NotComparable, match="RR depends on the depth of the rankings"):
         compared(deep, shallow, primary="RR")

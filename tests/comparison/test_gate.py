@@ -164,7 +164,7 @@ def test_every_candidate_is_held_to_the_rules() -> None:
         ({"floors": {"P@7": 0.5}}, "gate.floors.P@7: not measured"),
         ({"drops": {"R@7": 0.5}}, "gate.drops.R@7: not measured"),
         ({"drops": {"grade": 0.5}}, "gate.drops.grade: not measured"),
-        ({"drops_by_type": {"semantik": {"primary": 0.1}}}, "no query is of this type; did you mean semantic?"),
+        ({"drops_by_type": {"semantik": {"primary": 0.1}}}, "no query has this type; did you mean semantic?"),
     ],
 )
 def test_a_rule_that_nothing_fits_is_a_mistake(rules: dict[str, Any], said: str) -> None:

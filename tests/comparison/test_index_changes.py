@@ -45,5 +45,5 @@ def test_facts_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_comparison_points_out_an_index_that_changed(other: Result, changes: str) -> None:
     notes = compare_results([with_index(FACTS), other], TableStatistics(permutations=100)).notes
     assert [note for note in notes if "index" in note] == (
-        [f"the index changed between r0 and r1 ({changes}): so may their measures"] if changes else []
+        [f"the index changed between r0 and r1 ({changes}), which may have changed their measures"] if changes else []
     )

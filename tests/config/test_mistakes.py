@@ -41,12 +41,12 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
             "metrics, plugins, public_environment, retriever, store, sweep or tracking",
         ),
-        ("gate=none", "gate: evaluate does not have this group here; choose analyzer, chunking, dataset"),
+        ("gate=none", "gate: evaluate has no such group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),
-        ("reranker=llm", "reranker: evaluate does not have this group here; choose analyzer"),
+        ("reranker=llm", "reranker: evaluate has no such group here; choose analyzer"),
         (
             "retriever=reranked reranker=llm",
-            "reranker: evaluate does not have this group here; did you mean reranker@retriever.reranker?",
+            "reranker: evaluate has no such group here; did you mean reranker@retriever.reranker?",
         ),
         (
             "retriever=hybrid retriever.parts.lexcal.k1=2",

@@ -158,7 +158,7 @@ def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
         ({"path": None}, r"^store\.path=null: "),
         ({}, r"^store\.path: is required"),
         (None, r"^store\.path: is required; set store\.path=VALUE"),
-        ("kept", r'^store="kept": not a single value; set store\.path'),
+        ("kept", r'^store="kept": a group of settings, not a value; set store\.path'),
         ({"path": "x", "pth": 1}, r"^store\.pth: no such setting; did you mean store\.path\?"),
     ],
 )

@@ -109,7 +109,7 @@ def test_the_same_judgment_twice_is_one() -> None:
 
 def test_no_documents_no_judged_queries_are_refused() -> None:
     refused(raw(n_documents=0), "x: the dataset has no documents")
-    refused(raw([]), "x: qrels.tsv judges none of the 3 queries")
+    refused(raw([]), "x: qrels.tsv contains no judgments for the 3 queries")
     refused(raw([], n_queries=0), "x: the dataset has no queries")
 
 
@@ -131,8 +131,8 @@ def test_a_pair_with_two_grades_is_refused_by_name() -> None:
 
 def test_judgments_of_other_queries_are_refused_with_their_number() -> None:
     stray = [("q1", "d1", 1), ("q8", "d1", 1), ("q8", "d2", 1), ("q9", "d1", 1)]
-    refused(raw(stray), "qrels.tsv: 2 judged queries are missing from the 3 queries, for example 'q8'")
-    refused(raw(judged=["q7"]), "1 judged query is missing from the 3 queries, for example 'q7'")
+    refused(raw(stray), "qrels.tsv: 2 judged queries are not among the 3 queries of the dataset, for example 'q8'")
+    refused(raw(judged=["q7"]), "1 judged query is not among the 3 queries of the dataset, for example 'q7'")
 
 
 UNKNOWN: list[Qrel] = [
@@ -146,9 +146,7 @@ UNKNOWN: list[Qrel] = [
 
 
 def test_judged_documents_that_the_corpus_lacks_are_refused_with_the_way_out() -> None:
-    refused(
-        raw(UNKNOWN), "qrels.tsv: 2 judged documents are missing from the 4 documents of the corpus, for example 'z'"
-    )
+    refused(raw(UNKNOWN), "qrels.tsv: 2 judged documents are not among the 4 documents of the corpus, for example 'z'")
     refused(raw(UNKNOWN), "dataset.unknown_judged=keep")
 
 

@@ -91,7 +91,7 @@ def test_a_field_or_metadata_may_say_of_which_type_a_query_is(folder: Path) -> N
             "queries.jsonl:1: 'metadata' is not a JSON object",
         ),
         ("qrels/test.tsv", "q2\t2\tbest", "test.tsv:1: the grade 'best' is not a whole number"),
-        ("qrels/test.tsv", "", "judges none of the 2 queries"),
+        ("qrels/test.tsv", "", "contains no judgments for the 2 queries"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content: str, message: str) -> None:

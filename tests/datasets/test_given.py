@@ -52,12 +52,17 @@ def test_a_dataset_is_described_in_a_line() -> None:
 @pytest.mark.parametrize(
     ("corpus", "queries", "qrels", "message"),
     [
-        (CORPUS, QUERIES, {"q": {"c": 1}}, "qrels: 1 judged document is missing from the 2 documents of the corpus"),
-        (CORPUS, QUERIES, {"x": {"a": 1}}, "qrels: 1 judged query is missing from the 2 queries, for example 'x'"),
+        (CORPUS, QUERIES, {"q": {"c": 1}}, "qrels: 1 judged document is not among the 2 documents of the corpus"),
+        (
+            CORPUS,
+            QUERIES,
+            {"x": {"a": 1}},
+            "qrels: 1 judged query is not among the 2 queries of the dataset, for example 'x'",
+        ),
         (CORPUS, QUERIES, {"q": "a"}, "qrels['q']: should be a mapping of document ids to grades, or a list of ids"),
         (CORPUS, QUERIES, {"q": {"a": 0.5}}, "qrels['q']['a']: the grade 0.5 is not an integer"),
         (CORPUS, QUERIES, [("q", "a")], "qrels[0]: should be (query id, document id, grade), not ('q', 'a')"),
-        (CORPUS, QUERIES, {}, "given: qrels judges none of the 2 queries"),
+        (CORPUS, QUERIES, {}, "given: qrels contains no judgments for the 2 queries"),
         (CORPUS, {"q": 3}, QRELS, "queries['q']: should be text, not int"),
         (CORPUS, ["red"], QRELS, "queries[0]: should have named columns, such as id and text, not 'red'"),
         ([{"id": "a"}], QUERIES, QRELS, "corpus[0]: has no text; it has id"),
@@ -81,5 +86,5 @@ def test_a_worker_gets_the_values_with_the_source() -> None:
 
 
 def test_a_process_without_the_values_is_told_what_to_do() -> None:
-    with pytest.raises(DatasetError, match="in the memory of the Python process that made it; save it as files"):
+    with pytest.raises(DatasetError, match="only in the Python process that created it; save it to files"):
         GivenDataset(name="toy", content="0").load()

@@ -173,7 +173,10 @@ def test_a_second_load_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"name": "owner/other"}, "dataset.name=owner/other: the hub has no such dataset, or HF_TOKEN may not read it"),
+        (
+            {"name": "owner/other"},
+            "dataset.name=owner/other: the hub has no such dataset, or HF_TOKEN does not give access to it",
+        ),
         ({"split": "dev"}, "dataset.split=dev: owner/name has no such split; choose from: test, train"),
         ({"revision": "v9"}, "dataset.name=owner/name dataset.revision=v9: cannot be downloaded: "),
         ({"qrels": "owner/none"}, "dataset.name=owner/none: the hub has no such dataset"),

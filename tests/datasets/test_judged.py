@@ -90,7 +90,7 @@ def test_documents_that_are_named_are_read_and_have_to_be_judged_ones(folder: Pa
     (folder / "documents.tsv").write_text("a\tred boat\npier 3\tpier\n")
     source = judged(folder, documents=str(folder / "documents.tsv"))
     with pytest.raises(
-        DatasetError, match="1 judged document is missing from the 2 documents of the corpus, for example 'b'"
+        DatasetError, match="1 judged document is not among the 2 documents of the corpus, for example 'b'"
     ):
         source.load()
     assert contents(replace(source, unknown_judged="keep")) == (QUERIES, set(QRELS), 2)

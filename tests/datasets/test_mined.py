@@ -83,7 +83,7 @@ def test_rows_of_no_suite_have_no_type(path: Path) -> None:
         ),
         (
             {"positive_ctxs": [{"fqn": "gone"}]},
-            "1 judged document is missing from the 4 documents of the corpus, for example 'gone'",
+            "1 judged document is not among the 4 documents of the corpus, for example 'gone'",
         ),
     ],
 )

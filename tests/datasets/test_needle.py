@@ -101,12 +101,12 @@ def test_the_names_of_fields_are_settings(documents: Path) -> None:
         (
             {"queries": [{"id": "b", "query": "?", "expected_answer": "x"}]},
             {},
-            "queries 1: the question names no document",
+            "queries 1: the question has no gold document",
         ),
         (
             {"needle_doc_id": "lamp", "questions": [{"id": "q", "question": "?"}]},
             {},
-            "missing from the 2 documents of the corpus.*lamp",
+            "not among the 2 documents of the corpus.*lamp",
         ),
         ({"needle_doc_id": "light", "questions": [{"id": "q"}]}, {}, "'question' or 'query'.* is missing"),
         ({"needle_doc_id": "light", "questions": [{"id": "", "question": "?"}]}, {}, "'id' is ''"),

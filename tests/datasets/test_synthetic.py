@@ -96,11 +96,13 @@ def test_documents_in_a_folder_are_what_is_searched_whole_or_cut(path: Path, tmp
 
 def test_chunks_that_are_not_those_the_queries_were_made_of_are_refused(path: Path, tmp_path: Path) -> None:
     write(tmp_path / "other.jsonl", [{**CHUNKS[0], "chunk": "It leaves at one."}, *CHUNKS[1:]])
-    with pytest.raises(DatasetError, match=r"q.jsonl:1: the text of chunk 'ferry#0' differs from dataset.corpus"):
+    with pytest.raises(
+        DatasetError, match=r"q.jsonl:1: the text of chunk 'ferry#0' differs from its text in dataset.corpus"
+    ):
         Synthetic(path=str(path), corpus=str(tmp_path / "other.jsonl")).load()
     write(tmp_path / "fewer.jsonl", CHUNKS[1:])
     with pytest.raises(
-        DatasetError, match="1 judged document is missing from the 2 documents of the corpus, for example 'ferry#0'"
+        DatasetError, match="1 judged document is not among the 2 documents of the corpus, for example 'ferry#0'"
     ):
         Synthetic(path=str(path), corpus=str(tmp_path / "fewer.jsonl")).load()
 

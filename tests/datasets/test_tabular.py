@@ -208,7 +208,7 @@ def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
     tmp_path: Path, gold: str, settings: dict[str, Any]
 ) -> None:
     with pytest.raises(
-        DatasetError, match=f"1 judged document is missing from the 2 documents of the corpus, for example '{gold}'"
+        DatasetError, match=f"1 judged document is not among the 2 documents of the corpus, for example '{gold}'"
     ):
         numbered(tmp_path, gold, **settings).load()
 
@@ -285,7 +285,7 @@ def numbered(folder: Path, gold: str, **others: Any) -> Tabular:
         ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: invalid CSV ("),
         ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is ''; an id must be text"),
         ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is ''; an id must be text"),
-        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not utf-8 text, in this line or one soon after"),
+        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not UTF-8 text, on this line or soon after it"),
         (
             "qrels.csv",
             "query_id,document_id,grade\nq1,1,high\n",

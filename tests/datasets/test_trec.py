@@ -164,7 +164,7 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
             "topic 2: 'title' is missing; the fields are num, desc",
         ),
         ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: expected 3 columns"),
-        ("qrels.txt", "301 0 FT911-9 1\n", "missing from the 2 documents of the corpus, for example 'FT911-9'"),
+        ("qrels.txt", "301 0 FT911-9 1\n", "not among the 2 documents of the corpus, for example 'FT911-9'"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(folder: Path, name: str, content: str, message: str) -> None:

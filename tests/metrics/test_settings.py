@@ -64,7 +64,7 @@ def test_how_results_are_compared_is_no_part_of_what_was_measured() -> None:
         ({"primary": "nDCG"}, "the measure 'nDCG' needs a cutoff; write for example nDCG@10"),
         (
             {"primary": "Judged@10"},
-            "systems cannot be ranked by Judged@10, which describes the judgments: choose another",
+            "systems cannot be ranked by Judged@10, because it describes the judgments; choose another",
         ),
         ({"k_values": [0]}, "greater than or equal to 1"),
         ({"thresholds": [float("nan")]}, "less than or equal to"),

@@ -251,7 +251,8 @@ def test_few_documents_are_enough_and_silent(index_type: str, n: int, capfd: pyt
 
 def test_codes_that_do_not_divide_the_vector_are_refused_with_those_that_do() -> None:
     with pytest.raises(
-        RetrieverError, match="pq_m=5: should divide the number of dimensions, 16; choose one of 1, 2, 4, 8, 16"
+        RetrieverError,
+        match=r"pq_m=5: should be a divisor of the number of dimensions \(16\); choose one of 1, 2, 4, 8, 16",
     ):
         searcher_of(DOCUMENTS, index_type="pq", pq_m=5)
 

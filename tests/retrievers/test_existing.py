@@ -142,7 +142,7 @@ def test_a_query_that_raises_is_an_error_and_the_others_go_on(module: ModuleType
         (lambda query: "text", "TypeError: returned str instead of a list of hits"),
         (
             lambda query: [{"text": "x"}],
-            "ValueError: a hit has no id; set item_id to the path of the id; the fields are text",
+            "ValueError: a hit has no id; set item_id to the path of its id (fields: text)",
         ),
         (lambda query: [("a", 1e99)], "ValueError: a score does not fit in a 32-bit float"),
     ],

@@ -422,7 +422,7 @@ ONE = given_rows({0: 1.0})
         ({"weights": [1, float("inf")]}, "from 0 to"),
         ({"weights": [1, float("nan")]}, "from 0 to"),
         ({"weights": [1, 1e38]}, "from 0 to"),
-        ({"weights": [1, 1], "alpha": 0.5}, "alpha=0.5 and weights=.* exclude each other"),
+        ({"weights": [1, 1], "alpha": 0.5}, "alpha=0.5 and weights=.* are mutually exclusive"),
         (
             {"parts": {"a": ONE, "b": ONE, "c": ONE}, "alpha": 0.5},
             r"alpha=0.5: needs exactly two parts, but there are 3 \(a, b, c\)",

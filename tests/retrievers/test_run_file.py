@@ -167,9 +167,9 @@ def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Pa
         (
             "x.csv",
             "qid,text\nq1,x\n",
-            "no column has the id of a document; name one document_id or docno; the columns are",
+            "no column contains document ids; name the column document_id or docno; the columns are",
         ),
-        ("x.csv", "qid,docno\nq1,x\n", "neither a column score nor a column rank exists; the columns are qid, docno"),
+        ("x.csv", "qid,docno\nq1,x\n", "has neither a score column nor a rank column; its columns are qid, docno"),
         ("x.json", "{", "x.json: invalid JSON"),
         ("x.json", '{"q1": 3}', "the hits of query 'q1' should be a mapping or a list"),
         ("x.json", '{"q1": {"a": "high"}}', "query 'q1': the score \"high\" is not a number"),

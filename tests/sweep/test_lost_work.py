@@ -84,13 +84,13 @@ def test_a_killed_sweep_loses_nothing_that_it_reported(here: Path, capsys: pytes
     killed = run_command(SWEEP, here, code)
     assert killed.returncode == -signal.SIGKILL
     assert len(_waiting(here)) + len(_finished(here)) == 2
-    assert re.search("the sweep's process died while it evaluated k1=0.9, b=0.3; run the same", killed.stderr)
+    assert re.search("the sweep's process died while evaluating k1=0.9, b=0.3; run the same", killed.stderr)
     assert main([*SWEEP, INLINE]) == 0
     said = capsys.readouterr().err
     assert (
-        "last time, the process died while it evaluated k1=0.9, b=0.3; this combination runs last, in its own process"
-        in said
-    )
+        "last time, the process died while evaluating k1=0.9, b=0.3; this combination now runs last, in a "
+        "process of its own"
+    ) in said
     assert list(_finished(here).values()) == [1] * 4
     assert not _waiting(here)
     folders = {path.name for path in (here / "mlruns" / "artifacts").iterdir() if not path.name.startswith(".")}
@@ -162,7 +162,7 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     assert main(["cache"]) == 0
     said = capsys.readouterr().out
     assert f"{waiting[0].folder}: 1 result waits to be logged" in said
-    assert f"{artifacts}: 1 folder without a run; the next start removes them" in said
+    assert f"{artifacts}: 1 folder without a run, removed when the next evaluation or sweep starts" in said
     Tracker(tracking)
     assert not orphan.exists()
     assert [path.name for path in artifacts.iterdir() if not path.name.startswith(".")] == ["of another database"]

@@ -487,7 +487,7 @@ def test_a_batch_is_as_large_as_there_are_workers(here: Path, monkeypatch: pytes
             "sweep.select_on=dev: no such split; the dataset has no other split",
         ),
         (["sweep.select_on=kfold", "dataset.max_queries=1"], "sweep.select_on=kfold: data has 1 queries with gold"),
-        (["sweep.sample=3"], "sweep.sample: a search ignores this setting"),
+        (["sweep.sample=3"], "sweep.sample: has no effect on a search"),
         (["retriever.k2=interval(0,1)"], "retriever.k2: no such setting; did you mean retriever.k1?"),
         (["retriever.b=interval(-1,1)"], "retriever.b=-1.0: should be greater than or equal to 0"),
         (["dataset.split=train,test"], "dataset.split: cannot be an axis"),

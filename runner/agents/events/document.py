@@ -35,7 +35,7 @@ from runner.config.objects import ConfigError
 
 _DIGITS = 3  # of seconds
 _MAX_TOKENS = 2**53  # JSON numbers beyond it are not exact everywhere
-_RECREATE = "delete it and repeat the command that wrote it"
+_RECREATE = "delete it, and run the command that wrote it again"
 
 
 def build_document(

@@ -58,7 +58,7 @@ class Mining:
     def __post_init__(self) -> None:
         if isinstance(self.retriever, (str, list, tuple)):  # these have a method `index` and so match the protocol
             raise ValueError(
-                f"retriever={self.retriever}: expected a retriever; choose one of the group: retriever=bm25"
+                f"retriever={self.retriever}: expected a retriever; choose one from the group, such as retriever=bm25"
             )
 
 

@@ -98,7 +98,9 @@ class Definitions:
         try:
             return {str(facts["path"]): facts for case in content.values() for facts in case.values()}  # type: ignore[attr-defined]  # what is no mapping raises
         except (AttributeError, KeyError, TypeError) as error:
-            raise DatasetError(f"{path}: expected files by case, each with its 'path' ({error})") from None
+            raise DatasetError(
+                f"{path}: expected an object that maps cases to files, each with a 'path' ({error})"
+            ) from None
 
 
 def _load_entries(path: Path) -> list[SourceRecord]:

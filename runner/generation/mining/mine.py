@@ -51,7 +51,7 @@ def _resolve(case: Case, targets: Targets, bare_golds: str) -> Query:
     elif not case.query:
         why = "the case has no question"
     elif not case.names:
-        why = "the case names no answer"
+        why = "the case has no answer"
     elif not resolved:
         why = "no name in its answers identifies exactly one target: " + ", ".join(
             f"{r.name} ({r.way})" for r in resolutions

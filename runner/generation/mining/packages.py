@@ -144,7 +144,7 @@ class _Walk:
                 self.visit(_import_quietly(f"{module.__name__}.{info.name}"))
             except (Exception, SystemExit) as error:
                 reason = f"it cannot be imported ({_describe(error)})"
-                self.faults.append(f"{module.__name__}.{info.name} is left out, because {reason}")
+                self.faults.append(f"{module.__name__}.{info.name} is skipped, because {reason}")
 
     def _member(self, module: ModuleType, name: str, exported: bool) -> Any:  # noqa: ANN401 (any object)
         """Return the object of a public name of a module if it belongs to this package, else None."""

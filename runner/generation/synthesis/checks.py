@@ -55,7 +55,7 @@ def filter_chunks(checks: Checks, chunks: Chunks) -> tuple[NDArray[np.int64], li
         elif length > checks.max_tokens:
             rejected[position] = Rejection(position, "too long", f"{length} tokens, above {checks.max_tokens}")
         elif not directed[position]:
-            rejected[position] = Rejection(position, "no direction", "the encoder knows none of its words")
+            rejected[position] = Rejection(position, "no direction", "the encoder does not know any of its words")
     left = np.array([p for p in range(len(chunks)) if p not in rejected], dtype=np.int64)
     originals = _originals(chunks.vectors[left], checks.duplicate_similarity)
     for place in np.flatnonzero(originals >= 0).tolist():

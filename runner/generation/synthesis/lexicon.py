@@ -38,11 +38,11 @@ def check_lexicon(path: str) -> None:
     place = _place(path)
     if not place.exists():
         raise ValueError(
-            "no such file or folder; name a file with words of one meaning per line, a folder of WordNet's files "
+            "no such file or folder; set a file with one group of synonyms per line, a folder of WordNet files "
             "(/usr/share/wordnet with Debian's wordnet-base), bundled:english.txt or cooccurrence"
         )
     if place.is_dir() and not (place / "data.noun").is_file():
-        raise ValueError("the folder has no data.noun, so it does not contain WordNet's files")
+        raise ValueError("the folder contains no data.noun, so it is not a folder of WordNet files")
 
 
 def load_synonyms(path: str, chunks: Chunks, analyzer: Analyzer) -> Synonyms:

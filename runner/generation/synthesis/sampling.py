@@ -51,14 +51,14 @@ class Sampling:
         if COMPARISON in names and not several_goldens:
             if types is not None:
                 raise ConfigError(
-                    "generator.types: comparison needs bundles of two goldens; set selection.mode=cluster"
+                    "generator.types: comparison queries need bundles with two gold chunks; set selection.mode=cluster"
                 )
             names.remove(COMPARISON)
         left = tuple(name for name in names if self.weights.get(name, 1.0) > 0)
         if not left:
             raise ConfigError(
-                "generator.types: no type has a weight above 0 (sampling.weights); set null to request all "
-                "possible types"
+                "generator.types: no type has a weight above 0 in sampling.weights; raise a weight, or set "
+                "generator.types=null to request all possible types"
             )
         return left
 

@@ -59,8 +59,8 @@ def check_documents(doc_ids: Sequence[str]) -> None:
     """Raise `ConfigError` if all chunks are from one document, because distractors come from others."""
     if len(set(doc_ids)) < 2:
         raise ConfigError(
-            f"source: all {len(doc_ids):,} chunks are from one document, {doc_ids[0]!r}, but distractors come from "
-            "other documents; add some"
+            f"source: all {len(doc_ids):,} chunks are from one document, {doc_ids[0]!r}, but distractors come "
+            "from other documents; add documents"
         )
 
 
@@ -88,7 +88,7 @@ def iter_bundles(
     if not yielded:
         raise ConfigError(
             "selection: no chunk has a distractor, because all chunks of other documents have a cosine of at "
-            f"least selection.golden_similarity={selection.golden_similarity}; raise it"
+            f"least selection.golden_similarity={selection.golden_similarity}; raise this setting"
         )
 
 

@@ -15,7 +15,7 @@ from runner.reports.rendering.numbers import gist, score
 LARGEST_SUMMARY = 1_000_000
 """The most bytes of a step summary; GitHub refuses more than 1 MiB."""
 
-_CUT = "\n\nThis summary is cut; `output=FOLDER` writes the whole report.\n"
+_CUT = "\n\nThis summary is truncated; `output=FOLDER` writes the whole report.\n"
 
 
 def comparison_junit(comparison: Comparison, checks: Sequence[Check]) -> str:

@@ -244,7 +244,7 @@ def describe_check(check: Check) -> str:
         failed = format_count(int(check.after), "query", "queries")
         return f"{check.system}: {failed} raised an error; {number(int(check.limit))} allowed"
     if math.isnan(check.after):
-        return f"{what} cannot be measured, because no query counts"
+        return f"{what} cannot be measured, because no query has a value"
     cost = describe_cost(check)
     if check.rule == "floor":
         return f"{what} is {score4(check.after)}{cost}, {'below' if check.violated else 'at least'} {check.limit:g}"

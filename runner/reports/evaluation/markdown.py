@@ -53,7 +53,9 @@ def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str
         ),
         *section("Diagnostics", tables.settings_table(result.diagnostics)),
         *section("Queries that raised an error", tables.errors_table(result)),
-        *section("Missed queries and why", insights.classes_table(insight), escape(insights.failures_note(insight))),
+        *section(
+            "Missed queries and their causes", insights.classes_table(insight), escape(insights.failures_note(insight))
+        ),
         *section("Missed queries, with evidence", missed, insights.evidence_note(missed)),
         *_hardest(result, hardest),
         *section("Timings", tables.timings_table(result)),

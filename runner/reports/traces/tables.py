@@ -21,8 +21,9 @@ TASKS = 500
 """The number of tasks that a report lists, the most interesting first; its JSON has all."""
 
 TIMELINE = (
-    "Steps run from left to right; files are in order of their first sight, from top to bottom. Gold files are "
-    "green, or red if never seen; a dashed line marks the first one. The number before each task is its recall."
+    "Steps run from left to right; files are listed from top to bottom in the order in which they were first "
+    "seen. Gold files are green, or red if never seen; a dashed line marks the first one. The number before each "
+    "task is its recall."
 )
 """The explanation of a timeline."""
 

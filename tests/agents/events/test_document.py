@@ -179,9 +179,12 @@ def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "cannot be read as a document .*; delete it and repeat the command that wrote it"),
+        ("{", "cannot be read as a document .*; delete it, and run the command that wrote it again"),
         ("[]", "schema_version is None"),
-        ('{"schema_version": "1.1"}', "generated_at: Field required; delete it and repeat the command that wrote it"),
+        (
+            '{"schema_version": "1.1"}',
+            "generated_at: Field required; delete it, and run the command that wrote it again",
+        ),
         ('{"schema_version": 1.1}', "schema_version is 1.1"),
     ],
 )

@@ -204,7 +204,7 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
             "benchmarks: [{id: a, question: q, benchmark_type: choice, options: [x], correct_answer: Z}]",
             "api/benchmark.yaml, entry 1: 'correct_answer' is 'Z'; it must be one of the options A, 0",
         ),
-        ("fix_imports.json", "[1]", "fix_imports.json: expected files by case"),
+        ("fix_imports.json", "[1]", "fix_imports.json: expected an object that maps cases to files"),
         (
             "fix_imports.json",
             '{"a": {"b": {"path": "cases/three/fixed.py"}}}',

@@ -149,7 +149,7 @@ def test_what_speaks_against_a_query_is_said(mine: Callable[..., dict[str, Query
     )
     assert found["again"] == found["other"] == ("rejected", ["repeated: near-duplicate of first"])
     assert found["empty"] == ("rejected", ["gold: the case has no question"])
-    assert found["unnamed"] == ("rejected", ["gold: the case names no answer"])
+    assert found["unnamed"] == ("rejected", ["gold: the case has no answer"])
 
 
 def test_gold_without_a_docstring_is_kept_or_dropped(mine: Callable[..., dict[str, Query]]) -> None:

@@ -79,8 +79,8 @@ def test_one_object_is_one_target_with_all_its_names(capfd: pytest.CaptureFixtur
 def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
     notes = find_targets("pretendkit", ["tests"], methods=True).notes
     assert list(notes) == [
-        "pretendkit.broken is left out, because it cannot be imported (RuntimeError: a library is missing)",
-        "pretendkit.script is left out, because it cannot be imported (SystemExit: 3)",
+        "pretendkit.broken is skipped, because it cannot be imported (RuntimeError: a library is missing)",
+        "pretendkit.script is skipped, because it cannot be imported (SystemExit: 3)",
     ]
 
 

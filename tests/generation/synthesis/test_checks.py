@@ -29,7 +29,7 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
         (0, "too short", "4 tokens, below 5"),
         (1, "empty", ""),
         (3, "too long", "5001 tokens, above 5000"),
-        (4, "no direction", "the encoder knows none of its words"),
+        (4, "no direction", "the encoder does not know any of its words"),
     ]
     assert filter_chunks(Checks(), chunks)[0].tolist() == [2, 5]
 

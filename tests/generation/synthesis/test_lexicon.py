@@ -89,7 +89,7 @@ def test_a_lexicon_that_is_not_there_is_refused_with_the_ways_out(name: str) -> 
 
 
 def test_a_folder_that_is_not_wordnets_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"has no data\.noun"):
+    with pytest.raises(ValueError, match=r"contains no data\.noun"):
         check_lexicon(str(tmp_path))
 
 

@@ -58,7 +58,7 @@ def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> Non
     assert Sampling().select_types(None, can, several_goldens=True) == ("keyword", "long", "comparison")
     lengthless = Sampling(weights={"long": 0})
     assert lengthless.select_types(("long", "keyword"), can, several_goldens=False) == ("keyword",)
-    with pytest.raises(ConfigError, match="comparison needs bundles of two goldens; set"):
+    with pytest.raises(ConfigError, match="comparison queries need bundles with two gold chunks; set"):
         Sampling().select_types(("comparison",), can, several_goldens=False)
     with pytest.raises(ConfigError, match="no type has a weight above 0"):
         lengthless.select_types(("long",), can, several_goldens=False)

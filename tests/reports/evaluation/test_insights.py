@@ -103,14 +103,14 @@ def titles(table: Table) -> set[str]:
 def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon) -> None:
     found = insights(hard, lexicon)
     text = result_markdown(hard, found)
-    assert [row[0] for row in rows(text, "Missed queries and why")]
+    assert [row[0] for row in rows(text, "Missed queries and their causes")]
     assert len(rows(text, "Missed queries, with evidence")) == min(len(found.failures), 10)
     predictors = rows(text, "Query performance prediction")
     assert [row[1] for row in predictors] == sorted((row[1] for row in predictors), key=float, reverse=True)
     chosen = rows(text, "Choosing a threshold")
     assert [row[1] for row in chosen] == ["unthresholded", *["in fold", "out of fold", "difference"] * 2]
     html = Page(result_page(hard, found))
-    for title in ("Missed queries and why", "Missed queries, with evidence", "Query performance prediction"):
+    for title in ("Missed queries and their causes", "Missed queries, with evidence", "Query performance prediction"):
         assert title in html.texts
     assert "Choosing a threshold" in html.texts
     assert [row[1] for row in html.table("selected for")] == [row[1] for row in chosen]
@@ -125,7 +125,7 @@ def test_in_fold_less_out_of_fold_is_the_difference(hard: Result) -> None:
 
 def test_a_result_without_rankings_leaves_out_what_needs_them(hard: Result) -> None:
     titles = (
-        "Missed queries and why",
+        "Missed queries and their causes",
         "Missed queries, with evidence",
         "Query performance prediction",
         "Choosing a threshold",
@@ -163,7 +163,7 @@ DOCS = chapters(page("docs/insight.md"))
 
 @pytest.mark.parametrize(
     ("heading", "settings"),
-    [("Missed queries and why", FailureSettings()), ("Choosing a threshold", ThresholdSettings())],
+    [("Missed queries and their causes", FailureSettings()), ("Choosing a threshold", ThresholdSettings())],
 )
 def test_every_setting_is_documented_with_its_default(heading: str, settings: Any) -> None:
     assert documented(DOCS[heading]) == asdict(settings)
@@ -171,7 +171,7 @@ def test_every_setting_is_documented_with_its_default(heading: str, settings: An
 
 def test_every_class_and_predictor_is_documented() -> None:
     for name in REMEDIES:
-        assert f"| {name} |" in DOCS["Missed queries and why"]
+        assert f"| {name} |" in DOCS["Missed queries and their causes"]
     for name in PREDICTORS:
         assert name in DOCS["Query performance prediction"]
 

@@ -34,7 +34,7 @@ def test_a_result_has_the_sections_of_a_report() -> None:
         "Query performance prediction",
         "Diagnostics",
         "Queries that raised an error",
-        "Missed queries and why",
+        "Missed queries and their causes",
         "Missed queries, with evidence",
         "Hardest queries",
         "Timings",

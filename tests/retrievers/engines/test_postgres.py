@@ -184,13 +184,13 @@ def test_texts_without_direction_find_nothing_and_are_not_found(cluster: Cluster
 
 
 def test_settings_that_pgvector_refuses_are_refused_before() -> None:
-    with pytest.raises(ValueError, match="ef_construction=64: pgvector needs at least twice m, 128"):
+    with pytest.raises(ValueError, match="ef_construction=64: should be at least twice m, that is, 128"):
         Postgres(rank="vector", encoder=Numbers(), index_type="hnsw", m=64)
-    with pytest.raises(ValueError, match="encoder: vectors need one"):
+    with pytest.raises(ValueError, match="encoder: is required for vectors"):
         Postgres(rank="vector")
-    with pytest.raises(ValueError, match=r"sql: has neither %\(query\)s nor %\(vector\)s"):
+    with pytest.raises(ValueError, match=r"sql: without %\(query\)s or %\(vector\)s"):
         Postgres(sql="SELECT id FROM t")
-    with pytest.raises(ValueError, match="table and sql exclude each other"):
+    with pytest.raises(ValueError, match="table and sql are mutually exclusive"):
         Postgres(sql="SELECT id FROM t", table="t")
 
 
@@ -249,7 +249,9 @@ def test_a_table_of_the_users_is_searched_by_its_columns(cluster: Cluster, artic
         rankings = own.index(harbour, MemoryStore()).search(["lighthouse", "zeppelin"], 3)
         assert [{harbour.ids[d] for d in row} for row in rows_of(rankings.documents)] == [{"d1", "d5"}, set()]
         assert rankings.errors is None
-    with pytest.raises(RetrieverError, match=r"text_column=body: search\.Articles has no such column, but id, text"):
+    with pytest.raises(
+        RetrieverError, match=r"text_column=body: search\.Articles has no such column; its columns are id, text"
+    ):
         Postgres(cluster.dsn, table=articles, text_column="body").index(harbour, MemoryStore())
 
 
