@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import yaml
 from pydantic.fields import FieldInfo
 
+from runner.config.addresses import LocalPath, RequiredPath
+
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 
@@ -26,8 +28,18 @@ LISTED = ("analyzer", "experiment")
 """Groups whose choices differ in values only, and are listed in one table."""
 PREFIXES = {"reranker": "retriever.reranker"}
 """The keys of groups that are not named like the group."""
-TARGETS = {("evaluate", "sweep"): "runner.sweep.settings.SweepSettings"}
-"""Classes of settings that no `_target_` names, by command and key."""
+TARGETS = {
+    ("compare", ""): "runner.commands.compare.CompareSettings",
+    ("evaluate", ""): "runner.commands.evaluate.EvaluationSettings",
+    ("evaluate", "sweep"): "runner.sweep.settings.SweepSettings",
+    ("export", ""): "runner.commands.export.ExportSettings",
+    ("new", ""): "runner.commands.new.ProjectSettings",
+    ("promote", ""): "runner.commands.promote.PromoteSettings",
+    ("serve", ""): "runner.commands.serve.ServeSettings",
+    ("traces", ""): "runner.commands.traces.TraceSettings",
+    ("ui", ""): "runner.commands.ui.Address",
+}
+"""Classes of settings that no `_target_` names, by file and key; a field that is a dataclass has those of its class."""
 SHARED = {
     "_api": "Keys of every API",
     "_given": "Datasets made in Python",
@@ -35,6 +47,8 @@ SHARED = {
     "_tabular": "Keys of every table",
 }
 """Titles of files that others extend."""
+PATHS = (LocalPath, RequiredPath)
+"""Types of text that names a file or a folder."""
 UNITS = {"_s": "seconds", "_mb": "MiB", "_bytes": "bytes"}
 """Units by the ending of a key."""
 GUESSED = {"bool": "true, false", "int": "integer", "float": "number"}
@@ -115,12 +129,21 @@ def iter_settings(file: Path) -> Iterator[Setting]:
     text = file.read_text(encoding="utf-8")
     node = yaml.compose(text)
     assert isinstance(node, yaml.MappingNode)
-    yield from _iter_mapping(node, text.splitlines(), len(_header_lines(file)), file.stem, "", _find_target(file))
+    yield from _iter_mapping(
+        node,
+        text.splitlines(),
+        len(_header_lines(file)),
+        file.stem,
+        "",
+        _find_target(file) or TARGETS.get((file.stem, ""), ""),
+    )
 
 
 def describe_type(kind: object, limits: tuple[object, ...] = ()) -> str:
     """Return a type and its limits in words: `float, 0 to 1`."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind in PATHS:
+        return "path"
     if origin is Annotated:
         own = [
             part for limit in arguments[1:] for part in (limit.metadata if isinstance(limit, FieldInfo) else [limit])
@@ -147,13 +170,19 @@ def _iter_mapping(
         if key.value in ("_target_", "defaults") or (name == "hydra"):
             continue
         if isinstance(value, yaml.MappingNode) and value.value and _has_settings(name, value):
-            own = TARGETS.get((command, name), "")
+            own = TARGETS.get((command, name)) or _nested_target(target, str(key.value))
             yield from _iter_mapping(value, lines, header, command, f"{name}.", own)
             continue
         above = _comment_above(lines, key.start_mark.line, key.start_mark.column, header)
         yield Setting(
             name, _slice(lines, value), _comment_after(lines, key, value), above, target, value.tag.rpartition(":")[2]
         )
+
+
+def _nested_target(target: str, key: str) -> str:
+    """Return the class of a field, "" if it is not a dataclass."""
+    kind = get_type_hints(_import(target)).get(key) if target else None
+    return f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) and is_dataclass(kind) else ""
 
 
 def _has_settings(name: str, node: yaml.MappingNode) -> bool:
@@ -268,8 +297,7 @@ def _describe_setting(setting: Setting) -> str:
 @cache
 def _type_of(target: str) -> dict[str, str]:
     """Return the values of each parameter of a class in words."""
-    module, _, name = target.rpartition(".")
-    kind = getattr(import_module(module), name)
+    kind = _import(target)
     if not is_dataclass(kind):
         return {}
     hints = get_type_hints(kind, include_extras=True)
@@ -277,6 +305,11 @@ def _type_of(target: str) -> dict[str, str]:
     plain = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
     infos = {name: info for name, info in {**plain, **found}.items() if isinstance(info, FieldInfo)}
     return {key: describe_type(hint, tuple(infos[key].metadata) if key in infos else ()) for key, hint in hints.items()}
+
+
+def _import(target: str) -> Any:  # noqa: ANN401 (a class, or a function that makes one)
+    module, _, name = target.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _describe_limits(limits: tuple[object, ...]) -> str:

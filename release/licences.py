@@ -49,6 +49,7 @@ SPELLINGS: Mapping[str, str] = {
 
 STATED_ELSEWHERE: Mapping[str, str] = {
     "antlr4-python3-runtime": "BSD-3-Clause",
+    "colorama": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     "gitdb": "BSD-3-Clause",
     "huey": "MIT",

@@ -43,8 +43,12 @@ DIR = {  # the folder in BEIR's layout that the README calls DIR
     "DIR/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq2\td2\t1\n",
 }
 
-EARLIER = {("docs/mining.md", "Output"): "Benchmark definitions"}
-"""Chapters whose commands read files that the commands of another chapter write."""
+EARLIER = {
+    ("docs/mining.md", "Output"): "Benchmark definitions",
+    ("docs/tutorials/own_data.md", "Check the data"): "Write the files",
+    ("docs/tutorials/own_data.md", "Evaluate"): "Write the files",
+}
+"""Chapters whose commands read files that another chapter shows, or that its commands write."""
 
 NOT_HERE = {
     r"runner (ui|serve)\b": "runs until it is stopped; tests/test_ui.py and tests/serving start it",

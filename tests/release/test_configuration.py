@@ -10,6 +10,7 @@ import yaml
 from pydantic import Field
 
 from release.configuration import CONF, Setting, describe_type, iter_settings, read_header, render_page
+from runner.config.addresses import LocalPath
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,6 +87,7 @@ def test_every_key_of_a_dataset_is_listed(file: Path) -> None:
         (Annotated[float, Field(gt=0)], "number, more than 0"),
         (Literal["a", "b"] | None, "`a`, `b`"),
         (str | list[str], "text, list"),
+        (LocalPath | None, "path"),
         (dict[str, int], "mapping"),
         (Setting, ""),
     ],

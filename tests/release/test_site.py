@@ -87,7 +87,17 @@ def test_a_notebook_becomes_a_page_with_its_code() -> None:
     assert page.count("```python\n") == sum(cell["cell_type"] == "code" for cell in notebook["cells"])
 
 
-@pytest.mark.skipif(not PYTHON.is_file(), reason="needs .venv-docs, which `make site` creates")
+needs_packages = pytest.mark.skipif(not PYTHON.is_file(), reason="needs .venv-docs, which `make site` creates")
+
+
+@needs_packages
+def test_the_packages_that_build_the_site_have_allowed_licences() -> None:
+    code = "from release.licences import list_dependencies as all; print([str(d) for d in all() if not d.is_allowed])"
+    done = subprocess.run([PYTHON, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+@needs_packages
 def test_the_site_is_built_without_warnings_and_loads_nothing_from_other_servers(tmp_path: Path) -> None:
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     command = [PYTHON, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path]
