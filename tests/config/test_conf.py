@@ -44,6 +44,7 @@ PLACES = {
     "synthetic": ["dataset.path=x"],
     "needle": ["dataset.questions=x", "dataset.documents=x"],
     "sentence_transformer": ["encoder.model=x"],
+    "vectors": ["encoder.documents=x", "encoder.queries=x"],
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],
