@@ -323,7 +323,7 @@ def test_help_explains_the_groups_with_examples(here: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runner", "--help"], capture_output=True, text=True, check=True, cwd=here
     )
-    for word in ("Commands", "retriever   agentic, bm25, dense", "Examples", "experiment=hybrid_weights"):
+    for word in ("Commands", "retriever   agentic, bm25, bm25f, dense", "Examples", "experiment=hybrid_weights"):
         assert word in done.stdout
 
 

@@ -217,7 +217,7 @@ def test_a_group_of_a_folder_that_hydra_was_pointed_to_is_known(loader: ConfigLo
 
 
 def test_a_group_that_is_null_is_said_in_one_line(composer: Composer) -> None:
-    with pytest.raises(ConfigError, match=r"^retriever=null: no such choice; choose agentic, bm25, dense"):
+    with pytest.raises(ConfigError, match=r"^retriever=null: no such choice; choose agentic, bm25, bm25f, dense"):
         composer.compose(["metrics.depth=200", "retriever=null"])
 
 
