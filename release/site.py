@@ -27,6 +27,9 @@ PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 API = "api.md"
 """The page of the Python API, which is written from the source."""
 
+LAST_FOUND = ("changelog", "coming_from/", "licences")
+"""Pages that answer a question only for readers who look for them by name."""
+
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
 CODE_IN_TABLE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
@@ -51,7 +54,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return the text of a page as the site needs it."""
+    """Return the text of a page as the site needs it, and have the search show some pages after all others."""
+    if page.file.src_uri.startswith(LAST_FOUND):
+        page.meta["search"] = {"boost": 0.1}
     return rewrite_links(markdown, page.file.src_uri)
 
 

@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-from release.site import API, PAGES, list_linked_paths, locate, render_notebook, rewrite_links
+from release.site import API, PAGES, list_linked_paths, locate, on_page_markdown, render_notebook, rewrite_links
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-docs" / "bin" / "python"
@@ -71,6 +72,16 @@ def test_the_group_and_the_lock_file_name_the_same_version() -> None:
 )
 def test_links_of_the_repository_lead_to_their_place_in_the_site(name: str, text: str, expected: str) -> None:
     assert rewrite_links(text, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "meta"),
+    [("coming_from/ranx.md", {"search": {"boost": 0.1}}), ("changelog.md", {"search": {"boost": 0.1}}), ("ci.md", {})],
+)
+def test_the_search_shows_pages_for_other_tools_after_those_about_the_subject(name: str, meta: dict[str, Any]) -> None:
+    page: Any = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+    assert on_page_markdown("text", page, None, None) == "text"  # type: ignore[arg-type]  # neither is used
+    assert page.meta == meta
 
 
 def test_linked_files_are_found_from_the_folder_of_a_page() -> None:
