@@ -17,7 +17,7 @@ from runner.llm.providers import OpenAI
 def work(url: str, folder: Path, n: int, max_calls: int | None, budget: str | None) -> Grades:
     """Grade n questions, each with a chunk of its own; the ledger and the journal are in the folder."""
     llm = OpenAI(
-        model="m", base_url=url, ledger=str(folder / "llm.db"), backoff_s=0.001, timeout_s=5,
+        model="m", base_url=url, ledger=str(folder / "llm.db"), backoff_s=0.001, timeout_s=300,
         max_calls=max_calls, budget=budget,
     )  # fmt: skip
     ids = [f"d{i}" for i in range(n)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ import pytest
 
 from runner.llm.ledger import open_ledger
 from tests.analysis.paid_work import work
-from tests.fake_llm import FakeLLM
+from tests.fake_llm import FakeLLM, grade_of
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8
@@ -85,11 +87,34 @@ def test_a_budget_is_kept_to_the_call_over_a_kill_and_nothing_is_paid_twice(
     assert set(again) <= {2}
 
 
-def test_what_ctrl_c_stops_pays_for_nothing_twice(server: FakeLLM, tmp_path: Path) -> None:
-    process = begun(server, tmp_path, 300, "b", until=100)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=300)
-    stopped = len(server.asked)
-    assert 100 <= stopped < 300
-    assert work(server.url, tmp_path, 300, None, "b").unasked == 0
-    assert set(answered(server).values()) == {1}
+def test_what_ctrl_c_stops_pays_for_nothing_twice(tmp_path: Path) -> None:
+    interrupted, arrived = threading.Event(), itertools.count()
+
+    def answer(question: str, system: str) -> str:
+        if next(arrived) >= 100:
+            interrupted.wait(timeout=300)
+        return grade_of(question, system)
+
+    with FakeLLM(answer=answer, rates=RATES, seed=1) as server:
+        process = begun(server, tmp_path, 300, "b", until=100)
+        process.send_signal(signal.SIGINT)
+        wait_until_delivered(process.pid, signal.SIGINT)
+        interrupted.set()
+        process.communicate(timeout=300)
+        stopped = len(server.asked)
+        assert 100 <= stopped < 300
+        assert work(server.url, tmp_path, 300, None, "b").unasked == 0
+        assert set(answered(server).values()) == {1}
+
+
+def wait_until_delivered(pid: int, number: signal.Signals) -> None:
+    """Return once a process handles a signal that was sent to it, or is gone."""
+    while True:
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return
+        pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+        if not any(mask >> (number - 1) & 1 for mask in pending):
+            return
+        time.sleep(0.01)
