@@ -72,7 +72,7 @@ class Runs:
         if folder is not None:
             return load_record(folder)
         with tempfile.TemporaryDirectory() as copy, explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
-            client, _ = self._opened
+            client, _ = self._connection
             kept = {item.path for item in client.list_artifacts(run.id)}
             if "result.json" not in kept:
                 raise ResultError(f"run {run.id} has no record of an evaluation in its artifacts")
@@ -87,7 +87,7 @@ class Runs:
                 return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted})]
             except sqlite3.Error as error:
                 raise ConfigError(f"tracking.uri={self.tracking.uri}: cannot be read ({error})") from error
-        client, experiment = self._opened
+        client, experiment = self._connection
         with explain_errors(self.tracking, "cannot be searched"):
             pages = [
                 run for search in searches for run in client.search_runs([experiment], search, max_results=_MOST_RUNS)
@@ -109,7 +109,7 @@ class Runs:
         ]
 
     @cached_property
-    def _opened(self) -> tuple[MlflowClient, str]:
+    def _connection(self) -> tuple[MlflowClient, str]:
         return open_client(self.tracking, self.tracking.absolute_uri())
 
 

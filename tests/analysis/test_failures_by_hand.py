@@ -58,7 +58,7 @@ def found_in(dataset: Dataset, store: MemoryStore) -> tuple[JudgedRun, Lexicon, 
     return run, Lexicon(dataset.corpus, Analyzer(), store), dataset.queries.ids
 
 
-def told(
+def classify_labelled(
     judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]],
     half: int | None = None,
     settings: FailureSettings = FailureSettings(),  # noqa: B008 (immutable)
@@ -92,6 +92,6 @@ def test_there_are_fifty_and_each_has_a_class() -> None:
 def test_a_class_that_is_told_is_mostly_the_one_that_a_person_gave(
     name: FailureClass, judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]]
 ) -> None:
-    right, all_told, _ = precision(told(judged), name)
+    right, all_told, _ = precision(classify_labelled(judged), name)
     assert all_told >= 5
     assert right / all_told >= FLOORS[name]

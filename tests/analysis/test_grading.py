@@ -77,7 +77,7 @@ def test_searchers_that_found_the_same_have_journals_of_their_own(chunks: Corpus
     assert len(names) == 2
 
 
-def made(values: Sequence[float | None], ranks: Sequence[float], **settings: Any) -> Grades:
+def make_grades(values: Sequence[float | None], ranks: Sequence[float], **settings: Any) -> Grades:
     """Return grades with one verdict a question."""
     rows = [[GradeVerdict(value, "graded" if value is not None else "unreadable")] for value in values]
     plain = {"judge": "j", "prompt": "p", "k": 5, "weights": (1.0, 0.8, 0.5), "echoes": [False] * len(values)}
@@ -166,17 +166,17 @@ def test_a_search_that_failed_is_not_graded_and_counted(chunks: Corpus, tmp_path
 
 
 def test_total_score_is_grade_times_the_weight_of_the_rank() -> None:
-    found = made([10, 8, 8, 3, None], [1, 3, math.inf, 1, 2])
+    found = make_grades([10, 8, 8, 3, None], [1, 3, math.inf, 1, 2])
     np.testing.assert_allclose(found.totals, [10.0, 6.4, 4.0, 3.0, np.nan])
     assert found.figures()["grade/total_score"] == pytest.approx((10 + 6.4 + 4 + 3) / 4)
 
 
 def test_weights_are_settings() -> None:
-    np.testing.assert_allclose(made([10, 10, 10], [1, 5, math.inf], weights=(0.9, 0.7, 0.1)).totals, [9, 7, 1])
+    np.testing.assert_allclose(make_grades([10, 10, 10], [1, 5, math.inf], weights=(0.9, 0.7, 0.1)).totals, [9, 7, 1])
 
 
 def test_hits_and_reciprocal_rank_are_over_questions_with_a_needle() -> None:
-    found = made([5, 5, 5, 5], [1, 4, math.inf, math.nan])
+    found = make_grades([5, 5, 5, 5], [1, 4, math.inf, math.nan])
     assert (found.hit(1), found.hit(5)) == (1 / 3, 2 / 3)
     assert found.reciprocal_rank == pytest.approx((1 + 1 / 4 + 0) / 3)
 
@@ -189,7 +189,7 @@ def test_of_nothing_there_is_no_mean(chunks: Corpus, tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0, math.inf]), min_size=1, max_size=30))
 def test_hit_at_1_is_at_most_the_mean_reciprocal_rank_which_is_at_most_hit_at_5(ranks: list[float]) -> None:
-    found = made([5] * len(ranks), ranks)
+    found = make_grades([5] * len(ranks), ranks)
     assert found.hit(1) is not None
     assert found.hit(1) <= found.reciprocal_rank <= found.hit(5)  # type: ignore[operator]  # none is None
 
@@ -230,7 +230,7 @@ def test_a_reference_is_compared_with(chunks: Corpus, tmp_path: Path) -> None:
 
 
 def test_grades_read_back_as_they_were(tmp_path: Path) -> None:
-    found = made([5, None, 7], [1, math.inf, math.nan], echoes=[False, True, False])
+    found = make_grades([5, None, 7], [1, math.inf, math.nan], echoes=[False, True, False])
     save_grades(found, ["a", "b", "c"], tmp_path / "grades.parquet")
     again = load_grades(json.loads(json.dumps(found.head())), ["a", "b", "c"], tmp_path / "grades.parquet")
     assert again.verdicts == found.verdicts
@@ -297,7 +297,7 @@ def test_the_ranks_of_the_table_give_the_same(real_needle: Path) -> None:
         rows = list(csv.DictReader(file))
     for column, system in (("plm", "plm"), ("enriched", "baseline_enriched"), ("naive", "baseline_naive")):
         ranks = [float(row[f"{column}_rank"] or math.inf) for row in rows]
-        assert made([5] * len(ranks), ranks).reciprocal_rank == pytest.approx(report[system]["mrr"], abs=1e-12)
+        assert make_grades([5] * len(ranks), ranks).reciprocal_rank == pytest.approx(report[system]["mrr"], abs=1e-12)
 
 
 def test_real_chunks_are_graded_as_a_real_benchmark_had_them(real_needle: Path, tmp_path: Path) -> None:

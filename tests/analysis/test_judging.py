@@ -29,13 +29,13 @@ def judgments(*rows: tuple[int, int, int]) -> Judgments:
 JUDGED = judgments((0, 0, 1), (0, 3, 0), (1, 1, 1), (2, 0, 0))  # the third query has no gold
 
 
-def made() -> Dataset:
+def make_dataset() -> Dataset:
     corpus = Corpus([f"d{i}" for i in range(6)], [f"text {i}" for i in range(6)], [f"title {i}" for i in range(6)])
     queries = Queries(["q0", "q1", "q2"], ["zero", "one", "two"], ["", "", ""])
     return Dataset("d", "test", corpus, queries, JUDGED)
 
 
-DATASET = made()
+DATASET = make_dataset()
 
 
 def ranked(run: Rankings, judged: Judgments = JUDGED, dataset: Dataset = DATASET) -> JudgedRankings:

@@ -16,7 +16,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return what a mistake is told in, which is one line."""
     assert main(arguments.split()) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
@@ -105,7 +105,7 @@ def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
     ],
 )
 def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(arguments, capsys).startswith(line)
+    assert read_error(arguments, capsys).startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest
 def test_several_values_are_suggested_as_a_list_only_where_the_setting_is_one(
     arguments: str, suggestion: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(arguments, capsys).rstrip().endswith(f"several values; {suggestion}")
+    assert read_error(arguments, capsys).rstrip().endswith(f"several values; {suggestion}")
 
 
 @pytest.mark.parametrize("words", [["~a", "-m", "~b"], ["-m", "~a"], ["~a", "--cfg", "job", "~b=1"]])
@@ -129,13 +129,13 @@ def test_what_is_taken_away_before_and_after_a_flag_is_no_flag(words: list[str])
 
 
 def test_a_language_that_is_not_there_is_told_what_is_for_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said("analyzer=maltese", capsys).endswith("; for other languages, choose plain")
+    assert read_error("analyzer=maltese", capsys).endswith("; for other languages, choose plain")
 
 
 def test_choices_of_a_folder_from_elsewhere_are_known(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (elsewhere / "retriever").mkdir()
     (elsewhere / "retriever" / "mine.yaml").write_text("_target_: mine.Mine\nmost_words: 1\n")
-    line = said("--config-dir=. retriever=mine retriever.most_wrds=2", capsys)
+    line = read_error("--config-dir=. retriever=mine retriever.most_wrds=2", capsys)
     assert line.startswith("retriever.most_wrds: no such setting; did you mean retriever.most_words?")
 
 
@@ -156,8 +156,8 @@ def test_a_file_cannot_name_plugins(
         (elsewhere / group).mkdir()
         (elsewhere / group / "mine.yaml").write_text(text)
     arguments = f"--config-dir=. experiment=mine retriever=mine{sweeper}"
-    assert "a config can only create classes of this program" in said(arguments, capsys)
-    assert said(f"{arguments} plugins=[fractions]", capsys).startswith(
+    assert "a config can only create classes of this program" in read_error(arguments, capsys)
+    assert read_error(f"{arguments} plugins=[fractions]", capsys).startswith(
         "retriever: expected a Retriever, found Fraction"
     )
 
@@ -179,7 +179,7 @@ def test_the_verb_may_stand_anywhere(arguments: str, verb: str, rest: str) -> No
 
 
 def test_an_added_setting_that_another_refers_to_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    line = said("+root=/nowhere dataset=beir dataset.path=${root}/x", capsys)
+    line = read_error("+root=/nowhere dataset=beir dataset.path=${root}/x", capsys)
     assert line.startswith("dataset.path=/nowhere/x: no such file or folder")
 
 
@@ -199,7 +199,7 @@ def test_broken_yaml_is_one_line_with_its_place(
 ) -> None:
     (elsewhere / "retriever").mkdir()
     (elsewhere / "retriever" / "mine.yaml").write_text(content, encoding="latin-1")
-    line = said(f"{sweep}--config-dir=. retriever=mine", capsys)
+    line = read_error(f"{sweep}--config-dir=. retriever=mine", capsys)
     assert line.startswith(f"retriever/mine.yaml{problem}")
 
 
@@ -216,7 +216,7 @@ def test_a_preset_has_only_settings_that_its_verb_knows(
 ) -> None:
     (elsewhere / "experiment").mkdir()
     (elsewhere / "experiment" / "mine.yaml").write_text(f"# @package _global_\n{preset}")
-    assert said(f"{verb}--config-dir=. experiment=mine", capsys).startswith(f"experiment/mine.yaml: {problem}")
+    assert read_error(f"{verb}--config-dir=. experiment=mine", capsys).startswith(f"experiment/mine.yaml: {problem}")
 
 
 def test_a_preset_may_add_what_it_refers_to(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,4 +224,6 @@ def test_a_preset_may_add_what_it_refers_to(elsewhere: Path, capsys: pytest.Capt
     (elsewhere / "experiment" / "mine.yaml").write_text(
         "# @package _global_\ndefaults: [override /dataset: beir]\nroot: /nowhere\ndataset: {path: '${root}/x'}\n"
     )
-    assert said("--config-dir=. experiment=mine", capsys).startswith("dataset.path=/nowhere/x: no such file or folder")
+    assert read_error("--config-dir=. experiment=mine", capsys).startswith(
+        "dataset.path=/nowhere/x: no such file or folder"
+    )

@@ -52,14 +52,14 @@ def datasets(
     judged = {
         query: draw(st.dictionaries(st.sampled_from(sorted(documents)), grades, min_size=fewest)) for query in asked
     }
-    return made(
+    return make_dataset(
         {identifier: document for identifier, document in documents.items()},
         {i: (text, kind if typed else "", answer if typed else "") for i, (text, kind, answer) in asked.items()},
         judged,
     )
 
 
-def made(
+def make_dataset(
     documents: dict[str, tuple[str, str]], asked: dict[str, tuple[str, str, str]], judged: dict[str, dict[str, int]]
 ) -> Dataset:
     corpus = Corpus([*documents], [text for _, text in documents.values()], [title for title, _ in documents.values()])
@@ -77,7 +77,7 @@ def small(**changes: Any) -> Dataset:
         "asked": {"q1": ("one?", "fact", "an answer"), "q2": ("two?", "", "")},
         "judged": {"q1": {"d1": 2, "d2": 0}, "q2": {"d2": 1}},
     }
-    return made(**{**told, **changes})
+    return make_dataset(**{**told, **changes})
 
 
 def read(done: Exported) -> Dataset:

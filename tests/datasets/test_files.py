@@ -128,19 +128,19 @@ def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pyt
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
-    def found(pattern: str) -> list[str]:
+    def list_matches(pattern: str) -> list[str]:
         return [path.name for path in files.matching(pattern, "documents")]
 
-    assert found("a.txt") == ["a.txt"]
-    assert found(".") == found(str(tmp_path)) == ["a.txt", "b.txt", "d[1].txt", "c.txt"]
-    assert found("[ab].txt") == found(f"{tmp_path}/[ab].txt") == ["a.txt", "b.txt"]
-    assert found("**/c.txt") == ["c.txt"]
-    assert found("d[1].txt") == ["d[1].txt"]
+    assert list_matches("a.txt") == ["a.txt"]
+    assert list_matches(".") == list_matches(str(tmp_path)) == ["a.txt", "b.txt", "d[1].txt", "c.txt"]
+    assert list_matches("[ab].txt") == list_matches(f"{tmp_path}/[ab].txt") == ["a.txt", "b.txt"]
+    assert list_matches("**/c.txt") == ["c.txt"]
+    assert list_matches("d[1].txt") == ["d[1].txt"]
     with pytest.raises(DatasetError, match=r"^dataset\.documents=x\*: no file matches$"):
-        found("x*")
+        list_matches("x*")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DatasetError, match=r"^dataset\.documents=empty: no file matches"):
-        found("empty")
+        list_matches("empty")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ WANTED = {
 """What a choice leaves for the user to say."""
 
 
-def made(choice: str, overrides: list[str], folder: Path = CONF) -> Any:
+def build_model(choice: str, overrides: list[str], folder: Path = CONF) -> Any:
     with initialize_config_dir(str(folder), version_base="1.3"):
         config = compose(f"llm/{choice}", overrides)
     return build(OmegaConf.to_container(config.llm, resolve=True, throw_on_missing=True), "llm")
@@ -31,13 +31,13 @@ def made(choice: str, overrides: list[str], folder: Path = CONF) -> Any:
 
 @pytest.mark.parametrize("choice", WANTED)
 def test_each_choice_becomes_a_language_model_or_none(choice: str) -> None:
-    llm = made(choice, WANTED[choice])
+    llm = build_model(choice, WANTED[choice])
     assert isinstance(llm, NoLLM if choice == "none" else LLM)
 
 
 @pytest.mark.parametrize("choice", ["openai", "azure", "anthropic"])
 def test_what_the_files_say_is_what_the_classes_do(choice: str) -> None:
-    llm = made(choice, WANTED[choice])
+    llm = build_model(choice, WANTED[choice])
     named = {"model": "m", **({"base_url": "https://x.example"} if choice == "azure" else {})}
     assert llm == type(llm)(**named)
 
@@ -48,7 +48,7 @@ def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> Non
     (tmp_path / "llm" / "judge.yaml").write_text(text)
     for name in ("_api", "openai"):
         (tmp_path / "llm" / f"{name}.yaml").write_text((CONF / "llm" / f"{name}.yaml").read_text())
-    llm = made("judge", [], tmp_path)
+    llm = build_model("judge", [], tmp_path)
     assert (llm.model, llm.max_cost, llm.price_in, llm.price_out) == ("my-model", 5, 0.15, 0.6)
 
 

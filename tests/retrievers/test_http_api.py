@@ -41,7 +41,7 @@ def search(api: FakeApi, *queries: str, k: int = 3, **settings: Any) -> Rankings
     return Http(api.url, **{**FEW, **settings}).index(CORPUS, NoStore()).search(queries or ["q"], k)
 
 
-def found(rankings: Rankings, query: int = 0) -> list[tuple[str, float]]:
+def list_hits(rankings: Rankings, query: int = 0) -> list[tuple[str, float]]:
     pairs = zip(rankings.documents[query], rankings.scores[query], strict=True)
     ids = [*CORPUS.ids, *rankings.unknown_ids]
     return [(ids[document], float(score)) for document, score in pairs if document != NOTHING]
@@ -49,7 +49,7 @@ def found(rankings: Rankings, query: int = 0) -> list[tuple[str, float]]:
 
 def error_of(api: FakeApi, **settings: Any) -> str:
     rankings = search(api, **settings)
-    assert found(rankings) == []
+    assert list_hits(rankings) == []
     assert rankings.errors is not None
     return rankings.errors[0]
 
@@ -90,7 +90,7 @@ def test_another_api_is_asked_in_its_own_way() -> None:
         "search_path": "/index/_search",
     }
     with fake_api(in_turn(Answer(reply))) as api:
-        assert found(search(api, "x", request=request, **paths)) == [("b", 3), ("a", 2.5)]
+        assert list_hits(search(api, "x", request=request, **paths)) == [("b", 3), ("a", 2.5)]
         (asked,) = api.searches
     assert asked.path == "/index/_search"
     assert asked.body == {"query": {"match": {"text": "x"}}, "size": 3, "sort": ["_score", "x"]}
@@ -99,7 +99,7 @@ def test_another_api_is_asked_in_its_own_way() -> None:
 def test_an_api_may_be_asked_by_its_address_and_answer_with_a_bare_list() -> None:
     with fake_api(in_turn(Answer([["c", 9], ["a", 8]]))) as api:
         form: dict[str, Any] = {"method": "GET", "request": {"q": "{query}", "n": "{top_k}"}}
-        assert found(search(api, "a b&c", **form, results="", item_id="0", score="1")) == [("c", 9), ("a", 8)]
+        assert list_hits(search(api, "a b&c", **form, results="", item_id="0", score="1")) == [("c", 9), ("a", 8)]
         (asked,) = api.searches
     assert asked.method == "GET"
     assert asked.parameters == {"q": ["a b&c"], "n": ["3"]}
@@ -125,7 +125,7 @@ def test_a_request_in_the_address_stands_beside_what_the_path_asks_for() -> None
 
 def test_the_order_of_the_service_is_kept_among_equal_scores_too() -> None:
     with fake_api(in_turn(hits(("a", 0.5), ("c", 0.5), ("b", 0.1)))) as api:
-        assert [name for name, _ in found(search(api))] == ["a", "c", "b"]
+        assert [name for name, _ in list_hits(search(api))] == ["a", "c", "b"]
 
 
 def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
@@ -137,8 +137,8 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
         given_now[0] = hits(*pairs)
         rankings = searchers[lower].search(["q"], k)
         assert rankings.documents.shape == rankings.scores.shape == (1, k)
-        assert [name for name, _ in found(rankings)] == list(dict.fromkeys(name for name, _ in pairs))[:k]
-        assert (np.diff(np.array([score for _, score in found(rankings)])) <= 0).all()
+        assert [name for name, _ in list_hits(rankings)] == list(dict.fromkeys(name for name, _ in pairs))[:k]
+        assert (np.diff(np.array([score for _, score in list_hits(rankings)])) <= 0).all()
 
     with fake_api(lambda _: given_now[0]) as api:
         searchers = [Http(api.url, lower_is_better=lower).index(CORPUS, NoStore()) for lower in (False, True)]
@@ -148,41 +148,41 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
 def test_scores_that_rise_count_as_much_as_the_one_above_and_are_counted() -> None:
     with fake_api(in_turn(hits(("a", -3.0), ("b", -2.0), ("c", -4.0)))) as api:
         rankings = search(api)
-    assert found(rankings) == [("a", -3), ("b", -3), ("c", -4)]
+    assert list_hits(rankings) == [("a", -3), ("b", -3), ("c", -4)]
     assert rankings.diagnostics["rising_scores"] == 1
 
 
 def test_scores_of_which_the_lower_is_better_are_turned_round() -> None:
     with fake_api(in_turn(hits(("a", -18.5), ("b", -12.25), ("c", 0)))) as api:
         rankings = search(api, lower_is_better=True)
-    assert found(rankings) == [("a", 18.5), ("b", 12.25), ("c", 0)]
+    assert list_hits(rankings) == [("a", 18.5), ("b", 12.25), ("c", 0)]
     assert rankings.diagnostics["rising_scores"] == 0
 
 
 def test_without_scores_the_rank_counts() -> None:
     with fake_api(in_turn(Answer({"results": [{"item_id": "b"}, {"item_id": "a"}]}))) as api:
-        assert found(search(api, score=None)) == [("b", 1), ("a", 0.5)]
+        assert list_hits(search(api, score=None)) == [("b", 1), ("a", 0.5)]
 
 
 def test_unknown_items_keep_their_rank_and_are_counted() -> None:
     answers = [hits(("x", 9), ("a", 8), ("y", 7), ("c", 5)), hits(("y", 3), ("b", 2), ("z", 1))]
     with fake_api(in_turn(*answers)) as api:
         rankings = search(api, "one", "two", concurrency=1)
-    assert found(rankings) == [("x", 9), ("a", 8), ("y", 7)]
-    assert found(rankings, 1) == [("y", 3), ("b", 2), ("z", 1)]
+    assert list_hits(rankings) == [("x", 9), ("a", 8), ("y", 7)]
+    assert list_hits(rankings, 1) == [("y", 3), ("b", 2), ("z", 1)]
     assert rankings.diagnostics == {"unknown_items": 4, "repeated_items": 0, "rising_scores": 0}
 
 
 def test_items_that_come_again_are_left_out_and_counted() -> None:
     with fake_api(in_turn(hits(("x", 9), ("a", 8), ("x", 7), ("a", 6), ("c", 5)))) as api:
         rankings = search(api, "one", "two")
-    assert found(rankings) == found(rankings, 1) == [("x", 9), ("a", 8), ("c", 5)]
+    assert list_hits(rankings) == list_hits(rankings, 1) == [("x", 9), ("a", 8), ("c", 5)]
     assert rankings.diagnostics["repeated_items"] == 4
 
 
 def test_more_than_was_asked_for_is_cut_off() -> None:
     with fake_api(in_turn(hits(("c", 3), ("b", 2), ("a", 1)))) as api:
-        assert found(search(api, k=2)) == [("c", 3), ("b", 2)]
+        assert list_hits(search(api, k=2)) == [("c", 3), ("b", 2)]
 
 
 def test_numbers_are_ids_as_text() -> None:
@@ -197,14 +197,14 @@ def test_a_service_that_is_busy_or_breaks_off_is_asked_again(status: int) -> Non
         rankings = search(api, retries=2)
         assert len(api.searches) == 3
     assert rankings.errors is None
-    assert found(rankings) == [("a", 1)]
+    assert list_hits(rankings) == [("a", 1)]
 
 
 def test_a_reply_that_is_cut_short_is_asked_for_again() -> None:
     with fake_api(
         in_turn(Answer(b'{"results": [', headers={"Content-Length": "500", "Connection": "close"}), ONE)
     ) as api:
-        assert found(search(api)) == [("a", 1)]
+        assert list_hits(search(api)) == [("a", 1)]
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 500])
@@ -219,7 +219,7 @@ def test_a_refusal_is_the_error_of_its_query_and_the_rest_goes_on(status: int) -
     assert list(rankings.errors) == [1]
     assert f"HTTP {status}" in rankings.errors[1]
     assert "not this one" in rankings.errors[1]
-    assert found(rankings, 0) == found(rankings, 2) == [("a", 1)]
+    assert list_hits(rankings, 0) == list_hits(rankings, 2) == [("a", 1)]
     assert rankings.seconds is not None
     assert np.isnan(rankings.seconds).tolist() == [False, True, False]
     assert (rankings.seconds[[0, 2]] > 0).all()
@@ -251,7 +251,7 @@ def test_a_service_is_left_alone_for_as_long_as_it_says(after: str, monkeypatch:
     clock = SimpleNamespace(sleep=waits.append, perf_counter=time.perf_counter)
     monkeypatch.setattr("retrievers.connection.time", clock)
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": after}), ONE)) as api:
-        assert found(search(api)) == [("a", 1)]
+        assert list_hits(search(api)) == [("a", 1)]
     assert max(waits) == 7
 
 
@@ -260,7 +260,7 @@ def test_a_service_is_left_alone_for_as_long_as_it_says(after: str, monkeypatch:
 )
 def test_a_rest_that_is_over_or_no_time_is_not_waited_for(after: str) -> None:
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": after}), ONE)) as api:
-        assert found(search(api)) == [("a", 1)]
+        assert list_hits(search(api)) == [("a", 1)]
 
 
 def test_a_service_that_wants_a_long_rest_is_not_asked_again() -> None:
@@ -355,14 +355,14 @@ def test_proxies_of_the_environment_are_used_and_no_proxy_excludes_addresses(
         address = api.url.removeprefix("http://")
         monkeypatch.setenv("http_proxy", f"http://me:pass@{address}")
         searcher = Http("http://search.invalid", headers={"X-Client": "tests"}).index(CORPUS, NoStore())
-        assert found(searcher.search(["q"], 3)) == [("a", 1)]
+        assert list_hits(searcher.search(["q"], 3)) == [("a", 1)]
         assert {asked.headers["Host"] for asked in api.asked} == {"search.invalid"}
         assert {asked.headers["Proxy-Authorization"] for asked in api.asked} == {"Basic bWU6cGFzcw=="}
         monkeypatch.setenv("http_proxy", f"127.0.0.1:{closed[0]}")
         with pytest.raises(RetrieverError, match="ConnectError"):
             Http(api.url).index(CORPUS, NoStore())
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        assert found(search(api)) == [("a", 1)]
+        assert list_hits(search(api)) == [("a", 1)]
 
 
 @pytest.mark.parametrize("file", sorted(Path(retrievers.__path__[0]).rglob("*.py")), ids=lambda file: file.stem)
@@ -440,7 +440,7 @@ def test_without_an_address_the_first_port_that_answers_is_queried_and_recorded(
     with fake_api(in_turn(ONE), health=404) as wrong, fake_api(in_turn(ONE)) as api:
         ports = [closed[0], *(int(each.url.rpartition(":")[2]) for each in (wrong, api))]
         rankings = Http(**{**FEW, "ports": ports}).index(CORPUS, NoStore()).search(["q"], 3)
-        assert found(rankings) == [("a", 1)]
+        assert list_hits(rankings) == [("a", 1)]
         assert (len(wrong.searches), len(api.searches)) == (0, 1)
     assert rankings.addresses == {"": f"http://localhost:{ports[2]}"}
     assert f"using the search API at http://localhost:{ports[2]}" in caplog.text
@@ -483,7 +483,7 @@ def test_an_api_that_is_down_is_one_error_with_what_was_tried(closed: list[int])
 
 def test_without_a_health_path_the_address_is_taken_as_it_is() -> None:
     with fake_api(in_turn(ONE), health=404) as api:
-        assert found(search(api, health_path=None, expected_items=None)) == [("a", 1)]
+        assert list_hits(search(api, health_path=None, expected_items=None)) == [("a", 1)]
         assert [asked.path for asked in api.asked] == ["/search"]
 
 
@@ -609,7 +609,7 @@ def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch
         with pytest.raises(ValueError, match="secret_headers: secrets are sent only to a fixed address; set base_url"):
             Http(**how)
         assert other.asked == []
-        assert found(search(other, **how)) == [("a", 1)]
+        assert list_hits(search(other, **how)) == [("a", 1)]
 
 
 def test_what_a_service_finds_is_asked_for_each_time_also_as_a_part_of_a_hybrid() -> None:

@@ -22,7 +22,7 @@ from tests.strategies import WORDS
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
 
-def found(retriever: SqliteFts, corpus: Corpus, query: str, k: int = 10) -> list[str]:
+def search_ids(retriever: SqliteFts, corpus: Corpus, query: str, k: int = 10) -> list[str]:
     documents = retriever.index(corpus, MemoryStore()).search([query], k).documents[0]
     return [corpus.ids[document] for document in documents if document != NOTHING]
 
@@ -66,32 +66,40 @@ def test_a_tie_of_float32_at_the_cut_is_decided_by_id() -> None:
     texts = [" ".join(" ".join([word] * n) for word, n in zip(words, c, strict=True)) for c in counts]
     corpus = Corpus([f"d{i}" for i in range(6)], texts)
     for k in range(1, 8):
-        assert found(SqliteFts(), corpus, "red boat sea", k) == ["d5", "d4", "d3", "d2", "d1", "d0"][:k]
+        assert search_ids(SqliteFts(), corpus, "red boat sea", k) == ["d5", "d4", "d3", "d2", "d1", "d0"][:k]
 
 
 def test_a_title_counts_what_it_is_said_to(harbour: Corpus) -> None:
-    assert found(SqliteFts(title_weight=5), harbour, "ferry museum")[0] == "d2"
-    assert found(SqliteFts(text_weight=5), harbour, "ferry museum")[0] == "d3"
+    assert search_ids(SqliteFts(title_weight=5), harbour, "ferry museum")[0] == "d2"
+    assert search_ids(SqliteFts(text_weight=5), harbour, "ferry museum")[0] == "d3"
 
 
 def test_tokenizers_differ_in_what_a_word_is(harbour: Corpus) -> None:
-    assert found(SqliteFts(), harbour, "ship") == []
-    assert found(SqliteFts(tokenizer="porter"), harbour, "shipping") == found(SqliteFts(), harbour, "ships") != []
-    assert found(SqliteFts(tokenizer="trigram"), harbour, "ghthou") == found(SqliteFts(), harbour, "lighthouse") != []
+    assert search_ids(SqliteFts(), harbour, "ship") == []
+    assert (
+        search_ids(SqliteFts(tokenizer="porter"), harbour, "shipping")
+        == search_ids(SqliteFts(), harbour, "ships")
+        != []
+    )
+    assert (
+        search_ids(SqliteFts(tokenizer="trigram"), harbour, "ghthou")
+        == search_ids(SqliteFts(), harbour, "lighthouse")
+        != []
+    )
 
 
 def test_words_shorter_than_a_trigram_are_left_out(harbour: Corpus) -> None:
     for match in ("any", "all"):
         trigram = SqliteFts(tokenizer="trigram", match=match)
-        assert found(trigram, harbour, "on a museum") == ["d3"]
-        assert found(trigram, harbour, "on a") == []
+        assert search_ids(trigram, harbour, "on a museum") == ["d3"]
+        assert search_ids(trigram, harbour, "on a") == []
 
 
 def test_all_words_or_any(harbour: Corpus) -> None:
-    assert set(found(SqliteFts(), harbour, "museum, market")) == {"d3", "d4"}
-    assert found(SqliteFts(match="all"), harbour, "museum, market") == []
-    assert found(SqliteFts(match="all"), harbour, "a museum & its ships? ferries") == []
-    assert found(SqliteFts(match="all"), harbour, "museum & ships & ferries") == ["d3"]
+    assert set(search_ids(SqliteFts(), harbour, "museum, market")) == {"d3", "d4"}
+    assert search_ids(SqliteFts(match="all"), harbour, "museum, market") == []
+    assert search_ids(SqliteFts(match="all"), harbour, "a museum & its ships? ferries") == []
+    assert search_ids(SqliteFts(match="all"), harbour, "museum & ships & ferries") == ["d3"]
 
 
 def test_a_word_said_twice_counts_twice(harbour: Corpus) -> None:
@@ -101,9 +109,9 @@ def test_a_word_said_twice_counts_twice(harbour: Corpus) -> None:
 
 
 def test_diacritics_are_removed_or_kept(harbour: Corpus) -> None:
-    assert found(SqliteFts(), harbour, "cafe") == ["d5"]
-    assert found(SqliteFts(), harbour, "cafe\N{COMBINING ACUTE ACCENT}") == ["d5"]
-    assert found(SqliteFts(remove_diacritics=0), harbour, "cafe") == []
+    assert search_ids(SqliteFts(), harbour, "cafe") == ["d5"]
+    assert search_ids(SqliteFts(), harbour, "cafe\N{COMBINING ACUTE ACCENT}") == ["d5"]
+    assert search_ids(SqliteFts(remove_diacritics=0), harbour, "cafe") == []
 
 
 def test_a_tokenizer_that_sqlite_lacks_is_named(harbour: Corpus) -> None:

@@ -44,7 +44,7 @@ ARRAYS: Arrays = {
 COSTS = {KEY.digest: ("small things", 1.5), "other": ("postings", 0.1)}
 
 
-def made(store: Path, key: Key = KEY, arrays: Arrays = ARRAYS) -> Path:
+def make_entry(store: Path, key: Key = KEY, arrays: Arrays = ARRAYS) -> Path:
     write(folder_of(store, key), key, arrays, COSTS)
     return folder_of(store, key)
 
@@ -64,7 +64,7 @@ def same(arrays: Arrays) -> bool:
 @pytest.mark.parametrize("mapped_from", [1, 1000, 10**9])
 def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "MAPPED_BYTES", mapped_from)
-    arrays, manifest = read(made(tmp_path), Seals())
+    arrays, manifest = read(make_entry(tmp_path), Seals())
     assert same(arrays)
     assert not any(array.flags.writeable for array in arrays.values())
     assert isinstance(arrays["a"].base, np.memmap) == (mapped_from < 2400)
@@ -73,7 +73,7 @@ def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, mo
 
 
 def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     for name, (size, crc32) in read(folder, Seals())[1].arrays.items():
         content = (folder / f"{name}.npy").read_bytes()
         assert (size, crc32) == (len(content), zlib.crc32(content))
@@ -84,7 +84,7 @@ def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
 @example(file="a.npy", bit=8 * 1000 + 3)
 def test_no_bit_can_flip_unseen(file: str, bit: int) -> None:
     with tempfile.TemporaryDirectory() as store:
-        folder = made(Path(store))
+        folder = make_entry(Path(store))
         flip(folder / file, bit)
         assert find_damage(folder) is not None
         with pytest.raises(Damaged):
@@ -94,7 +94,7 @@ def test_no_bit_can_flip_unseen(file: str, bit: int) -> None:
 @pytest.mark.parametrize("file", ["manifest.json", "a.npy", "empty.npy"])
 @pytest.mark.parametrize("how", ["cut", "emptied", "removed", "grown"])
 def test_a_file_that_is_not_whole_is_seen(tmp_path: Path, file: str, how: str) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     path = folder / file
     content = path.read_bytes()
     if how == "removed":
@@ -120,18 +120,18 @@ def test_what_can_be_sealed_is_on_the_disk_before_its_entry_shows(
 
     monkeypatch.setattr(seals, "SEALED_BYTES", 1000)
     monkeypatch.setattr(os, "fsync", fsync)
-    made(tmp_path)
+    make_entry(tmp_path)
     assert synced == [(folder / "a.npy").stat().st_size]
 
 
 def test_arrays_of_two_builds_are_never_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = made(tmp_path, arrays={"a": np.zeros(9), "b": np.zeros(9)})
+    folder = make_entry(tmp_path, arrays={"a": np.zeros(9), "b": np.zeros(9)})
     load = np.load
 
     def replaced_meanwhile(file: Path, **how: Any) -> Any:
         if file.name == "b.npy":
             remove(folder)
-            made(tmp_path, arrays={"a": np.ones(9), "b": np.ones(9)})
+            make_entry(tmp_path, arrays={"a": np.ones(9), "b": np.ones(9)})
         return load(file, **how)
 
     monkeypatch.setattr(np, "load", replaced_meanwhile)
@@ -140,8 +140,8 @@ def test_arrays_of_two_builds_are_never_mixed(tmp_path: Path, monkeypatch: pytes
 
 
 def test_another_s_entry_of_the_same_key_stays(tmp_path: Path) -> None:
-    first = made(tmp_path).stat().st_ino
-    assert made(tmp_path).stat().st_ino == first
+    first = make_entry(tmp_path).stat().st_ino
+    assert make_entry(tmp_path).stat().st_ino == first
     assert [path.name for path in (tmp_path / "small_things").iterdir()] == [KEY.digest]
 
 
@@ -164,7 +164,7 @@ except OSError as error:
 
 def test_an_entry_is_removed_while_others_have_it_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "MAPPED_BYTES", 1)
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     arrays, _ = read(folder, Seals())
     remove(folder)
     assert not list((tmp_path / "small_things").iterdir())
@@ -178,7 +178,7 @@ def test_an_entry_is_removed_while_others_have_it_mapped(tmp_path: Path, monkeyp
 def test_an_entry_has_lost_its_name_before_its_files_go(
     tmp_path: Path, way: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     flip(folder / "a.npy", 9000)
     seen: list[bool] = []
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: seen.append(folder.exists()))
@@ -187,7 +187,7 @@ def test_an_entry_has_lost_its_name_before_its_files_go(
 
 
 def test_a_damaged_entry_is_removed_and_one_made_anew_meanwhile_is_not(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     assert remove_damaged(folder) is None
     assert same(read(folder, Seals())[0])
     flip(folder / "a.npy", 9000)
@@ -210,7 +210,7 @@ def test_a_damaged_entry_is_removed_and_one_made_anew_meanwhile_is_not(tmp_path:
 def test_what_is_left_goes_when_its_maker_is_gone(
     tmp_path: Path, maker: Callable[[], str], age: float, goes: bool
 ) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     aside = folder.with_name(f".{folder.name}.{maker()}.0123abcd")
     aside.mkdir()
     (aside / "a.npy").write_bytes(b"x")
@@ -242,7 +242,7 @@ def test_only_entries_are_listed_and_only_what_entries_leave_is_tidied(tmp_path:
 
 
 def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     (entry,) = list_entries(tmp_path)
     assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind, dict(KEY.parts), 1.5)
     assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
@@ -251,7 +251,7 @@ def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_damaged_entry_is_listed_by_its_place(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     (folder / "manifest.json").write_text("{")
     (entry,) = list_entries(tmp_path)
     assert (entry.kind, entry.parts, entry.place) == ("small things", {}, str(folder))
@@ -264,7 +264,7 @@ def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
 def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
     first, second = (Key.of("things", [], n=n) for n in (1, 2))
     for key in (first, second):
-        made(tmp_path, key)
+        make_entry(tmp_path, key)
     later = time.time() + 100
     uses = [
         EntryUse(later, "scifact", "f1", "bm25"),
@@ -282,7 +282,7 @@ def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
 
 
 def test_a_note_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     use = EntryUse(1.0, "scifact", "f1", "bm25")
     note_use(tmp_path, "one", use, [folder.name])
     notes = tmp_path / entries.USES / "one.jsonl"
@@ -293,7 +293,7 @@ def test_a_note_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
 
 
 def test_notes_on_what_is_gone_are_forgotten(tmp_path: Path) -> None:
-    folder = made(tmp_path)
+    folder = make_entry(tmp_path)
     note_use(tmp_path, "one", EntryUse(1.0, "a", "f", "r"), [folder.name, "gone"])
     note_use(tmp_path, "two", EntryUse(1.0, "a", "f", "r"), ["gone"])
     entries.forget_uses(tmp_path)

@@ -309,7 +309,7 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def read_plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     assert main([*arguments, "tracking.background=false"]) == 0
     found: dict[str, Any] = orjson.loads(capsys.readouterr().out)
@@ -321,15 +321,15 @@ AXES = ("retriever=bm25", "retriever.k1=0.6,0.9")
 
 @pytest.mark.usefixtures("here")
 def test_before_a_sweep_all_is_to_do_and_after_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    before = told(capsys, "plan", "--json", *AXES)
+    before = read_plan(capsys, "plan", "--json", *AXES)
     assert (before["combinations"], before["finished"], before["to_do"]) == (2, 0, ["k1=0.6", "k1=0.9"])
     assert main(["-m", *AXES, "tracking.background=false"]) == 0
-    after = told(capsys, "plan", "--json", *AXES)
+    after = read_plan(capsys, "plan", "--json", *AXES)
     assert (after["combinations"], after["finished"], after["to_do"]) == (2, 2, [])
     assert all(stage["to_do"] == 0 for stage in after["stages"])
-    more = told(capsys, "plan", "--json", "retriever=bm25", "retriever.k1=0.6,0.9,1.2")
+    more = read_plan(capsys, "plan", "--json", "retriever=bm25", "retriever.k1=0.6,0.9,1.2")
     assert (more["combinations"], more["finished"], more["to_do"]) == (3, 2, ["k1=1.2"])
-    afresh = told(capsys, "plan", "--json", *AXES, "sweep.resume=false")
+    afresh = read_plan(capsys, "plan", "--json", *AXES, "sweep.resume=false")
     assert afresh["finished"] == 0
 
 
@@ -347,13 +347,13 @@ def test_a_dry_run_says_the_same_and_neither_computes_nor_logs(here: Path, capsy
 
 @pytest.mark.usefixtures("here")
 def test_a_preset_is_planned_without_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = told(capsys, "plan", "experiment=bm25_grid", "--json", "sweep.backend=loky", "sweep.workers=2")
+    plan = read_plan(capsys, "plan", "experiment=bm25_grid", "--json", "sweep.backend=loky", "sweep.workers=2")
     assert (plan["name"], plan["combinations"], plan["workers"]) == ("bm25_grid", 36, 2)
 
 
 @pytest.mark.usefixtures("here")
 def test_a_single_combination_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "plan", "--json", "retriever=sqlite_fts")["combinations"] == 1
+    assert read_plan(capsys, "plan", "--json", "retriever=sqlite_fts")["combinations"] == 1
 
 
 def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -361,7 +361,7 @@ def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pyte
     arguments += ("sweep.select_on=test",)
     assert main(list(arguments)) == 0
     assert "sweep over k1: a search of up to 7 combinations" in capsys.readouterr().out
-    assert told(capsys, *arguments, "--json") == {"name": "sweep over k1", "combinations": 7}
+    assert read_plan(capsys, *arguments, "--json") == {"name": "sweep over k1", "combinations": 7}
     folded = [*arguments[:-1], "sweep.select_on=kfold"]
     assert main(folded) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -37,13 +37,13 @@ def run(folder: Path, *names: str, **records: object) -> Path:
     return folder
 
 
-def found(path: Path, tasks: Tasks | None = None) -> list[RunFolder]:
+def list_runs(path: Path, tasks: Tasks | None = None) -> list[RunFolder]:
     return list(find_runs(path, tasks))
 
 
 def test_a_run_in_the_staged_layout_is_told_by_its_place(tmp_path: Path) -> None:
     folder = run(tmp_path / "runs/staging/fix_1/baseline-local/some-task-001", "agent/trajectory.json")
-    (only,) = found(tmp_path)
+    (only,) = list_runs(tmp_path)
     assert only == RunFolder(
         folder=folder,
         provenance=Provenance("fix_1", "some-task-001", "baseline-local", "unknown"),
@@ -56,7 +56,7 @@ def test_a_run_in_the_staged_layout_is_told_by_its_place(tmp_path: Path) -> None
 def test_whose_run_it_is_does_not_depend_on_the_folder_that_is_named(tmp_path: Path, below: str) -> None:
     trial = tmp_path / "runs/official/run_a/mcp/2026-02-23__17-12-32/task-one-00__D9CcXfP"
     run(trial, "agent/claude-code.txt", result={"task_name": "task-one-001", "trial_name": "t__D9CcXfP"})
-    (only,) = found(tmp_path / below)
+    (only,) = list_runs(tmp_path / below)
     assert only.provenance == Provenance(
         "run_a", "task-one-001", "mcp", "unknown", batch_timestamp="2026-02-23__17-12-32", trial_name="t__D9CcXfP"
     )
@@ -69,7 +69,7 @@ def test_a_result_of_harbor_tells_task_suite_and_model(tmp_path: Path) -> None:
         "agent_info": {"name": "claude-code", "model_info": {"name": "claude-haiku-4-5"}},
     }
     run(tmp_path / "runs/staging/r/mcp/batch_of_envoy/envoy-001__Zz12345", "agent/trajectory.json", result=result)
-    (only,) = found(tmp_path)
+    (only,) = list_runs(tmp_path)
     assert only.provenance == Provenance(
         "r", "envoy-001", "mcp", "ccb_fix", trial_name="envoy-001__Zz12345", model="claude-haiku-4-5"
     )
@@ -77,7 +77,7 @@ def test_a_result_of_harbor_tells_task_suite_and_model(tmp_path: Path) -> None:
 
 def test_names_that_would_break_a_line_are_told_without_that(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "official" / "a\nb" / "mcp\t\u2028x" / os.fsdecode(b"t\xff \xf0\x9f\x98\x80")
-    (told,) = found(run(folder, "agent/trajectory.json"))
+    (told,) = list_runs(run(folder, "agent/trajectory.json"))
     said = told.provenance
     assert (said.run_id, said.config_name, said.task_name) == ("a\ufffdb", "mcp\ufffd\ufffdx", "t\ufffd \U0001f600")
     assert told.folder == folder
@@ -85,7 +85,7 @@ def test_names_that_would_break_a_line_are_told_without_that(tmp_path: Path) -> 
 
 def test_the_shelves_of_a_stage_are_no_runs(tmp_path: Path) -> None:
     run(tmp_path / "runs/official/archive/run_a/mcp/t-1", "trajectory.json")
-    assert found(tmp_path)[0].provenance == Provenance("run_a", "t-1", "mcp", "unknown")
+    assert list_runs(tmp_path)[0].provenance == Provenance("run_a", "t-1", "mcp", "unknown")
 
 
 def test_the_flat_layout_takes_run_and_configuration_from_records_or_the_folders_above(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_flat_layout_takes_run_and_configuration_from_records_or_the_folders
     )
     run(tmp_path / "batch_2/baseline/task-b-001", "trajectory.json")
     assert [
-        (each.provenance.run_id, each.provenance.config_name, each.provenance.task_name) for each in found(tmp_path)
+        (each.provenance.run_id, each.provenance.config_name, each.provenance.task_name) for each in list_runs(tmp_path)
     ] == [
         ("batch_1", "hybrid", "task-a-001"),
         ("batch_2", "baseline", "task-b-001"),
@@ -112,7 +112,7 @@ def test_repeats_below_a_task_are_runs_of_their_own(tmp_path: Path) -> None:
             results={"task_id": "task-001"},
             config={"mode": "cli"},
         )
-    assert [(each.provenance, each.artifact) for each in found(tmp_path)] == [
+    assert [(each.provenance, each.artifact) for each in list_runs(tmp_path)] == [
         (Provenance("s5", "task-001", "cli", "unknown", trial_name="rep1-attempt1"), "cli/task-001"),
         (Provenance("s5", "task-001", "cli", "unknown", trial_name="rep2-attempt1"), "cli/task-001--s5"),
     ]
@@ -121,14 +121,14 @@ def test_repeats_below_a_task_are_runs_of_their_own(tmp_path: Path) -> None:
 def test_a_single_folder_may_be_a_run_and_have_runs_below(tmp_path: Path) -> None:
     run(tmp_path / "deep/er/and/deeper", "transcript.jsonl")
     run(tmp_path / "deep", "trajectory.json")
-    assert [each.folder.name for each in found(tmp_path / "deep")] == ["deep", "deeper"]
+    assert [each.folder.name for each in list_runs(tmp_path / "deep")] == ["deep", "deeper"]
 
 
 def test_each_kind_of_trace_is_taken_from_its_likeliest_place_and_is_not_empty(tmp_path: Path) -> None:
     names = ("agent/trajectory.json", "trajectory.json", "agent_stdout.log", "transcript.txt", "agent_trace.jsonl")
     folder = run(tmp_path / "a", *names)
     (folder / "agent" / "trajectory.json").write_bytes(b"")
-    (only,) = found(tmp_path)
+    (only,) = list_runs(tmp_path)
     taken = [only.trajectory, only.transcript, only.session]
     assert taken == [folder / "trajectory.json", folder / "transcript.txt", folder / "agent_trace.jsonl"]
 
@@ -137,7 +137,7 @@ def test_each_kind_of_trace_is_taken_from_its_likeliest_place_and_is_not_empty(t
 def test_a_folder_is_searched_for_the_names_of_every_format(tmp_path: Path, source: TraceSource) -> None:
     folder = run(tmp_path / "a", "agent/mine.json", "agent/mine.log.gz")
     mine = Format(source, b"mine", atif.read, names=("mine.json",), sessions=("mine.log",))
-    assert not found(tmp_path)[0].session
+    assert not list_runs(tmp_path)[0].session
     (only,) = find_runs(tmp_path, formats={**FORMATS, "Mine": mine})
     assert getattr(only, source) == folder / "agent" / "mine.json"
     assert only.session == folder / "agent" / "mine.log.gz"
@@ -145,14 +145,14 @@ def test_a_folder_is_searched_for_the_names_of_every_format(tmp_path: Path, sour
 
 def test_an_empty_trace_is_a_trace_where_there_is_no_other(tmp_path: Path) -> None:
     (tmp_path / "trajectory.json").touch()
-    assert found(tmp_path)[0].trajectory == tmp_path / "trajectory.json"
+    assert list_runs(tmp_path)[0].trajectory == tmp_path / "trajectory.json"
 
 
 def test_a_packed_trace_is_one_and_a_folder_is_taken_for_it_only_where_there_is_no_other(tmp_path: Path) -> None:
     run(tmp_path / "a" / "t1", "agent_stdout.log", "agent_trace.jsonl.gz")
     run(tmp_path / "a" / "t2", "trajectory.json.gz", "agent_trace.jsonl/within", "session.jsonl")
     run(tmp_path / "a" / "t3", "agent_stdout.log", "agent_trace.jsonl/within")
-    one, two, three = found(tmp_path)
+    one, two, three = list_runs(tmp_path)
     assert (one.transcript, one.session) == (one.folder / "agent_stdout.log", one.folder / "agent_trace.jsonl.gz")
     assert (two.trajectory, two.session) == (two.folder / "trajectory.json.gz", two.folder / "session.jsonl")
     assert three.session == three.folder / "agent_trace.jsonl"
@@ -161,7 +161,7 @@ def test_a_packed_trace_is_one_and_a_folder_is_taken_for_it_only_where_there_is_
 def test_the_session_that_an_agent_kept_is_found_and_its_subagents_are_not(tmp_path: Path) -> None:
     sessions = "agent/sessions/projects/-app"
     folder = run(tmp_path / "t", "agent/claude-code.txt", f"{sessions}/b.jsonl", f"{sessions}/agent-a.jsonl")
-    assert found(tmp_path)[0].session == folder / sessions / "b.jsonl"
+    assert list_runs(tmp_path)[0].session == folder / sessions / "b.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_session_that_an_agent_kept_is_found_and_its_subagents_are_not(tmp_p
 )
 def test_a_run_without_a_trace_is_a_run(tmp_path: Path, left: dict[str, object]) -> None:
     run(tmp_path / "some/cfg/t-1", **left)
-    (only,) = found(tmp_path)
+    (only,) = list_runs(tmp_path)
     assert (only.trajectory, only.transcript, only.session) == (None, None, None)
     assert only.provenance.task_name == "t-1"
 
@@ -177,7 +177,7 @@ def test_a_run_without_a_trace_is_a_run(tmp_path: Path, left: dict[str, object])
 def test_an_empty_folder_at_the_place_of_a_task_is_a_run_and_elsewhere_is_none(tmp_path: Path) -> None:
     for place in ("runs/staging/r/c/t-1", "runs/staging/r/c/2026-02-23__17-12-32", "runs/staging/r", "else/where"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
-    assert [each.folder.name for each in found(tmp_path)] == ["t-1"]
+    assert [each.folder.name for each in list_runs(tmp_path)] == ["t-1"]
 
 
 def test_the_result_of_a_batch_and_what_was_made_of_a_run_are_no_runs(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_the_result_of_a_batch_and_what_was_made_of_a_run_are_no_runs(tmp_path: 
     trial = run(batch / "t__Abc1234", "agent/trajectory.json")
     run(trial / "verifier", result={"reward": 1.0})
     run(tmp_path / "runs/staging/r/retrieval_events/c")
-    assert [each.folder for each in found(tmp_path)] == [trial]
+    assert [each.folder for each in list_runs(tmp_path)] == [trial]
 
 
 def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path: Path) -> None:
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
-    assert [each.folder for each in found(tmp_path)] == [folder]
+    assert [each.folder for each in list_runs(tmp_path)] == [folder]
     assert read_outcome(folder).problems == (
         "result.json: expected a JSON object",
         "config.json: binary data instead of text",
@@ -204,7 +204,7 @@ def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None
     (folder / "up").symlink_to(tmp_path)
     (tmp_path / "b").symlink_to(folder)
     (tmp_path / "self").symlink_to(tmp_path / "self")
-    assert [each.folder for each in found(tmp_path)] == [folder]
+    assert [each.folder for each in list_runs(tmp_path)] == [folder]
 
 
 def test_a_folder_that_cannot_be_listed_does_not_stop_the_walk(
@@ -220,21 +220,21 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_walk(
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    assert [each.folder.name for each in found(tmp_path)] == ["a", "c"]
+    assert [each.folder.name for each in list_runs(tmp_path)] == ["a", "c"]
     assert "b: cannot be listed and is skipped (Permission denied)" in caplog.text
 
 
 def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
     deep = run(tmp_path.joinpath(*["d"] * 200), "trajectory.json")
-    assert found(tmp_path)[0].folder == deep
+    assert list_runs(tmp_path)[0].folder == deep
 
 
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"path=.*none: no such folder"):
-        found(tmp_path / "none")
+        list_runs(tmp_path / "none")
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"path=.*file: expected a folder of runs, found a file"):
-        found(tmp_path / "file")
+        list_runs(tmp_path / "file")
 
 
 def test_runs_of_one_task_and_configuration_never_share_an_artifact(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_runs_of_one_task_and_configuration_never_share_an_artifact(tmp_path: Pa
             results={"task_id": "Task/One" if number else "task/one"},
             config={"mode": "../etc"},
         )
-    artifacts = [each.artifact for each in found(tmp_path)]
+    artifacts = [each.artifact for each in list_runs(tmp_path)]
     assert artifacts[:3] == ["__etc/task_one", "__etc/Task_One--run_a", "__etc/Task_One--run_a--x"]
     assert len({artifact.casefold() for artifact in artifacts}) == 5
 
@@ -254,7 +254,7 @@ def test_an_artifact_s_name_stays_a_file_s_however_long_the_names_it_is_made_of(
     task, batch, trial = ("é" * 90 + end for end in "abc")
     for number in range(4):
         run(tmp_path / f"d{number}" / batch / trial, "trajectory.json", results={"task_id": task}, config={"mode": "m"})
-    artifacts = [each.artifact for each in found(tmp_path)]
+    artifacts = [each.artifact for each in list_runs(tmp_path)]
     assert len(set(artifacts)) == 4
     assert max(len(Path(artifact).name.encode()) for artifact in artifacts) < 230
 
@@ -269,7 +269,7 @@ def test_an_artifact_is_a_safe_relative_path_and_no_other_runs(
     root = tmp_path_factory.mktemp("runs")
     for number, (config, task) in enumerate(names):
         run(root / str(number), "trajectory.json", results={"task_id": task}, config={"mode": config})
-    artifacts = [each.artifact for each in found(root)]
+    artifacts = [each.artifact for each in list_runs(root)]
     assert len({artifact.casefold() for artifact in artifacts}) == len(names)
     for artifact in artifacts:
         parts = Path(artifact).parts
@@ -299,7 +299,7 @@ def test_any_json_in_any_record_leaves_a_run_with_a_name(
 ) -> None:
     root = tmp_path_factory.mktemp("runs")
     run(root / "r" / "t", "trajectory.json", **contents)
-    (only,) = found(root)
+    (only,) = list_runs(root)
     told = asdict(only.provenance)
     assert all(isinstance(told[name], str) and told[name] for name in ("run_id", "task_name", "config_name"))
 
@@ -372,7 +372,7 @@ def test_a_task_that_several_suites_have_is_that_of_the_runs_suite(tmp_path: Pat
     for suite in ("fix", "test"):
         run(tmp_path / "tasks" / suite / "t-1", "task.toml")
     run(tmp_path / "runs/x/c/t-1", "trajectory.json", task_metrics={"benchmark": "test", "task_id": "t-1"})
-    (only,) = found(tmp_path / "runs", find_tasks([tmp_path / "tasks"]))
+    (only,) = list_runs(tmp_path / "runs", find_tasks([tmp_path / "tasks"]))
     assert only.tasks == [tmp_path / "tasks/test/t-1"]
     assert only.provenance.benchmark == "test"
 
@@ -414,7 +414,9 @@ TRIALS = {
 @pytest.mark.parametrize("below", ["", "trials"])
 def test_real_trials_are_found_with_their_tasks_and_gold_files(real_traces: Path, below: str) -> None:
     runs = [
-        each for each in found(real_traces / below, find_tasks([real_traces])) if each.folder.parent.name == "trials"
+        each
+        for each in list_runs(real_traces / below, find_tasks([real_traces]))
+        if each.folder.parent.name == "trials"
     ]
     assert {
         each.folder.name: (
@@ -449,7 +451,7 @@ RUNS = {
 
 
 def test_real_runs_are_found_with_both_their_traces(real_traces: Path) -> None:
-    runs = found(real_traces / "runs", find_tasks([real_traces / "tasks"]))
+    runs = list_runs(real_traces / "runs", find_tasks([real_traces / "tasks"]))
     assert {
         str(each.folder.relative_to(real_traces / "runs")): (
             each.provenance.run_id,

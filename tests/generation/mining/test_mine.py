@@ -169,7 +169,7 @@ def test_concepts_are_the_words_shared_with_gold_the_rarest_first(mine: Callable
     assert mine()["api:parallel"].concepts == ("time", "runs", "agents")
 
 
-def said(**content: object) -> str:
+def format_reply(**content: object) -> str:
     return json.dumps(content)
 
 
@@ -180,10 +180,10 @@ def model(
 
     def reply(question: str, before: int) -> Answer:
         if "mainly about" in question:
-            return f"Surely:\n```json\n{said(primary='kit.agents.Agent', reasoning='because')}\n```"
+            return f"Surely:\n```json\n{format_reply(primary='kit.agents.Agent', reasoning='because')}\n```"
         if "nothing else" in question:
-            return said(answerable=sufficient, answer=answer, evidence="x")
-        return said(answerable=not needed, answer=answer, evidence="")
+            return format_reply(answerable=sufficient, answer=answer, evidence="x")
+        return format_reply(answerable=not needed, answer=answer, evidence="")
 
     return reply
 
@@ -215,7 +215,7 @@ def test_what_a_model_says_decides(
 
 def test_a_wrong_answer_without_gold_does_not_make_gold_needless(mine: Callable[..., dict[str, Query]]) -> None:
     def reply(question: str, before: int) -> Answer:
-        return said(answerable=True, answer="LoopAgent" if "nothing else" in question else "Something")
+        return format_reply(answerable=True, answer="LoopAgent" if "nothing else" in question else "Something")
 
     assert mine(mining(Scripted(reply)))["api:loop"].verdict == "verified"
 

@@ -15,7 +15,7 @@ from runner.generation.synthesis.checks import Checks, filter_chunks
 from tests.generation.synthesis.worlds import chunks_of
 
 
-def told(chunks: Chunks, **settings: Any) -> list[tuple[int, str, str]]:
+def list_rejections(chunks: Chunks, **settings: Any) -> list[tuple[int, str, str]]:
     return [(each.position, each.reason, each.evidence) for each in filter_chunks(Checks(**settings), chunks)[1]]
 
 
@@ -25,7 +25,7 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
     vectors = chunks.vectors.copy()
     vectors[4] = 0
     chunks = replace(chunks, texts=texts, vectors=vectors)
-    assert told(chunks) == [
+    assert list_rejections(chunks) == [
         (0, "too short", "4 tokens, below 5"),
         (1, "empty", ""),
         (3, "too long", "5001 tokens, above 5000"),
@@ -36,14 +36,14 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
 
 def test_of_near_duplicates_the_first_is_kept_and_named() -> None:
     chunks = chunks_of([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], ["a", "b", "c", "c"])
-    assert told(chunks) == [(2, "near-duplicate", "as '0' of 'a'"), (3, "near-duplicate", "as '1' of 'b'")]
-    assert told(chunks, duplicate_similarity=0.999) == []
+    assert list_rejections(chunks) == [(2, "near-duplicate", "as '0' of 'a'"), (3, "near-duplicate", "as '1' of 'b'")]
+    assert list_rejections(chunks, duplicate_similarity=0.999) == []
 
 
 def test_what_is_too_short_is_nobodys_original() -> None:
     chunks = chunks_of([[1, 0], [1, 0], [1, 0]])
     chunks = replace(chunks, texts=["short", *chunks.texts[1:]])
-    assert [reason for _, reason, _ in told(chunks)] == ["too short", "near-duplicate"]
+    assert [reason for _, reason, _ in list_rejections(chunks)] == ["too short", "near-duplicate"]
 
 
 @given(

@@ -19,7 +19,7 @@ CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
 METRICS = {"bm25_rank": 1.0, "bm25_margin": 0.7, "ragas_context_relevance": 0.9}
 
 
-def made(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Candidate:
+def make_candidate(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Candidate:
     verdict = QueryVerdict(not reason, reason, metrics, "nonllm")
     return Candidate(Request(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
 
@@ -31,10 +31,10 @@ OUTCOME = SynthesisResult(
     bundles=[Bundle((0,), (2,)), Bundle((2, 0), (1,))],
     types=["keyword", "long"],
     candidates=[
-        made("w0", "keyword", (0,), **METRICS),
-        made("matter w2", "long", (2, 0)),
-        made("w1", "keyword", (0,), "bm25 rank", bm25_rank=2.0),
-        made("", "long", (2,), "no prose"),
+        make_candidate("w0", "keyword", (0,), **METRICS),
+        make_candidate("matter w2", "long", (2, 0)),
+        make_candidate("w1", "keyword", (0,), "bm25 rank", bm25_rank=2.0),
+        make_candidate("", "long", (2,), "no prose"),
     ],
     exhausted=False,
 )

@@ -53,7 +53,7 @@ def wanted(tmp_path: Path) -> Callable[..., Synthesis]:
     return made
 
 
-def told(made: Candidate) -> tuple[Any, ...]:
+def describe_candidate(made: Candidate) -> tuple[Any, ...]:
     return made.request, made.draft, made.verdict
 
 
@@ -67,7 +67,9 @@ def test_there_are_as_many_queries_as_asked_for_in_the_order_in_which_they_were_
     assert {made.verdict.reason for made in outcome.candidates} <= {"", "barren", "beyond count"}
     assert all(f" w{made.request.bundle.goldens[0]} " in made.draft.query for made in outcome.accepted)
     more = synthesize(wanted(Teller(barren=frozenset(range(0, 60, 2))), count=60), store, journal)
-    assert [told(made) for made in more.accepted[:50]] == [told(made) for made in outcome.accepted]
+    assert [describe_candidate(made) for made in more.accepted[:50]] == [
+        describe_candidate(made) for made in outcome.accepted
+    ]
 
 
 def test_where_the_input_is_exhausted_all_it_gives_is_kept_and_that_is_said(
@@ -125,7 +127,9 @@ def test_a_kill_in_the_middle_changes_nothing_and_finished_batches_are_not_made_
     outcome = synthesize(wanted(again), store, journal)
     assert not set(again.asked) & set(teller.asked[:32])
     fresh = synthesize(wanted(Teller(), cache=Caching(generation=False, validation=False)), store, journal)
-    assert [told(made) for made in outcome.candidates] == [told(made) for made in fresh.candidates]
+    assert [describe_candidate(made) for made in outcome.candidates] == [
+        describe_candidate(made) for made in fresh.candidates
+    ]
 
 
 def test_what_was_made_is_made_again_where_its_switch_is_off(
@@ -151,7 +155,9 @@ def test_a_budget_that_ends_pays_for_no_query_twice(
     afresh = Journal(tmp_path / "another.jsonl")
     uncached = wanted(ByModel(llm=alone, types=medium), cache=Caching(generation=False), **few)
     uninterrupted = synthesize(uncached, store, afresh)
-    assert [told(made) for made in outcome.candidates] == [told(made) for made in uninterrupted.candidates]
+    assert [describe_candidate(made) for made in outcome.candidates] == [
+        describe_candidate(made) for made in uninterrupted.candidates
+    ]
     assert len(poor.asked) + len(rich.asked) == len(alone.asked)
     assert not set(poor.asked) & set(rich.asked)
 
