@@ -12,6 +12,7 @@ import numpy as np
 
 from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, iter_parts, list_types
 from retrievers.code import code_of
+from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
 TIMED_QUERIES = 32
@@ -159,10 +160,28 @@ def _compute_diagnostics(
 def search_part(
     retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store, index_store: Store
 ) -> Rankings:
-    """Return the rankings of a retriever inside another one; without a store for rankings, its searcher is reused."""
+    """Return the rankings of a retriever inside another one; without a store for rankings, its searcher is reused.
+
+    A service is queried once for all retrievers that it is a part of, as long as the store lives, that is, once per
+    sweep and process. It is queried again if a query failed or if the index reports different facts.
+    """
     if isinstance(store, NoStore):
         return open_searcher(retriever, corpus, index_store).search(queries, k)
-    return search_cached(retriever, corpus, queries, k, store)
+    if not is_live(retriever):
+        return search_cached(retriever, corpus, queries, k, store)
+    parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
+    key = Key.of("live rankings", code_of(retriever), **parts, index=sorted(describe_indexes(retriever).items()))
+
+    def fetch() -> Rankings:
+        rankings = search_cached(retriever, corpus, queries, k, store)
+        if rankings.errors or not rankings.settled:
+            raise _NotCached(rankings)
+        return rankings
+
+    try:
+        return store.share(key, fetch)
+    except _NotCached as result:
+        return result.rankings
 
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:

@@ -613,13 +613,38 @@ def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch
 
 
 def test_what_a_service_finds_is_asked_for_each_time_also_as_a_part_of_a_hybrid() -> None:
+    """A part is queried once for each store, that is, for each command."""
     with fake_api(in_turn(ONE)) as api:
         store, http = MemoryStore(), Http(api.url, **FEW)
-        for retriever in (http, Hybrid({"there": http, "here": BM25()})):
-            before = len(api.searches)
-            for _ in range(2):
-                assert search_cached(retriever, CORPUS, ["one"], 3, store).documents[0, 0] == 0
-            assert len(api.searches) == before + 2
+        for _ in range(2):
+            assert search_cached(http, CORPUS, ["one"], 3, store).documents[0, 0] == 0
+        assert len(api.searches) == 2
+        for _ in range(2):
+            hybrid = Hybrid({"there": http, "here": BM25()})
+            assert search_cached(hybrid, CORPUS, ["one"], 3, MemoryStore()).documents[0, 0] == 0
+        assert len(api.searches) == 4
+
+
+def test_all_fusions_of_a_service_query_it_once() -> None:
+    with fake_api(in_turn(ONE)) as api:
+        store, http = MemoryStore(), Http(api.url, **FEW)
+        for alpha in (0.1, 0.5, 0.9):
+            hybrid = Hybrid({"there": http, "here": BM25()}, alpha=alpha)
+            assert search_cached(hybrid, CORPUS, ["one"], 3, store).documents[0, 0] == 0
+        assert len(api.searches) == 1
+        search_cached(hybrid, CORPUS, ["one", "two"], 3, store)
+        assert len(api.searches) == 3
+
+
+def test_a_part_that_failed_or_whose_index_changed_is_queried_again() -> None:
+    with fake_api(in_turn(Answer({}, 400), ONE)) as api:
+        store, http = MemoryStore(), Http(api.url, facts={"items": ("/items", "total")}, **FEW)
+        hybrid = Hybrid({"there": http, "here": BM25()})
+        assert search_cached(hybrid, CORPUS, ["one"], 3, store).errors
+        for items, searches in ((3, 2), (3, 2), (4, 3)):
+            api.items = items
+            assert not search_cached(hybrid, CORPUS, ["one"], 3, store).errors
+            assert len(api.searches) == searches
 
 
 def test_how_many_are_asked_at_a_time_is_no_part_of_what_it_is() -> None:
