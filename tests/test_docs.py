@@ -50,6 +50,9 @@ EARLIER = {
 }
 """Chapters whose commands read files that another chapter shows, or that its commands write."""
 
+PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
+"""Pages whose commands run in another test."""
+
 NOT_HERE = {
     r"runner (ui|serve)\b": "runs until it is stopped; tests/test_ui.py and tests/serving start it",
     r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/test_search_api.py has one",
@@ -107,7 +110,8 @@ def why_not(command: str) -> str:
 
 def chapters_with_commands() -> Iterator[ParameterSet]:
     """Yield the page, the heading and the commands to leave out of each chapter with some that can run here."""
-    for name in map(str, (path.relative_to(ROOT) for path in PAGES)):
+    names = map(str, (path.relative_to(ROOT) for path in PAGES))
+    for name in (name for name in names if name not in PAGES_OF_THEIR_OWN):
         for heading, chapter in chapters(page(name)).items():
             if not all(map(why_not, commands(chapter))):
                 title = f"{name}: {heading.removeprefix('# ')}"
@@ -122,6 +126,8 @@ def chapters_with_commands() -> Iterator[ParameterSet]:
 def commands_elsewhere() -> Iterator[ParameterSet]:
     """Yield each command that cannot run here, with the reason."""
     for path in PAGES:
+        if str(path.relative_to(ROOT)) in PAGES_OF_THEIR_OWN:
+            continue
         for command in commands(path.read_text(encoding="utf-8")):
             if reason := why_not(command):
                 yield pytest.param(command, marks=pytest.mark.skip(reason=reason))

@@ -87,6 +87,14 @@ PRESETS = {
         [0.88318, 0.5],
         {"count": 2},
     ),
+    "opensearch_knn": Preset(  # "k-NN query"
+        {"index": "x", "candidates": 200},
+        SEARCH,
+        {"query": {"knn": {"vector": {"vector": VECTOR, "k": 200}}}, "size": 3, "_source": False},
+        hits(0.9, 0.8),
+        [0.9, 0.8],
+        {"count": 2},
+    ),
     "elasticsearch_knn": Preset(  # "kNN search"
         {"index": "x", "candidates": 200},
         SEARCH,
