@@ -13,6 +13,7 @@ from benchmarks.stand_in.documents import Documents
 from benchmarks.stand_in.files import write_files
 from benchmarks.stand_in.search import Index, build_index
 from benchmarks.stand_in.server import Api, run_server
+from retrievers.engines.postgres_server import open_server
 from runner.records import load_record
 from runner.tracking.settings import Tracking
 from tests.retrievers.engines.postgresql import run_cluster
@@ -119,6 +120,7 @@ def table(index: Index) -> Iterator[str]:
         connection.execute("UPDATE articles SET words = to_tsvector('english', body)")
         connection.execute("CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops)")
         yield cluster.dsn
+        open_server(cluster.dsn).close()
 
 
 def test_the_page_evaluates_a_table_of_postgresql(here: Path, table: str, capsys: pytest.CaptureFixture[str]) -> None:

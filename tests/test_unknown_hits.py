@@ -20,8 +20,7 @@ from retrievers.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
 from runner.comparison.leaderboard import build_leaderboard
-from runner.datasets.base import Dataset, Queries, Raw
-from runner.datasets.beir import Beir
+from runner.datasets.base import Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.source import DatasetSource
 from runner.evaluation import Bench
@@ -188,33 +187,3 @@ def test_failure_classes_tell_the_same_of_known_documents_beside_unknown_ones(
         told.append(insights(measured(ids=ids), lexicon).failures)
     assert [(f.query, f.gold, f.gold_rank) for f in told[0]] == [(f.query, f.gold, f.gold_rank) for f in told[1]]
     assert "absent from the corpus" not in {name for failure in told[1] for name in failure.classes}
-
-
-def test_measures_of_a_real_collection_do_not_depend_on_the_unjudged_documents(
-    collections: Path, tmp_path: Path
-) -> None:
-    source = Beir(path=str(collections / "cranfield"))
-    dataset, bench = source.load(), Bench(DiskStore(tmp_path))
-    judged = sorted(set(dataset.judgments.documents.tolist()))
-    few = _only(dataset, judged)
-    none = replace(source, documents=None).load()
-    with service(dataset.corpus, dataset.queries.texts) as api:
-        http = Http(api.url)
-        results = []
-        for each in (dataset, few, none):
-            bench.datasets._datasets[repr(source), repr(Whole())] = each
-            bench.datasets._graders.clear()
-            results.append(bench.evaluate(experiment(http, source)))
-    assert len(judged) < len(dataset.corpus) > len(none.corpus) == 0
-    same(results[0], results[1])
-    same(results[0], results[2])
-
-
-def _only(dataset: Dataset, judged: Sequence[int]) -> Dataset:
-    """Return a dataset with only some of its documents."""
-    corpus = dataset.corpus
-    columns = {
-        name: [getattr(corpus, name)[i] for i in judged] for name in ("ids", "texts", "titles") if getattr(corpus, name)
-    }
-    documents = np.searchsorted(judged, dataset.judgments.documents).astype(np.int32)
-    return replace(dataset, corpus=Corpus(**columns), judgments=replace(dataset.judgments, documents=documents))

@@ -70,8 +70,8 @@ def in_turn(*answers: Answer) -> Callable[[Asked], Answer]:
 
 
 @contextmanager
-def fake_api(search: Callable[[Asked], Answer], **how: Any) -> Iterator[FakeApi]:
-    """Run an API on a free port until the block ends."""
+def fake_api(search: Callable[[Asked], Answer], port: int = 0, **how: Any) -> Iterator[FakeApi]:
+    """Run an API until the block ends, on a free port unless one is given."""
     api = FakeApi(search, **how)
 
     class Handler(BaseHTTPRequestHandler):
@@ -99,7 +99,7 @@ def fake_api(search: Callable[[Asked], Answer], **how: Any) -> Iterator[FakeApi]
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
         server.daemon_threads = True
         api.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))

@@ -1,0 +1,109 @@
+"""An index that only a server has, from the command line: measures, texts by id, and a server that comes and goes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from retrievers.base import Corpus
+from retrievers.http_api import Http
+from runner.__main__ import main
+from runner.config import CONF
+from runner.datasets.beir import Beir
+from runner.evaluation import Bench
+from runner.metrics.settings import MetricSettings
+from runner.records import load_record
+from runner.result import Result
+from runner.store.disk import DiskStore
+from runner.tracking.settings import Tracking
+from tests.config.files import load_settings
+from tests.fake_llm import FakeLLM
+from tests.retrievers.elasticsearch import SETTINGS, run_elasticsearch
+from tests.test_unknown_hits import experiment, same
+
+JUDGED = ("dataset=judged", "dataset.queries=queries.jsonl", "dataset.qrels=qrels.tsv", "tracking.background=false")
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a store of runs, two queries and a judgment for each."""
+    monkeypatch.chdir(tmp_path)
+    queries = {"q1": "lighthouse ships", "q2": "ferries islands"}
+    (tmp_path / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in queries.items())
+    )
+    (tmp_path / "qrels.tsv").write_text("q1\td5\t1\nq2\td2\t1\n")
+    return tmp_path
+
+
+def results(folder: Path) -> list[Result]:
+    """Return the results in the order of their evaluation."""
+    files = sorted(folder.glob("mlruns/artifacts/**/result.json"), key=lambda file: file.stat().st_mtime_ns)
+    return [load_record(file.parent) for file in files]
+
+
+def test_measures_do_not_depend_on_the_documents_of_the_dataset(collections: Path, tmp_path: Path) -> None:
+    whole, metrics = collections / "cranfield", MetricSettings(depth=1000)
+    dataset = Beir(path=str(whole)).load()
+    judged = {dataset.corpus.ids[place] for place in dataset.judgments.documents.tolist()}
+    (tmp_path / "few" / "qrels").mkdir(parents=True)
+    for name in ("queries.jsonl", "qrels/test.tsv"):
+        (tmp_path / "few" / name).write_bytes((whole / name).read_bytes())
+    lines = (whole / "corpus.jsonl").read_bytes().splitlines(keepends=True)
+    few = [line for line in lines if str(orjson.loads(line)["_id"]) in judged]
+    (tmp_path / "few" / "corpus.jsonl").write_bytes(b"".join(few))
+    sources = [Beir(path=str(whole)), Beir(path=str(tmp_path / "few")), Beir(path=str(whole), documents=None)]
+    preset = load_settings(CONF / "retriever" / "http" / "opensearch.yaml")  # Elasticsearch's is the same
+    with run_elasticsearch(dataset.corpus) as api:
+        http = Http(api.url, **{**preset, "parameters": {"index": "articles", "field": "text"}})
+        bench = Bench(DiskStore(tmp_path / "store"))
+        evaluated = [bench.evaluate(replace(experiment(http, source), metrics=metrics)) for source in sources]
+    full, of_judged, of_none = evaluated
+    assert [each.dataset.documents for each in evaluated] == [len(lines), len(few), 0]
+    assert len(lines) > len(few)
+    assert {"nDCG@10", "AP", "R@100"} <= set(full.means)
+    assert 0.2 < full.means["nDCG@10"] < 1
+    same(full, of_judged)
+    same(full, of_none)
+
+
+def test_a_judge_reads_texts_that_only_the_index_has(
+    here: Path, harbour: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that the index does not return stay unjudged."""
+    with run_elasticsearch(harbour, without_text=["d3"]) as api, FakeLLM() as server:
+        assert main([*SETTINGS, f"retriever.base_url={api.url}", *JUDGED, "--json"]) == 0
+        run = json.loads(capsys.readouterr().out)["run"]
+        words = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "judging.backoff_s=0", "output=judged"]
+        assert main(["judge", f"run={run}", *words]) == 0
+    (result,) = results(here)
+    assert result.hits
+    hits = {name: set(result.hits.ids(place)) for place, name in enumerate(result.queries.ids)}
+    verdicts = [orjson.loads(line) for line in (here / "judged" / "verdicts.jsonl").read_bytes().splitlines()]
+    pairs = {(each["query_id"], each["document_id"]) for each in verdicts}
+    judged = {("q1", "d5"), ("q2", "d2")}
+    assert "d3" in hits["q1"] & hits["q2"]
+    assert pairs == {(query, hit) for query in hits for hit in hits[query] if hit != "d3"} - judged
+    texts = [harbour.texts[harbour.positions[document]] for _, document in pairs]
+    assert len(server.asked) == len(pairs) > 0
+    assert all(any(text in asked.question for asked in server.asked) for text in texts)
+    assert not any(harbour.texts[2] in asked.question for asked in server.asked)
+
+
+def test_a_sweep_continues_when_the_server_is_back(
+    here: Path, harbour: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with run_elasticsearch(harbour) as api:
+        url = api.url
+    sweep = ["-m", *SETTINGS, f"retriever.base_url={url}", "retriever.retries=0,1", "retriever.backoff_s=0", *JUDGED]
+    assert main(sweep) == 1
+    assert f"no search API answered at {url}" in capsys.readouterr().out.replace("\n", " ")
+    with run_elasticsearch(harbour, int(url.rpartition(":")[2])) as api:
+        assert main(sweep) == 0  # the same command
+        assert len(api.searches) >= 4
+    assert "failed" not in capsys.readouterr().out
+    assert [result.means["RR"] > 0 for result in results(here)] == [True, True]
