@@ -55,6 +55,7 @@ KINDS: Mapping[str, WorkKind] = {
         WorkKind("candidates", "search"),
         WorkKind("pair scores", "search"),
         WorkKind("live pair scores", "search", "pair scores in memory", counted=False),
+        WorkKind("live vectors", "setup", "vectors of a file in memory", counted=False),
         WorkKind("live model", "setup", "loaded model", counted=False),
         WorkKind("live code", "setup", "compiled code", counted=False),
         WorkKind("encoding planned", "setup", counted=False),
