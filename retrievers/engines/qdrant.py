@@ -1,60 +1,93 @@
-"""Search by vectors with Qdrant's engine, in this process: a graph, compressed vectors, rescoring.
+"""Search with Qdrant's engine, in this process: vectors by a graph or compressed, words by BM25, and both fused.
 
 A Qdrant server is searched through `retrievers.http_api`. Builds of a graph are not reproducible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus
+from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.qdrant_shard import (
     PACKAGE,
+    Effort,
+    FusionSettings,
+    Hits,
     Quantization,
     Shard,
     ShardSettings,
     build_shard,
     read_engine_version,
 )
+from retrievers.engines.qdrant_words import Language, SparseSettings, Words, WordSettings
 from retrievers.extras import check_installed
-from retrievers.points import Nearest, Points
-from retrievers.search import Work
-from retrievers.store import Key, Store
-from retrievers.vector_search import Metric, VectorSearcher, VectorSpace
+from retrievers.points import Nearest
+from retrievers.search import Work, build_rankings_key
+from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.vector_search import Metric, VectorSpace
+
+_MODULES = (__name__, *(f"retrievers.engines.{name}" for name in ("qdrant_shard", "qdrant_words", "folders")))
+
+_SPARE = 16
+"""How many documents more than requested are found by words, for the tie rule."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Qdrant:
-    """Settings of Qdrant's engine. Metrics are those of `Dense`. Settings of other index types have no effect.
+    """Settings of Qdrant's engine. Metrics are those of `Dense`. Settings of other ranks and indexes have no effect.
 
-    The index is built with `index_type` (flat compares all vectors, hnsw searches a graph), `m` links per document,
-    `ef_construct` candidates, and `quantization`, which compresses vectors. The others apply at search time, to the
-    stored index: `ef_search` candidates per query (null: `ef_construct`; never fewer than the hits requested), and with
-    quantization `oversampling`, which finds that many times the hits by compressed vectors, and `rescore`, which ranks
-    them by the original ones (null: the engine's default, which depends on the quantization).
-
+    `rank` vector: the index is built with `index_type` (flat compares all vectors, hnsw searches a graph), `m` links
+    per document, `ef_construct` candidates, and `quantization`, which compresses vectors. The others apply at search
+    time, to the stored index: `ef_search` candidates per query (null: `ef_construct`; never fewer than the hits
+    requested), and with quantization `oversampling`, which finds that many times the hits by compressed vectors, and
+    `rescore`, which ranks them by the original ones (null: the engine's default, which depends on the quantization).
     Only flat without quantization is exact, with the ties of `Dense`. Flat with quantization shows what compression
     loses, apart from the graph.
+
+    `rank` text and bm25 are BM25 with `k1` and `b`, without vectors. text scores a text index at search time. bm25
+    stores weights in sparse vectors: `k1`, `b` and `mean_length`, the mean number of words of a document (null: that of
+    the corpus), are build settings. `language` is that of the stop words and the stemmer; null keeps all words as they
+    are.
+
+    `rank` rrf and dbsf fuse, in the engine, `candidates` documents by vectors with as many by words, scored as `words`
+    says. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the share of the vectors, 0.5 for equal
+    ones. dbsf sums scores, scaled by their mean and standard deviation.
     """
 
-    encoder: Encoder
+    encoder: Encoder | None = None
+    rank: Literal["vector", "text", "bm25", "rrf", "dbsf"] = "vector"
     metric: Metric = "cosine"
     index_type: Literal["flat", "hnsw"] = "hnsw"
     m: int = Field(default=16, ge=2, le=1024)
     ef_construct: int = Field(default=100, ge=4)
     quantization: Quantization | None = None
+    words: Literal["text", "bm25"] = "text"
+    language: Language | None = "english"
+    mean_length: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    k1: float = Field(default=1.2, ge=0, allow_inf_nan=False)
+    b: float = Field(default=0.75, ge=0, le=1)
     ef_search: int | None = Field(default=None, ge=1)
     rescore: bool | None = None
     oversampling: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    candidates: int = Field(default=100, ge=1)
+    rrf_k: int = Field(default=2, ge=1)
+    vector_weight: float = Field(default=0.5, ge=0, le=1)
 
     def __post_init__(self) -> None:
         check_installed("qdrant_edge", PACKAGE, "qdrant")
+        if self.encoder is None and self.rank not in ("text", "bm25"):
+            raise RetrieverError(
+                f"encoder: rank={self.rank} needs one, such as encoder=lsa; rank=text and rank=bm25 need none"
+            )
 
     @property
     def engine_version(self) -> str:
@@ -62,31 +95,53 @@ class Qdrant:
         return read_engine_version()
 
     @property
+    def effort(self) -> Effort:
+        """Return the settings for vectors that apply at search time."""
+        return Effort(self.ef_search, self.rescore, self.oversampling)
+
+    @property
     def exact(self) -> bool:
         """Return whether every vector is compared in full precision."""
         return self.index_type == "flat" and self.quantization is None
 
-    def index(self, corpus: Corpus, store: Store) -> VectorSearcher:
+    @property
+    def fusion(self) -> FusionSettings | None:
+        """Return how vectors and words are fused, None if only one of them is searched."""
+        if self.rank != "rrf" and self.rank != "dbsf":
+            return None
+        return FusionSettings(self.rank, self.rrf_k, self.vector_weight, self.candidates)
+
+    def index(self, corpus: Corpus, store: Store) -> Searcher:
         """Return a searcher; the corpus is embedded and the index built unless the store has them."""
-        space = VectorSpace(self.encoder, corpus, self.metric)
-        embedded = space.embed(store)
-        return embedded.open_searcher(self._load_index(space, embedded.points, store))
+        space = self._space(corpus)
+        embedded = space.embed(store) if space is not None else None
+        points = embedded.points if embedded is not None and len(embedded.points.rows) else None
+        if embedded is not None and self.rank == "vector":
+            if points is None:
+                return embedded.open_searcher(None)
+            shard = self._open(corpus, lambda: build_shard(self._shard_settings, points), store)
+            return embedded.open_searcher(QdrantIndex(self, shard))
+        words = Words(self._word_settings, list(corpus.contents()))
+        shard = self._open(corpus, lambda: build_shard(self._shard_settings, points, words), store)
+        embed = embedded.embedded.queries if embedded is not None else None
+        return QdrantWordSearcher(self, shard, words, corpus.tie_order, embed if points is not None else None)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors and the index."""
-        space = VectorSpace(self.encoder, corpus, self.metric)
-        return space.plan(self, queries, k, store, self._index_key("qdrant index", space), self.exact)
+        index, space = self._index_key("qdrant index", corpus), self._space(corpus)
+        if space is None:
+            return Work("search", build_rankings_key(self, corpus, queries, k), (Work("index", index),))
+        return space.plan(self, queries, k, store, index, self.exact or self.rank != "vector")
 
-    def _load_index(self, space: VectorSpace, points: Points, store: Store) -> QdrantIndex | None:
-        """Return the index of points, None without points."""
-        if not len(points.rows):
+    def _space(self, corpus: Corpus) -> VectorSpace | None:
+        """Return the space of the vectors, None without vectors."""
+        if self.encoder is None or self.rank in ("text", "bm25"):
             return None
+        return VectorSpace(self.encoder, corpus, self.metric)
 
-        def open_shard() -> Shard:
-            key = self._index_key("qdrant index", space)
-            return Shard(store.arrays(key, lambda: build_shard(points.vectors, self._shard_settings)))
-
-        return QdrantIndex(self, store.share(self._index_key("live qdrant index", space), open_shard))
+    def _open(self, corpus: Corpus, build: Callable[[], Arrays], store: Store) -> Shard:
+        key = self._index_key("qdrant index", corpus)
+        return store.share(self._index_key("live qdrant index", corpus), lambda: Shard(store.arrays(key, build)))
 
     @property
     def _shard_settings(self) -> ShardSettings:
@@ -94,11 +149,23 @@ class Qdrant:
         m, ef_construct = (self.m, self.ef_construct) if graph else (0, 4)
         return ShardSettings(self.metric, m, ef_construct, self.quantization)
 
-    def _index_key(self, kind: str, space: VectorSpace) -> Key:
-        built_with = vars(self._shard_settings) | {"engine": self.engine_version}
+    @property
+    def _word_settings(self) -> WordSettings:
+        scorer = self.rank if self.rank in ("text", "bm25") else self.words
+        if scorer == "text":
+            return WordSettings(self.language)
+        return WordSettings(self.language, SparseSettings(self.k1, self.b, self.mean_length))
+
+    def _index_key(self, kind: str, corpus: Corpus) -> Key:
+        built_with: dict[str, object] = {"engine": self.engine_version}
+        if self.rank != "vector":
+            built_with["words"] = self._word_settings
+        space = self._space(corpus)
+        if space is None:
+            return Key.of(kind, _MODULES, **corpus.key_parts, **built_with)
+        built_with |= vars(self._shard_settings)
         del built_with["metric"]
-        made_by = [__name__, "retrievers.engines.qdrant_shard", "retrievers.engines.folders"]
-        return space.build_key(kind, made_by, **built_with)
+        return space.build_key(kind, _MODULES, **built_with)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,5 +183,46 @@ class QdrantIndex:
     def find(self, queries: Vectors, depth: int) -> Nearest:
         """Return the scores and places of the nearest points of each query."""
         own = self.settings
-        scores, places = self.shard.find(queries, depth, own.ef_search, own.rescore, own.oversampling)
+        scores, places = self.shard.find(queries, depth, own.effort)
         return -(scores**2) if own.metric == "l2" else scores, places
+
+
+@dataclass(frozen=True, eq=False)
+class QdrantWordSearcher:
+    """Search by words, or by vectors and words fused in the engine, one query after the other."""
+
+    settings: Qdrant
+    shard: Shard
+    words: Words
+    tie_order: NDArray[np.int32]
+    embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]] | None
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query. A text without a direction is only searched by its words."""
+        vectors, seconds = None, np.zeros(len(queries), dtype=np.float32)
+        if self.embed is not None:
+            vectors, embedding_seconds = self.embed(queries, store)
+            seconds += embedding_seconds
+        rankings = create_empty_rankings(len(queries), k)
+        for position, query in enumerate(queries):
+            start = time.perf_counter()
+            places, scores = self._find(query, vectors[position] if vectors is not None else None, k)
+            best = rank(np.array([places], dtype=np.int32), np.array([scores], dtype=np.float32), self.tie_order, k)
+            rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+            seconds[position] += time.perf_counter() - start
+        return replace(rankings, seconds=seconds)
+
+    def _find(self, text: str, vector: Vectors | None, k: int) -> Hits:
+        """Return places and scores that include the k best, and all that are equal to the last of them."""
+        own, fusion = self.settings, self.settings.fusion
+        words = self.words.parse_query(text, own.k1, own.b)
+        if fusion is not None:
+            directed = vector.tolist() if vector is not None and vector.any() else None
+            return self.shard.fuse(directed, words, fusion, own.effort, k)
+        depth = k + _SPARE
+        while words is not None:
+            places, scores = self.shard.find_words(words, depth)
+            if len(scores) < depth or scores[-1] < scores[k - 1]:
+                return places, scores
+            depth *= 4
+        return [], []

@@ -1,6 +1,7 @@
-"""Every call of Qdrant's engine: build an index of vectors, open it, search it.
+"""The calls of Qdrant's engine: build an index of vectors, words or both, open it, search it.
 
-The engine runs in this process. Its Python interface is a beta version, so the calls stay in this module.
+The engine runs in this process. Its Python interface is a beta version, so the calls stay in this module and in
+`retrievers.engines.qdrant_words`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,11 +21,15 @@ import numpy as np
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
-from retrievers.points import Nearest
+from retrievers.engines.qdrant_words import FIELD, ScoringQuery, Words
+from retrievers.points import Nearest, Points
 from retrievers.store import Arrays
 
 if TYPE_CHECKING:
     import qdrant_edge
+
+Hits = tuple[list[int], list[float]]
+"""The places of documents and their scores, best first."""
 
 PACKAGE = "qdrant-edge-py"
 BATCH = 512
@@ -51,36 +56,87 @@ class ShardSettings:
     quantization: Quantization | None
 
 
+@dataclass(frozen=True)
+class Effort:
+    """What applies to vectors at search time: candidates, and the rescoring of compressed ones; None: the default."""
+
+    ef: int | None
+    rescore: bool | None
+    oversampling: float | None
+
+    @property
+    def params(self) -> qdrant_edge.SearchParams:
+        """Return them for the engine."""
+        import qdrant_edge as engine
+
+        codes = engine.QuantizationSearchParams(rescore=self.rescore, oversampling=self.oversampling)
+        return engine.SearchParams(hnsw_ef=self.ef, quantization=codes)
+
+
+@dataclass(frozen=True)
+class FusionSettings:
+    """How the engine fuses the best documents by vectors with those by words; the weights only apply to rrf."""
+
+    method: Literal["rrf", "dbsf"]
+    rrf_k: int
+    vector_weight: float
+    candidates: int
+
+
 def read_engine_version() -> str:
     """Return the name and version of the engine."""
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
-def build_shard(vectors: Vectors, settings: ShardSettings) -> Arrays:
-    """Return the files of an index of vectors, whose ids are their places."""
+def build_shard(settings: ShardSettings, points: Points | None, words: Words | None = None) -> Arrays:
+    """Return the files of an index of points, of words, or of both.
+
+    Without words, ids are the places of points; with them, they are the positions of documents.
+    """
     import qdrant_edge as engine
 
     with tempfile.TemporaryDirectory(prefix="qdrant-") as folder, _explain_errors():
-        shard = engine.EdgeShard.create(folder, _configure(vectors.shape[1], settings))
-        for start in range(0, len(vectors), BATCH):
-            block = vectors[start : start + BATCH].tolist()
-            points = [engine.Point(start + place, vector) for place, vector in enumerate(block)]
-            shard.update(engine.UpdateOperation.upsert_points(points))
+        shard = engine.EdgeShard.create(folder, _configure(settings, points, words))
+        if words is not None and words.text_index is not None:
+            shard.update(engine.UpdateOperation.create_field_index(FIELD, words.text_index))
+        for block in _iter_points(points) if words is None else _iter_documents(words, points):
+            shard.update(engine.UpdateOperation.upsert_points(block))
         shard.optimize()  # before that, nothing is indexed
         shard.flush()
         shard.close()
         return pack_folder(Path(folder))
 
 
-def _configure(width: int, settings: ShardSettings) -> qdrant_edge.EdgeConfig:
+def _iter_points(points: Points | None) -> Iterator[list[qdrant_edge.Point]]:
+    import qdrant_edge as engine
+
+    vectors = points.vectors if points is not None else np.zeros((0, 0), dtype=np.float32)
+    for start in range(0, len(vectors), BATCH):
+        block = vectors[start : start + BATCH].tolist()
+        yield [engine.Point(start + place, vector) for place, vector in enumerate(block)]
+
+
+def _iter_documents(words: Words, points: Points | None) -> Iterator[list[qdrant_edge.Point]]:
+    rows = points.rows if points is not None else np.zeros(0, dtype=np.int32)
+    for start in range(0, len(words.texts), BATCH):
+        first, last = np.searchsorted(rows, (start, start + BATCH))
+        vectors = points.vectors[first:last].tolist() if points is not None else []
+        end = min(start + BATCH, len(words.texts))
+        yield words.create_points(range(start, end), dict(zip(rows[first:last].tolist(), vectors, strict=True)))
+
+
+def _configure(settings: ShardSettings, points: Points | None, words: Words | None) -> qdrant_edge.EdgeConfig:
     import qdrant_edge as engine
 
     distance = {"cosine": "Cosine", "dot": "Dot", "l2": "Euclid"}[settings.metric]
     # A corpus below the threshold for full scans would be scanned, and the graph have no effect.
     graph = engine.HnswIndexConfig(m=settings.m, ef_construct=settings.ef_construct, full_scan_threshold=_SMALLEST)
-    vectors = engine.EdgeVectorParams(size=width, distance=getattr(engine.Distance, distance))
+    width, vectors = points.vectors.shape[1] if points is not None else 0, None
+    if width:
+        vectors = engine.EdgeVectorParams(size=width, distance=getattr(engine.Distance, distance))
     return engine.EdgeConfig(
         vectors=vectors,
+        sparse_vectors=words.sparse_vectors if words is not None else None,
         hnsw_config=graph,
         quantization_config=_configure_quantization(settings.quantization),
         optimizers=engine.EdgeOptimizersConfig(indexing_threshold=_SMALLEST, default_segment_number=1),
@@ -121,23 +177,53 @@ class Shard:
             raise
         weakref.finalize(self, _close, self._shard, folder)
 
-    def find(
-        self, queries: Vectors, depth: int, ef: int | None, rescore: bool | None, oversampling: float | None
-    ) -> Nearest:
+    def find(self, queries: Vectors, depth: int, effort: Effort) -> Nearest:
         """Return the engine's scores and places of the nearest vectors of each query; place -1 where there is none."""
         import qdrant_edge as engine
 
-        codes = engine.QuantizationSearchParams(rescore=rescore, oversampling=oversampling)
-        params = engine.SearchParams(hnsw_ef=ef, quantization=codes)
         scores = np.full((len(queries), depth), -np.inf, dtype=np.float32)
         places = np.full((len(queries), depth), -1, dtype=np.int64)
         for row, query in enumerate(queries.tolist()):
-            request = engine.QueryRequest(limit=depth, query=engine.Query.Nearest(query), params=params)
-            with _explain_errors():
-                hits = self._shard.query(request)
+            nearest = engine.Query.Nearest(query)
+            hits = self._query(engine.QueryRequest(limit=depth, query=nearest, params=effort.params))
             scores[row, : len(hits)] = [hit.score for hit in hits]
             places[row, : len(hits)] = [hit.id for hit in hits]
         return scores, places
+
+    def find_words(self, words: ScoringQuery, depth: int) -> Hits:
+        """Return the places and scores of the best documents for the words of a query, best first."""
+        import qdrant_edge as engine
+
+        return _list_hits(self._query(engine.QueryRequest(limit=depth, query=words)))
+
+    def fuse(
+        self, vector: Sequence[float] | None, words: ScoringQuery | None, fusion: FusionSettings, effort: Effort, k: int
+    ) -> Hits:
+        """Return the places and scores of all documents that the parts of a query find, fused, best first."""
+        import qdrant_edge as engine
+
+        depth, parts, weights = max(fusion.candidates, k), [], []
+        if vector is not None:
+            nearest = engine.Query.Nearest(list(vector))
+            parts.append(engine.Prefetch(limit=depth, query=nearest, params=effort.params))
+            weights.append(2 * fusion.vector_weight)  # equal weights are 1, as without weights
+        if words is not None:
+            parts.append(engine.Prefetch(limit=depth, query=words))
+            weights.append(2 * (1 - fusion.vector_weight))
+        if not parts:
+            return [], []
+        method: ScoringQuery = engine.Fusion.Dbsf()
+        if fusion.method == "rrf":
+            method = engine.Fusion.Rrf(fusion.rrf_k, weights)
+        return _list_hits(self._query(engine.QueryRequest(limit=2 * depth, query=method, prefetches=parts)))
+
+    def _query(self, request: qdrant_edge.QueryRequest) -> list[qdrant_edge.ScoredPoint]:
+        with _explain_errors():
+            return self._shard.query(request)
+
+
+def _list_hits(hits: Sequence[qdrant_edge.ScoredPoint]) -> Hits:
+    return [int(hit.id) for hit in hits], [hit.score for hit in hits]
 
 
 def _close(shard: qdrant_edge.EdgeShard, folder: Path) -> None:

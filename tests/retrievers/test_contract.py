@@ -134,9 +134,15 @@ ALL: dict[str, Retriever] = {
 }
 # Engines take a tenth of a second to open. Where flat ones are `dense` to the byte, drawn corpora add nothing.
 FLAT: dict[str, Retriever] = {"qdrant flat": Qdrant(WordHashes(64), index_type="flat")} if QDRANT else {}
+BY_WORDS: dict[str, Retriever] = (
+    {"qdrant text": Qdrant(rank="text"), "qdrant bm25": Qdrant(rank="bm25")} if QDRANT else {}
+)
+FUSED: dict[str, Retriever] = (
+    {f"qdrant {rank}": Qdrant(WordHashes(64), rank, index_type="flat") for rank in ("rrf", "dbsf")} if QDRANT else {}
+)
 GRAPHS: dict[str, Retriever] = {"qdrant hnsw": Qdrant(WordHashes(64), quantization="int8")} if QDRANT else {}
 """Their builds are not reproducible: two may give two rankings."""
-ANY: dict[str, Retriever] = {**ALL, **FLAT, **GRAPHS}
+ANY: dict[str, Retriever] = {**ALL, **FLAT, **BY_WORDS, **FUSED, **GRAPHS}
 
 
 def each(retrievers: dict[str, Retriever]) -> pytest.MarkDecorator:
@@ -209,7 +215,7 @@ def test_the_first_three_are_the_first_three_of_ten(retriever: Retriever, corpus
     assert three.scores.tobytes() == ten.cut(3).scores.tobytes()
 
 
-@each(EXACT | FLAT)
+@each(EXACT | FLAT | BY_WORDS | FUSED)
 def test_queries_do_not_see_each_other(retriever: Retriever, harbour: Corpus) -> None:
     queries = ["ships", "the lighthouse", "", "fish market ferry", "ships"]
     searcher = retriever.index(harbour, MemoryStore())
@@ -220,7 +226,7 @@ def test_queries_do_not_see_each_other(retriever: Retriever, harbour: Corpus) ->
         assert alone.scores.tobytes() == together.scores[position].tobytes()
 
 
-@each(ALL | FLAT)
+@each(ALL | FLAT | BY_WORDS | FUSED)
 def test_the_same_input_gives_the_same_bytes(retriever: Retriever, harbour: Corpus) -> None:
     queries = ["ships and ferries", "café", "market"]
     first, second = (search(retriever, harbour, queries, 5) for _ in range(2))
@@ -242,7 +248,7 @@ def test_what_answers_the_question_is_found(retriever: Retriever, harbour: Corpu
     assert ids_of(search(retriever, harbour, ["fish bread flowers"], 3), harbour)[0][0] == "d4"
 
 
-@each(EXACT | FLAT)
+@each(EXACT | FLAT | BY_WORDS)
 def test_equal_documents_come_by_id_descending(retriever: Retriever) -> None:
     ids = [f"d{i}" for i in range(12)]
     corpus = Corpus(ids, ["a red boat at sea"] * 12)
@@ -267,7 +273,7 @@ def test_no_query_is_a_batch(retriever: Retriever, harbour: Corpus) -> None:
     assert search(retriever, harbour, [], 3).documents.shape == (0, 3)
 
 
-@each(LEXICAL)
+@each(LEXICAL | BY_WORDS)
 def test_documents_without_text_are_not_found(retriever: Retriever) -> None:
     corpus = Corpus(["full", "empty", "blank"], ["a red boat at sea", "", " \n\t"])
     assert ids_of(search(retriever, corpus, ["red boat"], 3), corpus) == [["full"]]
@@ -283,13 +289,13 @@ def test_queries_without_content_do_no_harm(retriever: Retriever, harbour: Corpu
     assert found[-1][0] == "d4"
 
 
-@each(LEXICAL)
+@each(LEXICAL | BY_WORDS)
 def test_words_that_no_document_has_find_nothing(retriever: Retriever, harbour: Corpus) -> None:
     queries = [*NO_WORDS, "zeppelin"]
     assert ids_of(search(retriever, harbour, queries, 3), harbour) == [[]] * len(queries)
 
 
-@each(WITH_STOP_WORDS)
+@each(WITH_STOP_WORDS | BY_WORDS)
 def test_stop_words_find_nothing(retriever: Retriever, harbour: Corpus) -> None:
     assert ids_of(search(retriever, harbour, ["the of and", "The"], 3), harbour) == [[], []]
 
@@ -301,7 +307,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@each({name: retriever for name, retriever in LEXICAL.items() if name != "sqlite_fts all"})
+@each({name: retriever for name, retriever in (LEXICAL | BY_WORDS).items() if name != "sqlite_fts all"})
 def test_whatever_is_typed_is_words(retriever: Retriever, harbour: Corpus) -> None:
     found = ids_of(search(retriever, harbour, HOSTILE, 6), harbour)
     assert [query for query, ids in zip(HOSTILE, found, strict=True) if "d3" not in ids] == []

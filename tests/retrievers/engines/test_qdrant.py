@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, RetrieverError
+from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.dense import Dense
+from retrievers.encoders.base import Embedded, Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant import Qdrant
 from retrievers.fusion import Hybrid
@@ -31,11 +35,30 @@ pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed: pip 
 
 
 def searcher_of(vectors: NDArray[Any], store: Store | None = None, **own: Any) -> VectorSearcher:
-    return Qdrant(Numbers(), **own).index(corpus_of(vectors), store or MemoryStore())
+    searcher = Qdrant(Numbers(), **own).index(corpus_of(vectors), store or MemoryStore())
+    assert isinstance(searcher, VectorSearcher)
+    return searcher
 
 
 def recall(searcher: VectorSearcher, k: int = 10) -> float:
     return searcher.diagnostics(QUERIES, k, NoStore())[f"index_recall_at_{k}"]
+
+
+@dataclass(frozen=True)
+class WordLengths:
+    """An encoder: the numbers of words of a text by length. A text without words has no direction."""
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        return Embedded(
+            [self._embed(list(corpus.contents()))], lambda texts, _: (self._embed(texts), np.zeros(len(texts)))
+        )
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = np.zeros((len(texts), 9), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                vectors[row, min(len(word), 9) - 1] += 1
+        return vectors
 
 
 small = st.integers(-2, 2)
@@ -166,6 +189,149 @@ def test_an_error_of_the_engine_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("retrievers.engines.qdrant_shard.unpack_folder", fail)
     with pytest.raises(RetrieverError, match=r"^Qdrant's engine: No space left on device \(temporary files: .*\)$"):
         searcher_of(DOCUMENTS[::10])
+
+
+# Words
+
+SENTENCES = Corpus(
+    [f"d{i}" for i in range(6)],
+    [
+        "the red boats",
+        "a blue boat at sea",
+        "sea sea, the sea",
+        "",
+        "red",
+        "a boat in a harbour by the sea, the red sea",
+    ],
+)
+
+
+def score_by_hand(query: str, k1: float, b: float, mean_length: float | None = None) -> dict[int, float]:
+    """Return the scores of BM25 as Robertson and Zaragoza (2009) define it, with Lucene's IDF."""
+    stems = {"boats": "boat", "the": "", "a": "", "at": "", "in": "", "by": ""}
+    texts = [[stems.get(word, word) for word in text.replace(",", "").split()] for text in SENTENCES.texts]
+    texts = [[word for word in text if word] for text in texts]
+    lengths = [len(text) for text in texts if text]  # the engine leaves out documents without words
+    mean, scores = mean_length or np.mean(lengths), {}
+    for place, text in enumerate(texts):
+        for word in query.split():
+            n = sum(word in other for other in texts)
+            if tf := text.count(word):
+                idf = np.log(1 + (len(lengths) - n + 0.5) / (n + 0.5))
+                weight = idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len(text) / mean))
+                scores[place] = scores.get(place, 0.0) + weight
+    return scores
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"rank": "text"},
+        {"rank": "text", "k1": 0.9, "b": 0.4},
+        {"rank": "bm25"},
+        {"rank": "bm25", "k1": 0.9, "b": 0.4},
+        {"rank": "bm25", "mean_length": 256.0},
+    ],
+)
+def test_words_are_scored_by_bm25(own: dict[str, Any]) -> None:
+    rankings = Qdrant(**own).index(SENTENCES, MemoryStore()).search(["sea boat", "red", "zeppelin"], 6)
+    k1, b = own.get("k1", 1.2), own.get("b", 0.75)
+    for row, query in enumerate(["sea boat", "red", "zeppelin"]):
+        expected = score_by_hand(query, k1, b, own.get("mean_length"))
+        hits = {d: s for d, s in zip(rankings.documents[row].tolist(), rankings.scores[row].tolist(), strict=True)}
+        hits.pop(NOTHING, None)
+        assert hits == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_language_decides_which_words_are_equal() -> None:
+    for rank in ("text", "bm25"):
+        found = {
+            language: rows_of(
+                Qdrant(rank=rank, language=language)
+                .index(SENTENCES, MemoryStore())
+                .search(["boats", "the"], 6)
+                .documents
+            )
+            for language in ("english", None)
+        }
+        assert [sorted(row) for row in found["english"]] == [[0, 1, 5], []]
+        assert [sorted(row) for row in found[None]] == [[0], [0, 2, 5]]
+
+
+def test_ties_at_the_cutoff_are_broken_by_id() -> None:
+    ids = [f"d{i:03}" for i in range(100)]
+    for rank in ("text", "bm25"):
+        searcher = Qdrant(rank=rank).index(Corpus(ids, ["a red boat at sea"] * 100), MemoryStore())
+        assert [ids[d] for d in searcher.search(["red boat"], 5).documents[0]] == ids[:-6:-1]
+
+
+def test_k1_and_b_of_a_text_index_are_search_settings_and_those_of_sparse_vectors_are_not() -> None:
+    for rank, indexes in (("text", 1), ("bm25", 3)):
+        store = Builds()
+        for own in ({}, {"k1": 0.9}, {"b": 0.4}):
+            search_cached(Qdrant(rank=rank, **own), SENTENCES, ["sea"], 3, store)  # type: ignore[arg-type]  # any settings
+        assert (store.count["qdrant index"], store.count["rankings"]) == (indexes, 3)
+
+
+@pytest.mark.parametrize("words", ["text", "bm25"])
+@pytest.mark.parametrize("rrf_k", [2, 60])
+def test_rrf_sums_reciprocal_ranks(words: Any, rrf_k: int) -> None:
+    corpus = Corpus(SENTENCES.ids, SENTENCES.texts)
+    own: dict[str, Any] = {"index_type": "flat", "words": words, "rrf_k": rrf_k}
+    parts = [Qdrant(WordLengths(), "vector", index_type="flat"), Qdrant(rank=words)]
+    expected: dict[int, float] = {}
+    for part in parts:
+        for place, document in enumerate(
+            rows_of(part.index(corpus, MemoryStore()).search(["sea boat"], 6).documents)[0]
+        ):
+            expected[document] = expected.get(document, 0.0) + 1 / (rrf_k + place)
+    rankings = Qdrant(WordLengths(), "rrf", **own).index(corpus, MemoryStore()).search(["sea boat"], 6)
+    hits = dict(zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True))
+    hits.pop(NOTHING, None)
+    assert hits == pytest.approx(expected, rel=1e-5)
+
+
+def test_dbsf_sums_scores_scaled_by_mean_and_deviation() -> None:
+    corpus, expected = Corpus(SENTENCES.ids, SENTENCES.texts), {}
+    for part in (Qdrant(WordLengths(), index_type="flat"), Qdrant(rank="text")):
+        rankings = part.index(corpus, MemoryStore()).search(["sea boat"], 6)
+        hits = {d: s for d, s in zip(rankings.documents[0], rankings.scores[0], strict=True) if d != NOTHING}
+        mean, deviation = np.mean(list(hits.values())), np.std(list(hits.values()), ddof=1)
+        for document, score in hits.items():
+            scaled = (score - (mean - 3 * deviation)) / (6 * deviation)
+            expected[int(document)] = expected.get(int(document), 0.0) + scaled
+    rankings = Qdrant(WordLengths(), "dbsf", index_type="flat").index(corpus, MemoryStore()).search(["sea boat"], 6)
+    hits = dict(zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True))
+    hits.pop(NOTHING, None)
+    assert hits == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_weight_of_one_ranks_by_the_vectors_and_of_zero_by_the_words() -> None:
+    for weight, part in ((1.0, Qdrant(WordLengths(), index_type="flat")), (0.0, Qdrant(rank="text"))):
+        fused = Qdrant(WordLengths(), "rrf", index_type="flat", vector_weight=weight)
+        first, expected = (r.index(SENTENCES, MemoryStore()).search(["sea boat"], 6).documents for r in (fused, part))
+        n = int((expected != NOTHING).sum())
+        assert first[0, :n].tolist() == expected[0, :n].tolist()
+
+
+def test_a_query_without_direction_is_searched_by_its_words() -> None:
+    fused = Qdrant(WordLengths(), "rrf", index_type="flat").index(SENTENCES, MemoryStore())
+    assert rows_of(fused.search(["", "zeppelin"], 3).documents)[0] == []
+
+
+@pytest.mark.parametrize("rank", ["vector", "rrf", "dbsf"])
+def test_vectors_need_an_encoder(rank: Any) -> None:
+    with pytest.raises(ValueError, match=f"encoder: rank={rank} needs one, such as encoder=lsa"):
+        Qdrant(rank=rank)
+
+
+@pytest.mark.parametrize("own", [{"rank": "text"}, {"rank": "bm25"}, {"rank": "rrf"}, {"rank": "vector"}])
+def test_a_plan_lists_the_work_of_a_search(own: dict[str, Any]) -> None:
+    retriever, store = Qdrant(WordLengths(), **own), Builds()
+    work = retriever.plan(SENTENCES, ["sea"], 3, NoStore())
+    search_cached(retriever, SENTENCES, ["sea"], 3, store)
+    del store.count["diagnostics"]  # planned as part of the search
+    assert Counter(planned.key.kind for planned in (work, *work.needs)) == store.count
 
 
 def test_a_folder_is_packed_and_unpacked(tmp_path: Path) -> None:
