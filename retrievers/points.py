@@ -26,15 +26,26 @@ class Points:
 
 
 def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
-    """Return the points of documents, given their vectors in order, perhaps scaled to length 1."""
-    vectors = np.concatenate(shards) if shards else np.zeros((0, 0), dtype=np.float32)
-    lengths = np.linalg.norm(vectors, axis=1)
-    rows = np.flatnonzero(lengths > 0).astype(np.int32)
-    if len(rows) < len(vectors):
-        vectors, lengths = vectors[rows], lengths[rows]
-    if unit_length:
-        vectors, lengths = vectors / lengths[:, None], np.ones_like(lengths)
-    return Points(rows, np.ascontiguousarray(vectors, dtype=np.float32), float(lengths.max(initial=0)))
+    """Return the points of documents, given their vectors in order, perhaps scaled to length 1.
+
+    Beside the points, no more than one shard is in memory if `shards` reads or makes it when it is needed.
+    """
+    width = shards[0].shape[1] if shards else 0
+    vectors = np.empty((sum(map(len, shards)), width), dtype=np.float32)
+    rows, documents, end, longest = [np.zeros(0, dtype=np.int32)], 0, 0, 0.0
+    for shard in shards:
+        lengths = np.linalg.norm(shard, axis=1)
+        kept = np.flatnonzero(lengths > 0)
+        start, end = end, end + len(kept)
+        directed, lengths = (shard, lengths) if len(kept) == len(shard) else (shard[kept], lengths[kept])
+        if unit_length:
+            np.divide(directed, lengths[:, None], out=vectors[start:end])
+            lengths = np.ones_like(lengths)
+        else:
+            vectors[start:end] = directed
+        rows.append((documents + kept).astype(np.int32))
+        documents, longest = documents + len(shard), max(longest, float(lengths.max(initial=0)))
+    return Points(np.concatenate(rows), vectors[:end], longest)
 
 
 def rank_exactly(
