@@ -19,10 +19,14 @@ _SLOW_KERNELS = (
 
 @dataclass(frozen=True)
 class Spent:
-    """What a process took: seconds by the clock, and MiB at its peak (the largest single process of its tree)."""
+    """What a process took: seconds by the clock, MiB at its peak (the largest single process of its tree), CPU seconds.
+
+    CPU seconds are those of the process and of its finished children.
+    """
 
     seconds: float
     mebibytes: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def spend(command: Sequence[str], folder: Path, **environment: str) -> Spent:
     seconds = time.perf_counter() - start
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{said.read_text()[-2000:]}")
-    return Spent(seconds, usage.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024))
+    peak = usage.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+    return Spent(seconds, peak, usage.ru_utime + usage.ru_stime)
 
 
 def medians(sides: dict[str, Callable[[], float]], runs: int) -> dict[str, float]:

@@ -1,23 +1,30 @@
-"""The case about existing runs: how long 100 runs of 1,000 queries with 1,000 hits take to read.
+"""The cases about existing runs: how long 100 runs of 1,000 queries with 1,000 hits take to read and to compare.
 
-A limit of ten seconds stands in the place of a peer. Four files are read in turn, as TREC runs and as Parquet, to the
-default depth of measures and to the last hit.
+Four files are read in turn, under 100 names where they are compared. The peer of the stages of a comparison is
+ir_measures with pytrec_eval, on one file times 100; elsewhere, a limit of ten seconds stands in its place.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.cases import folder_of_runs
-from benchmarks.measure import Figure
+from benchmarks.cases import RUNNER, folder_of_runs
+from benchmarks.measure import Figure, spend
 from retrievers.base import Corpus, QueryText
 from retrievers.run_file import RunFile
 from retrievers.store import NoStore
+from runner.datasets.judged import JudgedFiles
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.metrics.settings import MetricSettings
+from runner.store.disk import DiskStore
 
 QUERIES, HITS, DEPTH, DOCUMENTS, FILES, READ, LIMIT_S = 1000, 1000, 100, 200_000, 4, 100, 10.0
 
@@ -41,7 +48,90 @@ def reading_runs(read: int = READ) -> list[Figure]:
     return figures
 
 
-READING = (reading_runs,)
+def comparing_runs() -> list[Figure]:
+    """Sweep over 100 TREC runs without documents: the whole command against a limit, stages against ir_measures."""
+    figures = []
+    for kind, ids in (("short ids", _number_ids), ("UUIDs", _random_ids)):
+        with folder_of_runs() as folder:
+            runs, dataset = _write_judged(folder, ids)
+            command = [*RUNNER, "-m", "retriever=run", *dataset]
+            spend([*command, f"retriever.path={runs[0]},{runs[1]}"], folder)  # compiles, and creates the database
+            whole = spend([*command, f"retriever.path={','.join(map(str, runs))}", "sweep.resume=false"], folder)
+            ours, theirs = _measure_stages(runs, folder), _measure_peer(runs[0], folder)
+        figures += [
+            Figure(f"comparing 100 runs with {kind}, to the limit", "s", whole.seconds, LIMIT_S, 1),
+            Figure("the same in CPU seconds, to the limit on two cores", "s", whole.cpu_seconds, 2 * LIMIT_S, 1),
+            Figure(f"reading 100 runs with {kind}, to ir_measures", "s", ours[0], theirs[0], 1),
+            Figure(f"scoring 100 runs with {kind}, to ir_measures", "s", ours[1], theirs[1], 1),
+        ]
+    return figures
+
+
+READING = (reading_runs, comparing_runs)
+
+
+def _measure_stages(runs: list[Path], folder: Path) -> tuple[float, float]:
+    """Return the seconds in which all runs are read and ranked, and scored."""
+    bench, metrics = Bench(DiskStore(folder / "store")), MetricSettings()
+    source = JudgedFiles(queries=str(folder / "queries.jsonl"), qrels=str(folder / "qrels.tsv"))
+    config = {"choices": {"retriever": "run"}}
+    results = [
+        bench.evaluate(Experiment(run.name, "run", RunFile(str(run)), source, metrics, config, {})) for run in runs
+    ]
+    times = [result.timings for result in results]
+    return sum(t.index_s + t.search_s for t in times), sum(t.score_s for t in times)
+
+
+def _measure_peer(run: Path, folder: Path) -> tuple[float, float]:
+    """Return the seconds in which ir_measures reads and scores a run, times 100; measures that it has."""
+    import ir_measures
+
+    measures = [
+        ir_measures.parse_measure(str(measure))
+        for measure in MetricSettings().expanded
+        if measure.name in ("nDCG", "P", "R", "RR", "AP", "Success")
+    ]
+    qrels = [
+        ir_measures.Qrel(query, document, int(grade))
+        for query, document, grade in (line.split() for line in (folder / "qrels.tsv").read_text().splitlines())
+    ]
+    start = time.perf_counter()
+    hits = list(ir_measures.read_trec_run(str(run)))
+    middle = time.perf_counter()
+    ir_measures.calc_aggregate(measures, qrels, hits)
+    return (middle - start) * READ, (time.perf_counter() - middle) * READ
+
+
+def _write_judged(folder: Path, ids: Callable[[np.random.Generator], list[str]]) -> tuple[list[Path], list[str]]:
+    """Write queries, judgments and four runs under 100 names; return these names and the settings of the dataset."""
+    random = np.random.default_rng(0)
+    names, queries = ids(random), [str(q) for q in random.choice(1_100_000, QUERIES, replace=False)]
+    pools = [random.choice(DOCUMENTS, 5 * HITS // 2, replace=False) for _ in queries]
+    judged = [(q, names[d]) for q, pool in zip(queries, pools, strict=True) for d in pool[: random.integers(1, 40)]]
+    (folder / "queries.jsonl").write_text("".join(f'{{"_id": "{q}", "text": "query {q}"}}\n' for q in queries))
+    (folder / "qrels.tsv").write_text("".join(f"{q}\t{d}\t{random.integers(0, 4)}\n" for q, d in judged))
+    files = []
+    for number in range(FILES):
+        lines = []
+        for query, pool in zip(queries, pools, strict=True):
+            ranked = pool[np.argsort(-np.linspace(1.2, 0, len(pool)) - random.random(len(pool)))[:HITS]].tolist()
+            scores = -np.sort(-random.gamma(5, 3, HITS))
+            hits = zip(ranked, scores.tolist(), strict=True)
+            lines += [f"{query} Q0 {names[d]} {i} {s:.6f} system-{number}\n" for i, (d, s) in enumerate(hits, 1)]
+        files.append(folder / f"system-{number}.txt")
+        files[-1].write_text("".join(lines))
+    runs = [folder / f"{number:02d}.trec" for number in range(READ)]
+    for number, run in enumerate(runs):
+        run.hardlink_to(files[number % FILES])
+    return runs, ["dataset=judged", f"dataset.queries={folder}/queries.jsonl", f"dataset.qrels={folder}/qrels.tsv"]
+
+
+def _number_ids(random: np.random.Generator) -> list[str]:
+    return [f"MARCO_{number}" for number in random.choice(8_841_823, DOCUMENTS, replace=False).tolist()]
+
+
+def _random_ids(random: np.random.Generator) -> list[str]:
+    return [str(uuid.UUID(bytes=random.bytes(16))) for _ in range(DOCUMENTS)]
 
 
 def _read(file: Path, corpus: Corpus, queries: list[QueryText], depth: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ class DocumentIds(Protocol):
         """Return the number of the document of some hits, int32, and the ids by number."""
         ...
 
+    def reorder(self, rows: NDArray[np.int64]) -> DocumentIds:
+        """Return the documents of these hits, in this order."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class NumberedIds:
@@ -31,20 +35,28 @@ class NumberedIds:
         """Return the number of the document of some hits, and the ids by number."""
         return self.numbers[rows], self.ids
 
+    def reorder(self, rows: NDArray[np.int64]) -> NumberedIds:
+        """Return the documents of these hits, in this order."""
+        return NumberedIds(self.numbers[rows], self.ids)
+
 
 @dataclass(frozen=True, eq=False)
 class IdRanges:
     """Ids as pieces of a read-only text, which are numbered where they are needed: most hits are beyond the depth."""
 
     text: NDArray[np.uint8]
-    begins: NDArray[np.int64]
+    begins: NDArray[np.integer[Any]]
     lengths: NDArray[np.int32]
 
     def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
         """Return the number of the document of some hits, and the ids by number; raises `UnicodeDecodeError`."""
-        begins = self.begins[rows]
+        begins = self.begins[rows].astype(np.int64, copy=False)
         numbers, pieces = number_parts(self.text, begins, begins + self.lengths[rows])
         return numbers, pieces.texts(errors="strict")
+
+    def reorder(self, rows: NDArray[np.int64]) -> IdRanges:
+        """Return the documents of these hits, in this order."""
+        return IdRanges(self.text, self.begins[rows], self.lengths[rows])
 
 
 class Columns(NamedTuple):

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import repeat
+from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -76,15 +76,14 @@ class RunFile:
 class RunSearcher:
     """The hits of each query, best first: those of query i are at `starts[i]` to `starts[i + 1]`.
 
-    `rows` are their places in `documents`. Documents are only identified, and ties only broken, to the depth of a
-    search. `tokens` are ids in which white space may be encoded.
+    Documents are only identified, and ties only broken, to the depth of a search. `tokens` are ids in which white space
+    may be encoded.
     """
 
     path: str
     queries: Mapping[str, int]
     starts: NDArray[np.int64]
     scores: NDArray[np.float32]
-    rows: NDArray[np.int64]
     documents: DocumentIds
     corpus: Corpus
     tokens: bool
@@ -92,25 +91,24 @@ class RunSearcher:
     @classmethod
     def of(cls, path: str, columns: Columns, corpus: Corpus, tokens: bool) -> RunSearcher:
         """Order the hits of a file; raises `RetrieverError` for a score that does not fit in 32 bits."""
-        queries = columns.queries
+        queries, documents = columns.queries, columns.documents
         with np.errstate(over="ignore"):
-            scores = columns.scores.astype(np.float32) + np.float32(0)  # -0 is 0
+            scores = columns.scores.astype(np.float32, copy=False) + np.float32(0)  # -0 is 0
         if not np.isfinite(scores).all():
             row = np.flatnonzero(~np.isfinite(scores))[:1]
-            (number,), names = columns.documents.number(row)
+            (number,), names = documents.number(row)
             raise RetrieverError(
                 f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score "
                 f"{columns.scores[row[0]]} is not a finite 32-bit number"
             )
-        rows = np.arange(len(queries))
         if (queries[1:] < queries[:-1]).any() or ((queries[1:] == queries[:-1]) & (scores[1:] > scores[:-1])).any():
             rows = np.lexsort((-scores, queries))
-            queries, scores = queries[rows], scores[rows]
+            queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
         starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1))
         numbers = {name: place for place, name in enumerate(columns.query_ids)}
         if tokens:
             numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
-        return cls(path, numbers, starts, scores, rows, columns.documents, corpus, tokens)
+        return cls(path, numbers, starts, scores, documents, corpus, tokens)
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the first k hits of each query, by its id. Raises `RetrieverError` if the file has none of them."""
@@ -140,22 +138,24 @@ class RunSearcher:
     def _cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """Return the end of the first k hits of each query, with those whose score is that of the last of these."""
         cuts = np.minimum(begins + k, ends)
-        for query in np.flatnonzero((cuts > begins) & (cuts < ends)).tolist():
-            cut, end = int(cuts[query]), int(ends[query])
-            if self.scores[cut] == self.scores[cut - 1]:
-                cuts[query] = cut + np.searchsorted(-self.scores[cut:end], -self.scores[cut - 1], side="right")
+        longer = np.flatnonzero((cuts > begins) & (cuts < ends))
+        tied = longer[self.scores[cuts[longer]] == self.scores[cuts[longer] - 1]]
+        for query, cut, end in zip(tied.tolist(), cuts[tied].tolist(), ends[tied].tolist(), strict=True):
+            cuts[query] = cut + np.searchsorted(-self.scores[cut:end], -self.scores[cut - 1], side="right")
         return cuts
 
     def _rank(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> tuple[Rankings, int]:
         """Return the first k of the hits from each begin to end, and how many of these are repeated documents."""
         queries = np.repeat(np.arange(len(begins)), ends - begins)
         hits = np.arange(len(queries)) + np.repeat(begins - np.cumsum(ends - begins) + ends - begins, ends - begins)
-        scores, (documents, names) = self.scores[hits], self.documents.number(self.rows[hits])
+        scores, (documents, names) = self.scores[hits], self.documents.number(hits)
         names, places, unknown = self._locate(names)
         documents = _break_ties(queries, scores, documents, names)
         kept = ~_find_repeated(queries, documents, np.full(len(names), NOTHING, dtype=np.int64))
-        queries, documents, scores = queries[kept], documents[kept], scores[kept]
-        ranks = np.arange(len(queries)) - np.searchsorted(queries, queries)
+        if not kept.all():
+            queries, documents, scores = queries[kept], documents[kept], scores[kept]
+        counts = np.bincount(queries, minlength=len(begins))
+        ranks = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
         first = ranks < k
         rankings = create_empty_rankings(len(begins), k)
         rankings.documents[queries[first], ranks[first]] = places[documents[first]]
@@ -167,16 +167,19 @@ class RunSearcher:
         n, positions = len(self.corpus), self.corpus.positions
         if self.tokens and "%" in "".join(names):
             names = [decode_token(name) if name not in positions else name for name in names]
-        places = np.fromiter(map(positions.get, names, repeat(NOTHING)), np.int32, len(names))
-        outside = np.flatnonzero(places == NOTHING)
-        places[outside] = np.arange(n, n + len(outside))
-        if names and n and len(outside) == len(names):
+        places = np.full(len(names), NOTHING, dtype=np.int32)
+        if n:
+            places[:] = np.fromiter(map(positions.get, names, repeat(NOTHING)), np.int32, len(names))
+        outside = places == NOTHING
+        unknown = tuple(compress(names, outside.tolist()))
+        places[outside] = np.arange(n, n + len(unknown))
+        if n and names and len(unknown) == len(names):
             log.warning(
                 "%s: the corpus contains none of its %s documents; the ids in the file look like %r, those of the "
                 "corpus like %r",
                 self.path, f"{len(names):,}", names[0], self.corpus.ids[0],
             )  # fmt: skip
-        return names, places, tuple(names[place] for place in outside.tolist())
+        return names, places, unknown
 
 
 def _break_ties(

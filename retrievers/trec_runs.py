@@ -57,15 +57,14 @@ def _iter_lines(content: memoryview, path: Path) -> Iterator[tuple[str, str, flo
 class _Chunk(NamedTuple):
     """Some lines of a run: the numbers of queries, where ids of documents begin, their lengths, and scores.
 
-    `hard` are the indexes of scores that only Python reads, as 32 bits, and where these begin and end in the text.
-    `valid` is whether all lines have enough columns, `ascii` whether all ids of documents are ASCII.
+    A score is NaN where only Python can read it. `valid` is whether all lines have enough columns, `ascii` whether all
+    ids of documents are ASCII.
     """
 
     queries: NDArray[np.int32]
     begins: NDArray[np.int64]
     lengths: NDArray[np.int32]
     scores: NDArray[np.float32]
-    hard: NDArray[np.int64]
     query_ids: Pieces
     valid: bool
     ascii: bool
@@ -80,17 +79,24 @@ def _read_chunks(content: memoryview) -> Columns | None:
         return None
     try:
         for chunk in chunks:
-            for i, first, last in chunk.hard.tolist():
-                chunk.scores[i] = _round(float(bytes(content[first:last]).decode()))
+            for i in np.flatnonzero(np.isnan(chunk.scores)).tolist():
+                begin, *end = chunk.begins[i : i + 2].tolist()
+                _, _, score, *_ = bytes(content[begin : end[0] if end else None]).split(maxsplit=3)
+                chunk.scores[i] = _round(float(score.decode()))
         query_ids = chunks[0].query_ids
         for chunk in chunks[1:]:
             places, query_ids = merge_pieces(query_ids, chunk.query_ids)
             chunk.queries[:] = places[chunk.queries]
         names = query_ids.texts(errors="strict")
-        queries, begins, lengths, scores = (np.concatenate(parts) for parts in list(zip(*chunks, strict=True))[:4])
-        documents = IdRanges(text, begins, lengths)
+        place: np.dtype[np.integer[Any]] = np.dtype(np.int64)
+        if len(text) < 1 << 32:
+            place = np.dtype(np.uint32)  # searchers stay in memory
+        begins = np.concatenate([chunk.begins for chunk in chunks], dtype=place, casting="unsafe")
+        documents = IdRanges(text, begins, np.concatenate([chunk.lengths for chunk in chunks]))
         if not all(chunk.ascii for chunk in chunks):
             documents.number(np.arange(len(begins)))
+        queries = np.concatenate([chunk.queries for chunk in chunks])
+        scores = np.concatenate([chunk.scores for chunk in chunks])
     except ValueError:  # a score is not a number, or an id not UTF-8
         return None
     return Columns(queries, scores, names, documents)
@@ -106,8 +112,8 @@ def _round(score: float) -> np.float32:
 
 
 def _read_chunk(text: Column, limits: tuple[int, int]) -> _Chunk:
-    queries, begins, lengths, scores, hard, query_ids, valid, is_ascii = _read_lines(text, *limits, create_pieces())
-    return _Chunk(queries, begins, lengths, scores, hard, Pieces(*query_ids), valid, is_ascii)
+    queries, begins, lengths, scores, query_ids, valid, is_ascii = _read_lines(text, *limits, create_pieces())
+    return _Chunk(queries, begins, lengths, scores, Pieces(*query_ids), valid, is_ascii)
 
 
 def _split_lines(text: Column, begin: int) -> Iterator[tuple[int, int]]:
@@ -140,96 +146,118 @@ _ERROR = 2.0**-50
 """A bound of the relative error of a product or quotient of two numbers of 64 bits, one of them rounded."""
 
 
+_ONE = np.uint64(1)
+"""The step of a place in the text. Places are unsigned: compiled code then need not look for negative ones."""
+
+
 @njit(cache=True, nogil=True)
-def _read_lines(text: Column, at: int, end: int, query_ids: Pieces) -> Any:  # noqa: ANN401 (compiled)
-    """Return the fields of a `_Chunk`, for the lines from `at` to `end`."""
-    room = (end - at) // _SHORTEST_LINE + 1
+def _read_lines(text: Column, first: int, limit: int, query_ids: Pieces) -> Any:  # noqa: ANN401 (compiled)
+    """Return the fields of a `_Chunk`, for the lines from `first` to `limit`.
+
+    No array grows within the loop, which would slow down every line.
+    """
+    room = (limit - first) // _SHORTEST_LINE + 1
     queries, begins, lengths = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int32)
-    scores, hard = np.empty(room, np.float32), np.empty((64, 3), np.int64)
-    n, n_hard, query, query_begin, query_end, bits = 0, 0, -1, 0, 0, 0
+    scores = np.empty(room, np.float32)
+    group_begins, group_ends = np.empty(room, np.int64), np.empty(room, np.int64)  # the query of successive lines
+    n, n_groups, bits, at, end = 0, 0, 0, np.uint64(first), np.uint64(limit)
+    latest, size = at, np.uint64(0)  # the place and the length of the latest query
     while at < end:
-        begin, stop = _find_token(text, at, end)
-        if begin == stop:  # a blank line
-            at = stop + 1
-            continue
-        if query < 0 or not _is_same(text, query_begin, query_end, begin, stop):
-            numbers, query_ids = number_ranges(text, np.array([begin]), np.array([stop]), query_ids)
-            query, query_begin, query_end = numbers[0], begin, stop
-        begin, stop = _find_token(text, stop, end)
-        begin, stop = _find_token(text, stop, end)
-        for i in range(begin, stop):
-            bits |= text[i]
-        queries[n], begins[n], lengths[n] = query, begin, stop - begin
-        begin, stop = _find_token(text, stop, end)
-        begin, stop = _find_token(text, stop, end)
-        if begin == stop:
-            return queries[:0], begins[:0], lengths[:0], scores[:0], hard[:0], query_ids, False, False
-        scores[n], certain = _parse_score(text, begin, stop)
-        if not certain:
-            if n_hard == len(hard):
-                hard = np.concatenate((hard, np.empty_like(hard)))
-            hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = n, begin, stop
-            n_hard += 1
+        stop = at + size
+        if not size or stop >= end or not _is_space(text[stop]) or not _is_same(text, latest, at, size):
+            latest, stop, _ = _find_token(text, at, end)
+            size = stop - latest
+            if not size:  # a blank line
+                at = stop + _ONE
+                continue
+            group_begins[n_groups], group_ends[n_groups] = latest, stop
+            n_groups += 1
+        _, stop, _ = _find_token(text, stop, end)
+        begin, stop, characters = _find_token(text, stop, end)
+        queries[n], begins[n], lengths[n] = n_groups - 1, begin, stop - begin
+        bits |= characters
+        _, stop, _ = _find_token(text, stop, end)
+        begin = _skip_space(text, stop, end)
+        if begin == end or text[begin] == _NEW_LINE:
+            return queries[:0], begins[:0], lengths[:0], scores[:0], query_ids, False, False
+        score, at, certain = _parse_score(text, begin, end)
+        scores[n] = score if certain else np.float32(np.nan)
         n += 1
-        at = stop
         while at < end and text[at] != _NEW_LINE:
-            at += 1
-        at += 1
-    return queries[:n], begins[:n], lengths[:n], scores[:n], hard[:n_hard], query_ids, True, bits < _BEYOND_ASCII
+            at += _ONE
+        at += _ONE
+    numbers, query_ids = number_ranges(text, group_begins[:n_groups], group_ends[:n_groups], query_ids)
+    for i in range(n):
+        queries[i] = numbers[queries[i]]
+    return queries[:n], begins[:n], lengths[:n], scores[:n], query_ids, True, bits < _BEYOND_ASCII
 
 
 @njit(cache=True, nogil=True)
-def _find_token(text: Column, at: int, end: int) -> tuple[int, int]:
-    """Return where the next token of the line begins and ends, twice where the line ends if it has no more."""
-    while at < end and (text[at] == _SPACE or (_TAB <= text[at] <= _RETURN and text[at] != _NEW_LINE)):
-        at += 1
-    begin = at
-    while at < end and text[at] != _SPACE and not _TAB <= text[at] <= _RETURN:
-        at += 1
-    return begin, at
+def _find_token(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.uint64, np.uint64, int]:
+    """Return where the next token of the line begins and ends, and all bits that are set in one of its bytes.
+
+    If the line has no more tokens, both places are where it ends.
+    """
+    begin = at = _skip_space(text, at, end)
+    bits = 0
+    while at < end and not _is_space(text[at]):
+        bits |= text[at]
+        at += _ONE
+    return begin, at, bits
 
 
 @njit(cache=True, nogil=True)
-def _is_same(text: Column, begin: int, end: int, other: int, other_end: int) -> bool:
-    if end - begin != other_end - other:
-        return False
-    for i in range(end - begin):  # noqa: SIM110 (compiled code has no generators)
+def _skip_space(text: Column, at: np.uint64, end: np.uint64) -> np.uint64:
+    """Return where the next token of the line begins, or the line ends."""
+    while at < end and _is_space(text[at]) and text[at] != _NEW_LINE:
+        at += _ONE
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _is_space(byte: int) -> bool:
+    return byte <= _SPACE and (byte == _SPACE or _TAB <= byte <= _RETURN)
+
+
+@njit(cache=True, nogil=True)
+def _is_same(text: Column, begin: np.uint64, other: np.uint64, size: np.uint64) -> bool:
+    for i in range(size):  # noqa: SIM110 (compiled code has no generators)
         if text[begin + i] != text[other + i]:
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def _parse_score(text: Column, at: int, end: int) -> tuple[np.float32, bool]:
-    """Return a decimal number rounded to 64 bits and then to 32, and whether it is certain."""
+def _parse_score(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.float32, np.uint64, bool]:
+    """Return a decimal number rounded to 64 bits and then to 32, where it ends, and whether it is certain."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
-        at += 1
+        at += _ONE
     mantissa, exponent, digits, there = np.uint64(0), 0, 0, False
     for part in range(2):
         while at < end and 0 <= text[at] - _ZERO <= 9:
             mantissa = mantissa * np.uint64(10) + np.uint64(text[at] - _ZERO)
             digits += int(mantissa > 0)
             exponent -= part
-            at, there = at + 1, True
+            at, there = at + _ONE, True
         if part == 1 or at == end or text[at] != _POINT:
             break
-        at += 1
+        at += _ONE
     if not there or digits > _DIGITS:
-        return np.float32(0), False
+        return np.float32(0), at, False
     if at < end and text[at] | _LOWER_CASE == _E:
-        at += 1
+        at += _ONE
         falls = at < end and text[at] == _MINUS
-        at += falls or (at < end and text[at] == _PLUS)
-        power, begin = 0, at
-        while at < min(end, begin + 4) and 0 <= text[at] - _ZERO <= 9:
-            power, at = 10 * power + text[at] - _ZERO, at + 1
-        if at == begin:
-            return np.float32(0), False
+        at += np.uint64(falls or (at < end and text[at] == _PLUS))
+        power, read = 0, 0
+        while read < 4 and at < end and 0 <= text[at] - _ZERO <= 9:
+            power, read, at = 10 * power + text[at] - _ZERO, read + 1, at + _ONE
+        if not read:
+            return np.float32(0), at, False
         exponent += -power if falls else power
-    if at < end or not -len(_POWERS) < exponent < len(_POWERS):
-        return np.float32(0), False
+    if (at < end and not _is_space(text[at])) or not -len(_POWERS) < exponent < len(_POWERS):
+        return np.float32(0), at, False
     value = float(mantissa) * _POWERS[exponent] if exponent > 0 else float(mantissa) / _POWERS[-exponent]
     rounded = np.float32(value)
     certain = np.isfinite(rounded) and np.float32(value * (1 - _ERROR)) == np.float32(value * (1 + _ERROR))
-    return -rounded if negative else rounded, certain
+    return -rounded if negative else rounded, at, certain

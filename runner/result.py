@@ -112,8 +112,10 @@ class Hits:
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
         """Return which hits the dataset lacks (n x k)."""
-        places = [place for place, name in enumerate(self.documents) if name in self.unknown] if self.unknown else []
-        return np.isin(self.rankings.documents, places)
+        if not self.unknown:
+            return np.zeros(self.rankings.documents.shape, dtype=np.bool_)
+        unknown = np.fromiter(map(self.unknown.__contains__, self.documents), np.bool_, len(self.documents))
+        return np.append(unknown, False)[self.rankings.documents]  # the last place is for no document
 
     @property
     def judged(self) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,7 +166,7 @@ class Grader:
         if self.document_of is None and not unknown:
             return positions
         known = np.arange(n, dtype=np.int32) if self.document_of is None else self.document_of
-        outside = [self.judged_ids.get(name, self._unjudged) for name in unknown]
+        outside = map(self.judged_ids.get, unknown, repeat(self._unjudged))
         return np.concatenate((known, np.array([*outside, NOTHING], dtype=np.int32)))[positions]
 
     @cached_property

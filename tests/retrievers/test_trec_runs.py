@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrievers import trec_runs
-from retrievers.base import RetrieverError
+from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
 from retrievers.run_columns import Columns
+from retrievers.run_file import RunSearcher
 from retrievers.trec_runs import read_trec
 
 FILE = Path("x.trec")
@@ -93,6 +94,30 @@ def test_chunks_have_their_ids_in_common(threads: int, monkeypatch: pytest.Monke
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
     rows = [f"q{i % 5} 0 d{i * i % 40_009} 1 {i / 7!r} t" for i in range(60_000)]
     assert_alike("\n".join(rows).encode())
+
+
+def test_an_id_that_begins_like_the_one_before_is_another_query() -> None:
+    assert_alike(b"q1 0 a 1 4 t\nq12 0 b 1 3 t\nq1\t0 c 1 2 t\n q1 0 d 1 1 t\nq 0 e 1 0 t\nq1\n")
+    assert_alike(b"q1 0 a 1 4 t\nq12 0 b 1 3 t\nq1\t0 c 1 2 t\n q1 0 d 1 1 t\nq 0 e 1 0")
+
+
+HITS = st.tuples(st.sampled_from(["q1", "q2", "q3"]), st.sampled_from("abcde"), st.sampled_from([-1.0, 0.0, 0.5, 2.0]))
+
+
+@given(st.lists(HITS, min_size=1, max_size=30), st.integers(1, 6), st.sampled_from([-1, 1 << 20]))
+def test_hits_in_any_order_are_ranked_as_dictionaries_say(
+    hits: list[tuple[str, str, float]], k: int, small: int
+) -> None:
+    content = "".join(f"{query} 0 {document} 1 {score} t\n" for query, document, score in hits).encode()
+    corpus = Corpus(["a", "b"], ["", ""])
+    searcher = RunSearcher.of("x.trec", read_trec(memoryview(content), FILE, small), corpus, tokens=True)
+    queries = sorted({query for query, _, _ in hits})
+    rankings = searcher.search([QueryText("", query) for query in queries], k)
+    names = [*corpus.ids, *rankings.unknown_ids]
+    for query, documents, scores in zip(queries, rankings.documents, rankings.scores, strict=True):
+        best = {d: max(s for q, other, s in hits if (q, other) == (query, d)) for q, d, _ in hits if q == query}
+        expected = sorted(((score, document) for document, score in best.items()), reverse=True)[:k]
+        assert [(s, names[d]) for d, s in zip(documents, scores, strict=True) if d != NOTHING] == expected
 
 
 def test_a_small_run_needs_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
