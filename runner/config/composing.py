@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.environment import note_references
-from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search_path
+from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search_path, reuse_compositions
 from runner.config.launch import order_overrides
 from runner.config.mistakes import COMMAND, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
@@ -52,7 +52,7 @@ def open_loader(verb: str, overrides: Sequence[str]) -> Iterator[tuple[ConfigLoa
         typed = sys.argv
         sys.argv = [COMMAND, *(["--config-dir", str(folder)] if folder else []), *words]
         try:
-            with check_files(verb, words), explain_errors(verb, words):
+            with check_files(verb, words), explain_errors(verb, words), reuse_compositions():
                 check_added(verb, words)
                 check_plugins(words[-1])
                 yield ConfigLoaderImpl(search_path), words

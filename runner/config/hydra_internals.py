@@ -6,22 +6,29 @@ what is installed. After an upgrade, run `tests/config` and `tests/sweep`, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path, get_args_parser
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf
 from omegaconf._utils import get_yaml_loader
+
+from runner.config import CONF
 
 TESTED_WITH = {"hydra-core": "1.3.8", "omegaconf": "2.3.1"}
 
@@ -41,12 +48,18 @@ __all__ = [
     "iter_children",
     "load_yaml",
     "raw_value",
+    "reuse_compositions",
     "to_plain",
 ]
 
 _slow_loader: Any = get_yaml_loader()
 _parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # in C, where PyYAML was built with it
 _loader: Any = type("Loader", (*_parsers, _slow_loader), {})
+
+_compositions: dict[Hashable, bytes] = {}
+"""What Hydra made of choices among the files of this program, pickled, since its callers change what they get."""
+
+_MOST_COMPOSITIONS = 256
 
 _MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 
@@ -93,6 +106,73 @@ def compose_once() -> Iterator[None]:
         yield
     finally:
         ConfigLoaderImpl.load_configuration = load  # type: ignore[method-assign]
+
+
+_module: Any = config_loader_impl
+_class: Any = ConfigLoaderImpl
+_ORIGINALS = _module.create_defaults_list, _class._compose_config_from_defaults_list
+
+
+@contextmanager
+def reuse_compositions() -> Iterator[None]:
+    """Have Hydra compose each choice of groups once in this process, and set values on copies.
+
+    Only the files of this program are taken not to change: a config that may come from others is composed again.
+    """
+    before = _module.create_defaults_list, _class._compose_config_from_defaults_list
+    create, merge = _ORIGINALS
+
+    def create_once(repo: Any, config_name: str | None, overrides_list: list[Override], **named: Any) -> Any:  # noqa: ANN401 (Hydra's)
+        files = _identify_files(repo)
+        if files is None or any("${" in str(override.input_line) for override in overrides_list):
+            return create(repo, config_name, overrides_list, **named)
+        given = [override for override in overrides_list if not override.is_sweep_override()]
+        values = [o for o in given if isinstance(o.value(), dict) or not repo.group_exists(o.key_or_group)]
+        choices = [override for override in given if override not in values]
+        key = ("defaults", config_name, *(o.input_line for o in choices), *named.values(), files)
+        defaults = _make_once(key, lambda: create(repo, config_name, choices, **named))
+        defaults.config_overrides = defaults.overrides.config_overrides = values
+        return defaults
+
+    def merge_once(self: ConfigLoaderImpl, defaults: Sequence[Any], repo: Any) -> DictConfig:  # noqa: ANN401 (Hydra's)
+        config: DictConfig
+        if (files := _identify_files(repo)) is None:
+            config = merge(self, defaults, repo)
+        else:
+            config = _make_once(("config", *map(astuple, defaults), files), lambda: merge(self, defaults, repo))
+            OmegaConf.clear_cache(config)  # of interpolations such as the time
+        return config
+
+    _module.create_defaults_list, _class._compose_config_from_defaults_list = create_once, merge_once
+    try:
+        yield
+    finally:
+        _module.create_defaults_list, _class._compose_config_from_defaults_list = before
+
+
+def _make_once(key: Hashable, make: Callable[[], Any]) -> Any:  # noqa: ANN401 (Hydra's)
+    if key in _compositions:
+        return pickle.loads(_compositions[key])  # noqa: S301 (pickled below)
+    if len(_compositions) >= _MOST_COMPOSITIONS:
+        _compositions.clear()
+    made = make()
+    _compositions[key] = pickle.dumps(made)
+    return made
+
+
+def _identify_files(repo: Any) -> Hashable | None:  # noqa: ANN401 (Hydra's)
+    """Return the sources of a repository; None if they are not only Hydra's own and those of this program."""
+    sources = [(source.scheme(), str(source.path), getattr(source, "verb", "")) for source in repo.get_sources()]
+    own = all(scheme == "structured" or path == "hydra.conf" or Path(path) == CONF for scheme, path, _ in sources)
+    return (*sources, *_list_names(ConfigStore.instance().repo)) if own else None
+
+
+def _list_names(stored: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of structured configs, which plug-ins add."""
+    for name, node in stored.items():
+        yield name
+        if isinstance(node, dict):
+            yield from _list_names(node)
 
 
 def create_repository(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> Any:  # noqa: ANN401 (Hydra's)

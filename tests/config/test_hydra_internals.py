@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from runner.config import CONF, hydra_internals
+from runner.config.composing import compose_config
 from runner.config.hydra_internals import TESTED_WITH, ConfigLoaderImpl
 from runner.config.launch import launch
 from runner.config.objects import ConfigError
@@ -118,3 +120,75 @@ def test_a_choice_that_is_missing_is_refused(compositions: list[list[str]], tmp_
     with pytest.raises(ConfigError, match="retriever"):
         jobs(["--config-dir=.", "experiment=mine"])
     assert len(compositions) >= 2
+
+
+@pytest.fixture
+def merges(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the files that Hydra merges into configs from now on; none was composed before."""
+    merged: list[str] = []
+    load = ConfigLoaderImpl._load_single_config
+
+    def note(self: ConfigLoaderImpl, default: Any, repo: Any) -> Any:
+        merged.append(default.config_path)
+        return load(self, default, repo)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "_load_single_config", note)
+    monkeypatch.setattr(hydra_internals, "_compositions", {})
+    return merged
+
+
+def walk(node: Any, path: str = "") -> Iterator[object]:
+    """Yield the path, kind, types, flags and value of each node."""
+    metadata = {name: value for name, value in vars(node._metadata).items() if name != "resolver_cache"}  # has the time
+    yield path, type(node), metadata
+    if isinstance(node, DictConfig | ListConfig) and not (node._is_none() or node._is_missing()):
+        for key in node if isinstance(node, DictConfig) else range(len(node)):
+            yield from walk(node._get_node(key), f"{path}.{key}")
+    else:
+        yield node._value()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["retriever=hybrid", "retriever.alpha=0.3", "analyzer.stemmer=null"],
+        ["experiment=tour", "dataset.max_queries=3"],
+        ["dataset=beir", "dataset.path=DIR", "~dataset.split", "chunking=tokens", "hydra.job.name=x"],
+    ],
+)
+def test_a_composition_from_memory_is_that_of_hydra(
+    words: list[str], merges: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    compose_config("evaluate", words)
+    first = len(merges)
+    config, choices = compose_config("evaluate", words)
+    assert len(merges) == first > 0
+    OmegaConf.set_struct(config, False)
+    config.clear()
+    again, _ = compose_config("evaluate", words)
+    monkeypatch.setattr("runner.config.composing.reuse_compositions", nullcontext)
+    fresh, fresh_choices = compose_config("evaluate", words)
+    assert len(merges) == 2 * first
+    assert choices == fresh_choices
+    assert list(walk(again)) == list(walk(fresh))
+
+
+def test_values_are_set_on_copies_of_one_composition(
+    merges: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = [compose_config("evaluate", [f"retriever.k1={k1}"])[0].retriever.k1 for k1 in (1, 2)]
+    first = len(merges)
+    assert [*values, compose_config("evaluate", [])[0].retriever.k1] == [1, 2, 0.9]
+    assert len(merges) == first
+
+
+def test_a_project_may_change_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.retrieval-runner]\nconf = "conf"\n')
+    (tmp_path / "conf" / "retriever").mkdir(parents=True)
+    for k1 in (2, 3):
+        (tmp_path / "conf" / "retriever" / "mine.yaml").write_text(f"defaults: [bm25, _self_]\nk1: {k1}\n")
+        assert compose_config("evaluate", ["retriever=mine"])[0].retriever.k1 == k1
