@@ -9,11 +9,9 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import TextIO
 
 import hypothesis
 import pytest
-from matplotlib.figure import Figure
 
 from retrievers.base import Corpus
 from runner import processes
@@ -21,6 +19,7 @@ from runner.reports import console
 from runner.tracking import process
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from tests import blank
 from tests.warm import WARM, belong_to
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -49,16 +48,14 @@ def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def blank_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave plots blank, since drawing takes a third of the time of a small sweep.
+    """Leave plots blank, since drawing takes half the time of a small sweep.
 
     Rooms whose tests look at plots override this fixture; the mark `plots` draws those of a test.
     """
     if request.node.get_closest_marker("plots") is None:
-        monkeypatch.setattr(Figure, "savefig", _save_blank)
-
-
-def _save_blank(_figure: Figure, file: TextIO, **_options: object) -> None:
-    file.write('<svg viewBox="0 0 360 216"></svg>')
+        monkeypatch.setenv(blank.VARIABLE, "1")
+        for module in blank.DRAWING:
+            monkeypatch.setattr(module, "render_svg", blank.render_blank)
 
 
 @pytest.fixture(autouse=True)
