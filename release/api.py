@@ -12,43 +12,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-CHAPTERS = {
-    "Functions": (
-        ("runner.load_dataset", "runner/api/data.py", "load_dataset"),
-        ("runner.Dataset", "runner/datasets/base.py", "Dataset"),
-        ("runner.evaluate", "runner/api/evaluation.py", "evaluate"),
-        ("runner.run_sweep", "runner/api/sweep.py", "run_sweep"),
-        ("runner.compare", "runner/api/comparison.py", "compare"),
-        ("runner.regression.assert_no_regression", "runner/regression.py", "assert_no_regression"),
-    ),
-    "What they return": (
-        ("RunResult", "runner/api/results.py", "RunResult"),
-        ("Result", "runner/result.py", "Result"),
-        ("Measurements", "runner/result.py", "Measurements"),
-        ("ResultRankings", "runner/api/results.py", "ResultRankings"),
-        ("SweepBoard", "runner/api/sweep.py", "SweepBoard"),
-        ("SweepReport", "runner/api/sweep.py", "SweepReport"),
-        ("ResultComparison", "runner/api/comparison.py", "ResultComparison"),
-    ),
-    "Retrievers": (
-        ("retrievers.BM25", "retrievers/bm25.py", "BM25"),
-        ("retrievers.Dense", "retrievers/dense.py", "Dense"),
-        ("retrievers.Hybrid", "retrievers/fusion.py", "Hybrid"),
-        ("retrievers.Reranked", "retrievers/reranked.py", "Reranked"),
-        ("retrievers.SqliteFts", "retrievers/sqlite_fts.py", "SqliteFts"),
-        ("retrievers.Analyzer", "retrievers/analyzer.py", "Analyzer"),
-        ("retrievers.LSAEncoder", "retrievers/encoders/lsa.py", "LSAEncoder"),
-        (
-            "retrievers.SentenceTransformerEncoder",
-            "retrievers/encoders/sentence_transformer.py",
-            "SentenceTransformerEncoder",
-        ),
-        ("retrievers.Corpus", "retrievers/base.py", "Corpus"),
-        ("retrievers.Rankings", "retrievers/base.py", "Rankings"),
-        ("retrievers.MemoryStore", "retrievers/store.py", "MemoryStore"),
-    ),
-}
-"""The public names by chapter, each with its file and its name there."""
+RETURNED = (
+    ("RunResult", "runner/api/results.py"),
+    ("Result", "runner/result.py"),
+    ("Measurements", "runner/result.py"),
+    ("ResultRankings", "runner/api/results.py"),
+    ("SweepBoard", "runner/api/sweep.py"),
+    ("SweepReport", "runner/api/sweep.py"),
+    ("ResultComparison", "runner/api/comparison.py"),
+)
+"""The classes that functions return, each with its file."""
 
 SHOWN = {"runner.Dataset": ("of",), "Result": ("of", "failures")}
 """The methods to show of a class with many that are not for callers."""
@@ -71,11 +44,29 @@ shows how to use them. Settings of a class that are left out have the defaults b
 def render_page() -> str:
     """Return the page in Markdown."""
     parts = [INTRODUCTION]
-    for title, names in CHAPTERS.items():
+    for title, names in list_chapters().items():
         parts.append(f"## {title}")
-        for public, path, name in names:
-            parts += [f"### `{public}`", *_render(public, _find(path, name))]
+        for public, path in names:
+            parts += [f"### `{public}`", *_render(public, _find(path, public.rpartition(".")[2]))]
     return "\n\n".join(parts) + "\n"
+
+
+def list_chapters() -> dict[str, list[tuple[str, str]]]:
+    """Return the public names by chapter, each with its file."""
+    check = ("runner.regression.assert_no_regression", "runner/regression.py")
+    functions = [*_list_public("runner"), check]
+    return {"Functions": functions, "What they return": list(RETURNED), "Retrievers": _list_public("retrievers")}
+
+
+def _list_public(package: str) -> list[tuple[str, str]]:
+    """Return the names that a package loads when they are used, each with its file."""
+    values = {
+        ast.unparse(node.targets[0]): node.value
+        for node in _parse(f"{package}/__init__.py").body
+        if isinstance(node, ast.Assign)
+    }
+    places: dict[str, str] = ast.literal_eval(values["_PLACES"])
+    return [(f"{package}.{name}", f"{package}/{place.replace('.', '/')}.py") for name, place in places.items()]
 
 
 def format_signature(function: ast.FunctionDef, name: str) -> str:
