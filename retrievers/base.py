@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.store import NoStore, Store, fingerprint_texts
+from retrievers.filters import Filter, Metadata
+from retrievers.store import NoStore, Store, fingerprint, fingerprint_texts
 
 NOTHING = -1
 """The document position of an empty place in rankings."""
@@ -36,14 +37,15 @@ class RepeatedIdError(RetrieverError):
 class Corpus:
     """Documents in columns. A chunk of a document is a document.
 
-    `titles` and `metadata` are either empty or as long as `ids`. Raises `RetrieverError` on repeated ids or columns
-    of unequal length.
+    `titles` and `metadata` are either empty or as long as `ids`. `filter_fields` are the fields of the metadata that
+    queries filter by; engines store these. Raises `RetrieverError` on repeated ids or columns of unequal length.
     """
 
     ids: Sequence[str]
     texts: Sequence[str]
     titles: Sequence[str] = ()
     metadata: Sequence[Mapping[str, Any]] = ()
+    filter_fields: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("texts", "titles", "metadata"):
@@ -75,6 +77,11 @@ class Corpus:
         )  # one at a time: together they take as much memory as the corpus
 
     @cached_property
+    def fields(self) -> Metadata:
+        """Return the metadata in columns, which finds the documents that pass a filter."""
+        return Metadata(self.metadata or [{}] * len(self), self.filter_fields)
+
+    @cached_property
     def positions(self) -> Mapping[str, int]:
         """Return the position of each document by its id."""
         return {name: position for position, name in enumerate(self.ids)}
@@ -84,6 +91,11 @@ class Corpus:
         """Return the parts of a key that identify the corpus and, for estimates, give its size."""
         characters = sum(map(len, self.contents()))
         return {"corpus": self.fingerprint, "documents": len(self), "characters": characters}
+
+    @property
+    def field_parts(self) -> dict[str, object]:
+        """Return the parts of a key that identify the fields that queries filter by; nothing without any."""
+        return {"fields": self.fields.fingerprint} if self.filter_fields else {}
 
     @cached_property
     def tie_order(self) -> NDArray[np.int32]:
@@ -174,24 +186,38 @@ def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArr
 
 
 class QueryText(str):
-    """The text of a query that knows its id and type, for retrievers that use these; others only see the text.
+    """The text of a query that knows its id, type and filter, for retrievers that use these; others only see the text.
 
-    A plain string is its own id and has no type.
+    A plain string is its own id, and has no type and no filter.
     """
 
     id: str
     type: str
+    filter: Filter | None
 
-    def __new__(cls, text: str, identifier: str = "", query_type: str = "") -> QueryText:
-        """Return a text with an id and a type."""
+    def __new__(cls, text: str, identifier: str = "", query_type: str = "", own: Filter | None = None) -> QueryText:
+        """Return a text with an id, a type and perhaps a filter."""
         query = super().__new__(cls, text)
-        query.id, query.type = identifier, query_type
+        query.id, query.type, query.filter = identifier, query_type, own
         return query
 
 
 def list_types(queries: Sequence[str]) -> list[str]:
     """Return the type of each query, "" for none."""
     return [getattr(query, "type", "") for query in queries]
+
+
+def list_filters(queries: Sequence[str]) -> list[Filter | None]:
+    """Return the filter of each query, None for one without."""
+    return [getattr(query, "filter", None) for query in queries]
+
+
+def fingerprint_queries(queries: Sequence[str], corpus: Corpus) -> str:
+    """Return a hash of the texts of queries and, if there are filters, of these and the metadata that they name."""
+    filters = list_filters(queries)
+    if not any(filters):
+        return fingerprint(*queries)
+    return fingerprint(*queries, "filters", corpus.fields.fingerprint, *(str(own or "") for own in filters))
 
 
 class Searcher(Protocol):
@@ -206,7 +232,8 @@ class Searcher(Protocol):
 class Retriever(Protocol):
     """Settings of a search method, as a frozen value whose repr is its identity.
 
-    Settings that cannot change a ranking, such as a device, stay out of the repr.
+    Settings that cannot change a ranking, such as a device, stay out of the repr. A retriever that applies the filters
+    of queries has a true attribute `applies_filters`; any other is not given such queries (`search.check_filters`).
     """
 
     def index(self, corpus: Corpus, store: Store) -> Searcher:

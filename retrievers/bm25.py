@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numba import njit
@@ -20,7 +20,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Rankings
+from retrievers.base import NOTHING, Corpus, Rankings, list_filters
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store, fingerprint
@@ -55,6 +55,8 @@ class BM25:
     (k1 + 1) (tf + delta L) / (tf + (k1 + delta) L) in bm25l. `delta` has its paper's value when null: 0.5 in bm25l,
     1 in bm25+; the other variants have none.
     """
+
+    applies_filters: ClassVar[bool] = True
 
     analyzer: Analyzer = Analyzer()
     k1: float = Field(default=0.9, ge=0, le=1e6, allow_inf_nan=False)  # a score must fit in 32 bits
@@ -122,8 +124,9 @@ class BM25Searcher:
         return searcher
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query, exactly."""
+        """Return the k best documents of each query, exactly. A filter leaves the statistics of terms as they are."""
         terms, starts = self._find_terms(queries, store)
+        filters = list_filters(queries)
         documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         columns = (*self._columns, *self.weights, self.corpus.tie_order, self._by_place)
@@ -131,11 +134,13 @@ class BM25Searcher:
         def fill(part: slice) -> None:
             bounds = starts[part.start : part.stop + 1]
             used, numbers = np.unique(terms[bounds[0] : bounds[-1]], return_inverse=True)
-            _search(used, numbers, bounds - bounds[0], *columns, documents[part], scores[part])
+            masks = self.corpus.fields.stack(filters[part]) if any(filters) else _NO_MASKS
+            _search(used, numbers, bounds - bounds[0], *columns, *masks, documents[part], scores[part])
 
-        n_parts = max(min(count_threads(), len(queries) // _FEWEST), 1)
+        n_threads = max(min(count_threads(), len(queries) // _FEWEST), 1)
+        n_parts = max(n_threads, -(-len(queries) // _FEWEST)) if any(filters) else n_threads  # few masks at a time
         bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))
-        list(map_threads(fill, (slice(*pair) for pair in pairwise(bounds)), n_parts))
+        list(map_threads(fill, (slice(*pair) for pair in pairwise(bounds)), n_threads))
         return Rankings(documents, scores)
 
     def _find_terms(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -176,6 +181,9 @@ _BLOCK, _LANE = 1 << 15, 64
 _FEWEST = 32
 """Queries below which another thread costs more than it saves."""
 
+_NO_MASKS = np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)
+"""The masks of queries without filters."""
+
 _NO_KEY = np.iinfo(np.int64).max
 
 
@@ -193,10 +201,14 @@ def _search(
     lift: np.float32,
     tie_order: Column,
     by_place: Column,
+    masks: Column,
+    mask_of: Column,
     documents: Column,
     scores: Column,
 ) -> None:
     """Fill the rankings of queries, whose terms are `used[numbers]`, from each of `starts` to the next.
+
+    The documents of a query are those of the row `mask_of[query]` of `masks`; -1, or no row: all.
 
     Block by block of documents, the postings of all terms are weighted once, and their gains are summed for each query.
     Candidates go onto the heap of the query as one integer, which orders by score and place as `retrievers.base.rank`.
@@ -223,6 +235,8 @@ def _search(
             for i in numbers[starts[query] : starts[query + 1]]:
                 _add(postings[begins[i] : ends[i]], gains[gains_at[i] : gains_at[i + 1]], first, total)
                 matches |= ends[i] > begins[i]
+            if matches and len(mask_of) and mask_of[query] >= 0:
+                _drop_failing(masks[mask_of[query], first : first + block], total)
             if matches:
                 _keep_best(total.view(np.int32), peaks, first, tie_order, heaps[query])
     for query in range(n_queries):
@@ -265,6 +279,13 @@ def _weigh(
 def _add(postings: Column, gains: Column, first: int, total: Column) -> None:
     for i in range(len(postings)):
         total[postings[i] - first] += gains[i]
+
+
+@njit(cache=True, nogil=True)
+def _drop_failing(mask: Column, total: Column) -> None:
+    for at in range(len(mask)):
+        if not mask[at]:
+            total[at] = 0
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,7 @@ The terms of each field are counted once; a new weight, b or k1 costs one pass o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -51,6 +51,8 @@ class BM25F:
     fields (Robertson, Zaragoza and Taylor 2004; `combined_fields` in Elasticsearch). With weights of 1, that is BM25 on
     title and text together. A field of weight 0 is left out.
     """
+
+    applies_filters: ClassVar[bool] = True
 
     analyzer: Analyzer = Analyzer()
     fields: Annotated[dict[FieldName, FieldWeight], AfterValidator(_sort)] = Field(default_factory=_FIELDS.copy)

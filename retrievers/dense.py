@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
-from retrievers.points import Nearest, Points
+from retrievers.points import Nearest, Points, Subset
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 from retrievers.vector_search import Metric, VectorSearcher, VectorSpace
@@ -46,6 +46,8 @@ class Dense:
     and `ef_search` per query. `pq` stores `pq_m` codes of `pq_bits` instead of a vector; fewer bits if there are fewer
     documents than codes. `nprobe` and `ef_search` apply at search time, to the stored index.
     """
+
+    applies_filters: ClassVar[bool] = True
 
     encoder: Encoder
     index_type: Literal["flat", "ivf", "hnsw", "pq"] = "flat"
@@ -143,14 +145,24 @@ class FaissIndex:
     index: faiss.Index
     exact: bool = False
 
-    def find(self, queries: Vectors, depth: int) -> Nearest:
+    def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query."""
         import faiss
 
+        if subset is not None and self.settings.index_type == "pq":
+            return self._find_all(queries, depth, subset)
+        own: dict[str, Any] = {} if subset is None else {"sel": faiss.IDSelectorBatch(subset.places)}
         parameters: Any = None
         if self.settings.index_type == "ivf":
-            parameters = faiss.SearchParametersIVF(nprobe=self.settings.nprobe)  # type: ignore[call-arg]  # not in its stubs
+            parameters = faiss.SearchParametersIVF(nprobe=self.settings.nprobe, **own)  # type: ignore[call-arg]  # not in its stubs
         elif self.settings.index_type == "hnsw":
-            parameters = faiss.SearchParametersHNSW(efSearch=self.settings.ef_search)  # type: ignore[attr-defined]  # nor is this
+            parameters = faiss.SearchParametersHNSW(efSearch=self.settings.ef_search, **own)  # type: ignore[attr-defined]  # nor is this
         scores, places = self.index.search(queries, depth, params=parameters)
+        return -scores if self.settings.metric == "l2" else scores, places
+
+    def _find_all(self, queries: Vectors, depth: int, subset: Subset) -> Nearest:
+        """Return the nearest points of a subset from those of all points: FAISS cannot select from product codes."""
+        scores, places = self.index.search(queries, self.index.ntotal)
+        first = np.argsort(~np.isin(places, subset.places), axis=1, kind="stable")[:, :depth]
+        scores, places = np.take_along_axis(scores, first, axis=1), np.take_along_axis(places, first, axis=1)
         return -scores if self.settings.metric == "l2" else scores, places

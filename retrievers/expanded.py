@@ -13,8 +13,9 @@ from typing import Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings
+from retrievers.base import Corpus, QueryText, Rankings, list_filters
 from retrievers.chat import Chat
+from retrievers.filters import Filter
 from retrievers.model_calls import ModelCalls, count_bytes
 from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, split_lines, strip_label, summarise_calls
@@ -67,6 +68,11 @@ class Expanded:
         check_prompt("multi_query_prompt", self.multi_query_prompt, "query")
         check_prompt("hyde_prompt", self.hyde_prompt, "query")
 
+    @property
+    def applies_filters(self) -> bool:
+        """Return whether the base applies filters."""
+        return getattr(self.base, "applies_filters", False) is True
+
     def index(self, corpus: Corpus, store: Store) -> ExpandedSearcher:
         """Return a searcher; the base is indexed by its first search."""
         return ExpandedSearcher(self, CachedBase.of(self.base, corpus, store))
@@ -110,11 +116,18 @@ class ExpandedSearcher:
         expanded = list(report_progress(expansions, "expanded", len(queries)))
         # The first text of every query, then the second: each search is a batch whose first queries are timed.
         for place in range(max((len(texts) for texts, _ in expanded), default=0)):
-            batch = [texts[place] if place < len(texts) else None for texts, _ in expanded]
+            batch = [
+                _with_filter(texts[place], own) if place < len(texts) else None
+                for (texts, _), own in zip(expanded, list_filters(queries), strict=True)
+            ]
             searches.append(self.base.search(batch, settings.depth, store))
         searches = align(searches, len(self.base.corpus))
         fused = self.base.fuse(searches, settings.rrf_k, k)
         return complete_rankings(fused, searches, [_summarise(texts, call) for texts, call in expanded])
+
+
+def _with_filter(text: str, own: Filter | None) -> str:
+    return text if own is None else QueryText(text, text, own=own)
 
 
 def _summarise(texts: Sequence[str], call: Call | None) -> QueryLog:

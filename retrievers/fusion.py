@@ -134,6 +134,11 @@ class Hybrid:
         return Work("fuse", build_rankings_key(self, corpus, queries, k), needs)
 
     @property
+    def applies_filters(self) -> bool:
+        """Return whether all parts that are searched apply filters."""
+        return all(getattr(part, "applies_filters", False) for part in self.weighted_parts.values())
+
+    @property
     def weighted_parts(self) -> dict[str, Retriever]:
         """Return the parts whose weight is not 0, for queries of some type at least."""
         rows = [self.resolve_weights(), *map(self.resolve_weights, self.weights_by_type)]

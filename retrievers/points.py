@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import Rankings, rank
 from retrievers.encoders.base import Vectors
+from retrievers.filters import Filter
 from retrievers.nearest import find_nearest
 
 Nearest = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -23,6 +24,14 @@ class Points:
     rows: NDArray[np.int32]
     vectors: Vectors
     longest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """The points that pass a filter: their places among all points, in rising order."""
+
+    filter: Filter
+    places: NDArray[np.int64]
 
 
 def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
@@ -55,18 +64,25 @@ def rank_exactly(
     tie_order: NDArray[np.int32],
     l2: bool,
     find: Callable[[Vectors, int], Nearest] | None = None,
+    subset: Subset | None = None,
     spare: int = 16,
 ) -> Rankings:
-    """Return the k best of all points, by the tie rule.
+    """Return the k best of all points, or of a subset that is not empty, by the tie rule.
 
-    `find` returns as many points as requested, which are the best in single precision; null: `find_nearest`. The last
-    digits of its scores may depend on the other queries of a batch, or on the engine. So candidates are scored again in
-    double precision, which gives equal vectors equal scores, and a query is searched deeper if a document beyond its
-    candidates could still be among the best.
+    `find` returns as many of these points as requested, which are the best in single precision; null: `find_nearest`.
+    The last digits of its scores may depend on the other queries of a batch, or on the engine. So candidates are scored
+    again in double precision, which gives equal vectors equal scores, and a query is searched deeper if a document
+    beyond its candidates could still be among the best.
     """
-    n = len(points.rows)
+    n = len(points.rows) if subset is None else len(subset.places)
     depth = min(k + spare, n)
-    rough, places = find(queries, depth) if find else find_nearest(queries, points.vectors, depth, l2)
+    if find is not None:
+        rough, places = find(queries, depth)
+    elif subset is None:
+        rough, places = find_nearest(queries, points.vectors, depth, l2)
+    else:
+        rough, places = find_nearest(queries, points.vectors[subset.places], depth, l2)
+        places = subset.places[places]
     scores = np.empty((len(queries), depth), dtype=np.float32)
     for row, query in enumerate(queries.astype(np.float64)):
         candidates = points.vectors[places[row]].astype(np.float64)
@@ -83,6 +99,6 @@ def rank_exactly(
     error = queries.shape[1] * np.finfo(np.float32).eps * reach
     unsure = best.scores[:, -1] <= rough[:, -1] + error
     if unsure.any():
-        deeper = rank_exactly(points, queries[unsure], k, tie_order, l2, find, 4 * (k + spare))
+        deeper = rank_exactly(points, queries[unsure], k, tie_order, l2, find, subset, 4 * (k + spare))
         best.documents[unsure], best.scores[unsure] = deeper.documents, deeper.scores
     return best

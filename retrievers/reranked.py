@@ -37,6 +37,11 @@ class Reranked:
     reranker: Reranker
     depth: int = Field(default=100, ge=1)
 
+    @property
+    def applies_filters(self) -> bool:
+        """Return whether the base applies filters."""
+        return getattr(self.base, "applies_filters", False) is True
+
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the first search indexes the base and opens the model."""
         base = CachedBase.of(self.base, corpus, store)

@@ -41,6 +41,7 @@ class RunFile:
     with its best score. Documents that the corpus lacks keep their rank.
     """
 
+    applies_filters: ClassVar[bool] = True  # or not: the system that wrote the file did, and reports count hits outside
     live: ClassVar[bool] = True  # the file may have changed, and reading it is as quick as reading a cache
 
     path: str

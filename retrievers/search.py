@@ -10,13 +10,26 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, iter_parts, list_types
+from retrievers.base import (
+    Corpus,
+    Rankings,
+    Retriever,
+    RetrieverError,
+    Searcher,
+    fingerprint_queries,
+    iter_parts,
+    list_filters,
+    list_types,
+)
 from retrievers.code import code_of
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
+
+FILTERING = "bm25, bm25f, sqlite_fts, dense, postgres, pgvector or a hybrid of these"
+"""The retrievers that apply filters, for messages."""
 
 BRIEF_S = 0.05
 """A query that took less than this, but more than twice the median, is timed again, and the better time counts: another
@@ -56,6 +69,25 @@ def reads_types(settings: object) -> bool:
     return getattr(settings, "reads_types", False) is True or any(map(reads_types, iter_parts(settings)))
 
 
+def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
+    """Raise `RetrieverError` if queries have filters and the retriever, or a part of it, does not apply them."""
+    n = sum(own is not None for own in list_filters(queries))
+    if n and (name := _find_unfiltered(retriever)):
+        raise RetrieverError(
+            f"{name} does not apply filters, but {n:,} of {len(queries):,} queries have one; choose {FILTERING}, or "
+            "set dataset.filter_field=null to ignore filters"
+        )
+
+
+def _find_unfiltered(retriever: object) -> str | None:
+    """Return the class of the innermost part of a retriever that does not apply filters, None if all do."""
+    if getattr(retriever, "applies_filters", False) is True:
+        return None
+    parts = [value for part in iter_parts(retriever) for value in (part.values() if isinstance(part, dict) else [part])]
+    inner = (part for part in parts if isinstance(part, Retriever) and not isinstance(part, (str, list, tuple)))
+    return next(filter(None, map(_find_unfiltered, inner)), type(retriever).__name__)
+
+
 def list_engines(settings: object) -> list[str]:
     """Return the versions of the engines of a retriever and its parts (`engine_version`), which decide its rankings."""
     own = getattr(settings, "engine_version", None)
@@ -91,7 +123,7 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
     """Return the key under which `search_cached` stores rankings."""
-    searched: dict[str, object] = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+    searched: dict[str, object] = {"queries": fingerprint_queries(queries, corpus), "asked": len(queries), "k": k}
     if reads_types(retriever):
         searched["types"] = fingerprint(*list_types(queries))
     if engines := list_engines(retriever):
@@ -102,13 +134,15 @@ def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[s
 def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
     """Return the rankings of queries from the store, or index the corpus, search it and store them.
 
-    If the rankings have no times, the first queries are searched again, one at a time, to measure them.
+    If the rankings have no times, the first queries are searched again, one at a time, to measure them. Raises
+    `RetrieverError` if queries have filters that the retriever does not apply.
     """
     if not len(corpus) and not is_live(retriever):
         raise RetrieverError(
             f"{type(retriever).__name__} searches documents, but the dataset has none; set the dataset's "
             "documents, or choose a retriever with its own index (http, object) or a run"
         )
+    check_filters(retriever, queries)
     key = build_rankings_key(retriever, corpus, queries, k)
 
     def build_key(kind: str) -> Key:
@@ -187,7 +221,7 @@ def search_part(
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, indexed once per store."""
     made_by = code_of(retriever)
-    key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever))
+    key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
     return store.share(key, lambda: retriever.index(corpus, store))
 
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import regex
@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings, rank
+from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings, list_filters, rank
+from retrievers.filters import Mask
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 
 # A word of the unicode61 tokenizer: letters, numbers, private use, and marks after the first character.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
 _SHORTEST = {"unicode61": 1, "porter": 1, "trigram": 3}
+_DEEPER = 8
+"""How many times as many documents are fetched if too few of them pass a filter."""
 _SEARCH = """
 SELECT rowid - 1, -bm25(documents, ?, ?) AS score FROM documents WHERE documents MATCH ? ORDER BY score DESC LIMIT ?
 """
@@ -42,6 +45,8 @@ class SqliteFts:
     default: 1 for words, 0 for trigrams, which have the option since SQLite 3.45. The weight of a column multiplies the
     counts of a term there. `match` selects documents with any or all words of the query.
     """
+
+    applies_filters: ClassVar[bool] = True
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"
     title_weight: float = Field(default=1.0, ge=0, le=1e6, allow_inf_nan=False)
@@ -59,7 +64,7 @@ class SqliteFts:
             return _Database(image)
 
         database = store.share(self._key("live fts5 database", corpus), open_database)
-        return SqliteFtsSearcher(self, database, corpus.tie_order)
+        return SqliteFtsSearcher(self, database, corpus)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the database."""
@@ -83,16 +88,17 @@ class SqliteFtsSearcher:
 
     settings: SqliteFts
     database: _Database
-    tie_order: NDArray[np.int32]
+    corpus: Corpus
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly, one query after the other."""
         rankings = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
-        for position, query in enumerate(queries):
+        for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
             start = time.perf_counter()
             if expression := self._format_query(query):
-                best = rank(*self._select(expression, k), self.tie_order, k)
+                mask = None if own is None else self.corpus.fields.select(own)
+                best = rank(*self._select(expression, k, mask), self.corpus.tie_order, k)
                 rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
         return replace(rankings, seconds=seconds)
@@ -102,15 +108,22 @@ class SqliteFtsSearcher:
         words = (word for word in _WORDS.findall(query) if len(word) >= _SHORTEST[self.settings.tokenizer])
         return (" OR " if self.settings.match == "any" else " AND ").join(f'"{word}"' for word in words)
 
-    def _select(self, expression: str, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores of shape (1, at least k) that include the k best."""
-        weights = (self.settings.title_weight, self.settings.text_weight)
-        rows = self.database.select(_SEARCH, *weights, expression, k + 1)
-        documents, scores = _columns(rows)
-        if len(rows) > k and scores[0, k - 1] == scores[0, k]:
-            # SQLite has another tie rule and precision, so `rank` decides a tie at the cutoff.
-            documents, scores = _columns(self.database.select(_SEARCH, *weights, expression, -1))
-        return documents, scores
+    def _select(self, expression: str, k: int, mask: Mask | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return documents and scores, of shape (1, n), that include the k best of those that pass a mask."""
+        weights, limit = (self.settings.title_weight, self.settings.text_weight), k + 1
+        while True:
+            rows = self.database.select(_SEARCH, *weights, expression, limit)
+            documents, scores = _columns(rows)
+            if mask is not None:
+                documents, scores = documents[:, mask[documents[0]]], scores[:, mask[documents[0]]]
+            if not 0 <= limit <= len(rows):
+                return documents, scores
+            if documents.shape[1] <= k:
+                limit *= _DEEPER
+            elif scores[0, k - 1] != scores[0, k]:
+                return documents, scores
+            else:  # SQLite has another tie rule and precision, so `rank` decides a tie at the cutoff
+                limit = -1
 
 
 class _Database:

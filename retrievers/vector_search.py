@@ -8,20 +8,30 @@ part of its key. Approximate indexes report their recall of the exact ranking.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, create_empty_rankings, rank
+from retrievers.base import (
+    NOTHING,
+    Corpus,
+    Rankings,
+    Retriever,
+    create_empty_rankings,
+    fingerprint_queries,
+    list_filters,
+    rank,
+)
 from retrievers.code import code_of
 from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
-from retrievers.points import Nearest, Points, build_points, rank_exactly
+from retrievers.filters import Filter, group_by_selectivity
+from retrievers.points import Nearest, Points, Subset, build_points, rank_exactly
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
-from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
+from retrievers.store import Arrays, Key, NoStore, Store
 
 BATCH = 1024
 """How many queries are searched at a time, exactly, after those that are timed."""
@@ -38,10 +48,10 @@ class VectorIndex(Protocol):
         """Return whether the engine compares a query with every point, in full precision."""
         ...
 
-    def find(self, queries: Vectors, depth: int) -> Nearest:
+    def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, best first; place -1 where there is none.
 
-        An exact index returns `depth` points for every query.
+        With a subset, only its points are returned. An exact index returns `depth` points for every query.
         """
         ...
 
@@ -61,7 +71,7 @@ class VectorSpace:
 
     def build_exact_key(self, queries: Sequence[str], k: int) -> Key:
         """Return the key of the exact rankings, which all indexes of the space share."""
-        searched = {"queries": fingerprint(*queries), "asked": len(queries), "k": k}
+        searched = {"queries": fingerprint_queries(queries, self.corpus), "asked": len(queries), "k": k}
         return self.build_key("exact neighbours", ["retrievers.points", "retrievers.nearest"], **searched)
 
     def plan(
@@ -124,10 +134,12 @@ class VectorSearcher:
         lengths = np.linalg.norm(vectors, axis=1)
         searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
         alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
-        for start, end in pairwise([*range(alone), *range(alone, len(searched), BATCH), len(searched)]):
-            began, block = time.perf_counter(), searched[start:end]
-            unit_length = self.space.metric == "cosine"
-            best = self._rank(vectors[block] / lengths[block, None] if unit_length else vectors[block], k)
+        for block, own in _iter_blocks(searched, list_filters(queries), alone):
+            subset = None if own is None else self._select(own)
+            if subset is not None and not len(subset.places):
+                continue
+            began, unit_length = time.perf_counter(), self.space.metric == "cosine"
+            best = self._rank(vectors[block] / lengths[block, None] if unit_length else vectors[block], k, subset)
             rankings.documents[block], rankings.scores[block] = best.documents, best.scores
             seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
         return replace(rankings, seconds=seconds)
@@ -136,6 +148,7 @@ class VectorSearcher:
         """Return the mean recall of the exact top k, and how many queries had fewer hits; nothing for an exact search.
 
         `short_answers_at_k` counts the queries with a direction that had fewer hits than there are documents to find.
+        For queries with filters, both are also given by selectivity (`filters.SELECTIVITY`).
         """
         if self.index is None or self.index.exact:
             return {}
@@ -144,10 +157,22 @@ class VectorSearcher:
         if not answered.any():
             return {}
         nearly = self.search(queries, k, store).documents
-        pairs = zip(exact[answered], nearly[answered], strict=True)
-        shares = [np.isin(best[best != NOTHING], some).mean() for best, some in pairs]
+        recalls = np.full(len(queries), np.nan)
+        for query in np.flatnonzero(answered).tolist():
+            best = exact[query][exact[query] != NOTHING]
+            recalls[query] = np.isin(best, nearly[query]).mean()
         short = (nearly != NOTHING).sum(axis=1) < (exact != NOTHING).sum(axis=1)
-        return {f"index_recall_at_{k}": float(np.mean(shares)), f"short_answers_at_{k}": float(short.sum())}
+        filters = list_filters(queries)
+        bands = group_by_selectivity(self.space.corpus.fields.measure_shares(filters)) if any(filters) else {}
+        figures = {}
+        for suffix, group in {
+            "": np.arange(len(queries)),
+            **{f".{name}": rows for name, rows in bands.items()},
+        }.items():
+            if answered[group].any():
+                figures[f"index_recall_at_{k}{suffix}"] = float(np.mean(recalls[group][answered[group]]))
+                figures[f"short_answers_at_{k}{suffix}"] = float(short[group].sum())
+        return figures
 
     def _load_exact(self, queries: Sequence[str], k: int, store: Store) -> NDArray[np.int32]:
         """Return the documents of the exact rankings."""
@@ -157,12 +182,30 @@ class VectorSearcher:
 
         return store.arrays(self.space.build_exact_key(queries, k), search)["documents"]
 
-    def _rank(self, queries: Vectors, k: int) -> Rankings:
-        """Return the k best documents of each query, given vectors with a direction."""
-        order, points = self.space.corpus.tie_order, self.points
-        if self.index is None or self.index.exact:
-            find = self.index.find if self.index is not None else None
-            return rank_exactly(points, queries, k, order, self.space.metric == "l2", find)
-        scores, places = self.index.find(queries, min(k, len(points.rows)))
+    def _select(self, own: Filter) -> Subset:
+        """Return the points that pass a filter."""
+        return Subset(own, np.flatnonzero(self.space.corpus.fields.select(own)[self.points.rows]))
+
+    def _rank(self, queries: Vectors, k: int, subset: Subset | None) -> Rankings:
+        """Return the k best documents of each query, given vectors with a direction and what passes their filter."""
+        order, points, index = self.space.corpus.tie_order, self.points, self.index
+        if index is None or index.exact:
+            find = partial(index.find, subset=subset) if index is not None else None
+            return rank_exactly(points, queries, k, order, self.space.metric == "l2", find, subset)
+        scores, places = index.find(queries, min(k, len(points.rows if subset is None else subset.places)), subset)
         documents = np.where(places < 0, NOTHING, points.rows[places]).astype(np.int32)
         return rank(documents, scores, order, k)
+
+
+def _iter_blocks(
+    searched: NDArray[np.int64], filters: Sequence[Filter | None], alone: int
+) -> Iterator[tuple[NDArray[np.int64], Filter | None]]:
+    """Yield blocks of queries with the same filter: the first ones alone, the others in batches."""
+    for query in searched[:alone]:
+        yield np.array([query]), filters[query]
+    groups: dict[Filter | None, list[int]] = {}
+    for query in searched[alone:].tolist():
+        groups.setdefault(filters[query], []).append(query)
+    for own, group in groups.items():
+        for start in range(0, len(group), BATCH):
+            yield np.array(group[start : start + BATCH]), own

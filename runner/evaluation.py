@@ -36,6 +36,7 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.result import DatasetSummary, Result, Timings
+from runner.selectivity import measure_by_selectivity
 from runner.store.base import WorkStore
 
 
@@ -134,6 +135,9 @@ class Bench:
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
         measurements = measure(rankings, grader, settings, queries, documents)
+        primary = measurements.scores[:, measurements.measures.index(measurements.primary)]
+        by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
+        measurements = replace(measurements, diagnostics={**measurements.diagnostics, **by_filter})
         summary, config = _summarize(dataset, recorded_name), config_hash(experiment.config)
         environment, end = describe_environment() | {"code": describe_code(experiment.retriever)}, time.perf_counter()
         return Result(

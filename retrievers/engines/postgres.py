@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, rank
+from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.postgres_live import LiveStatement, build_query, build_statement
 from retrievers.engines.postgres_server import PostgresServer, open_server
@@ -28,11 +28,13 @@ from retrievers.engines.postgres_tables import (
     describe_index,
     fill_vectors,
     fill_words,
+    format_conditions,
     format_vector,
     open_table,
 )
 from retrievers.extras import check_installed
-from retrievers.points import Nearest
+from retrievers.filters import Filter, Metadata
+from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.vector_search import Metric, VectorSpace
@@ -62,6 +64,7 @@ class Postgres:
     The program loads the corpus into tables of `schema`. With `table`, an existing table is searched instead, by its
     columns; with `sql`, your own statement, with `%(query)s`, `%(vector)s` and `%(k)s` (write `%%` for a per cent
     sign), which returns ids, and perhaps scores, best first. Their order is kept, and their results are never cached.
+    A statement with `%(filter)s` applies the filters of queries, which it gets as JSON, null for a query without one.
     """
 
     dsn: str | None = Field(default=None, repr=False)
@@ -113,6 +116,11 @@ class Postgres:
         return self.table is not None or self.sql is not None
 
     @property
+    def applies_filters(self) -> bool:
+        """Return whether filters are applied: in tables of the program, and by a statement with `%(filter)s`."""
+        return not self.live or "%(filter)s" in (self.sql or "")
+
+    @property
     def server(self) -> PostgresServer:
         """Return the server, which is connected when it is first used."""
         return open_server(self.dsn)
@@ -138,14 +146,15 @@ class Postgres:
             return self._open_live(corpus, store)
         if self.rank != "vector":
             fill = fill_words(corpus, self.config)
-            return PostgresTextSearcher(self, self._open(self._words_key(corpus), fill, store), corpus.tie_order)
+            return PostgresTextSearcher(self, self._open(self._words_key(corpus), fill, store), corpus)
         space = self._space(corpus)
         embedded = space.embed(store)
         if not len(embedded.points.rows):
             return embedded.open_searcher(None)
-        fill = fill_vectors(embedded.points.vectors, self.type, self._describe_index())
+        points = embedded.points
+        fill = fill_vectors(points.vectors, self.type, self._describe_index(), corpus.fields, points.rows.tolist())
         table = self._open(self._vectors_key(space), fill, store)
-        return embedded.open_searcher(PgvectorIndex(self, table))
+        return embedded.open_searcher(PgvectorIndex(self, table, corpus.fields))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the table."""
@@ -195,11 +204,12 @@ class Postgres:
         return {"server": self.server.address, "schema": self.schema, "engine": self.engine_version}
 
     def _words_key(self, corpus: Corpus) -> Key:
-        return Key.of("postgres index", _MODULES, **corpus.key_parts, **self._place, config=self.config)
+        parts = corpus.key_parts | corpus.field_parts
+        return Key.of("postgres index", _MODULES, **parts, **self._place, config=self.config)
 
     def _vectors_key(self, space: VectorSpace) -> Key:
         built = {"hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}.get(self.index_type, ())
-        options = {name: getattr(self, name) for name in built}
+        options = {name: getattr(self, name) for name in built} | space.corpus.field_parts
         return space.build_key(
             "postgres index", _MODULES, **self._place, index=self.index_type, type=self.type, **options
         )
@@ -211,22 +221,26 @@ class PgvectorIndex:
 
     settings: Postgres
     table: EngineTable
+    metadata: Metadata
 
     @property
     def exact(self) -> bool:
         """Return whether every vector is compared in full precision."""
         return self.settings.exact
 
-    def find(self, queries: Vectors, depth: int) -> Nearest:
+    def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, as many as pgvector returns."""
         from psycopg import sql
 
         own = self.settings
         operator, _ = OPERATORS[own.metric]
         statement = sql.SQL(
-            "SELECT place, vector {0} %(vector)s::{1} AS distance FROM {2} "
+            "SELECT place, vector {0} %(vector)s::{1} AS distance FROM {2} WHERE {3} "
             "ORDER BY vector {0} %(vector)s::{1} LIMIT %(k)s"
-        ).format(sql.SQL(operator), sql.SQL(own.type), self.table.identifier)
+        ).format(
+            sql.SQL(operator), sql.SQL(own.type), self.table.identifier,
+            format_conditions(self.metadata, subset.filter if subset is not None else None),
+        )  # fmt: skip
         distances = np.full((len(queries), depth), np.nan, dtype=np.float64)
         places = np.full((len(queries), depth), -1, dtype=np.int64)
         for row, query in enumerate(queries.tolist()):
@@ -243,31 +257,31 @@ class PostgresTextSearcher:
 
     settings: Postgres
     table: EngineTable
-    tie_order: NDArray[np.int32]
+    corpus: Corpus
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly, one query after the other."""
         rankings = create_empty_rankings(len(queries), k)
         seconds = np.zeros(len(queries), dtype=np.float32)
-        for position, query in enumerate(queries):
+        for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
             start = time.perf_counter()
-            best = rank(*self._select(clean_text(query), k), self.tie_order, k)
+            best = rank(*self._select(clean_text(query), k, own), self.corpus.tie_order, k)
             rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
         return replace(rankings, seconds=seconds)
 
-    def _select(self, query: str, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores of shape (1, at least k) that include the k best."""
+    def _select(self, query: str, k: int, condition: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return documents and scores, of shape (1, n), that include the k best of those that pass a filter."""
         from psycopg import sql
 
         own = self.settings
         weights = [own.text_weight, own.text_weight, own.text_weight, own.title_weight]  # of the labels D, C, B, A
         filled = sql.SQL(
             "SELECT place, {}({}::real[], terms, query, {}) AS score FROM {}, (SELECT {} AS query) AS words "
-            "WHERE terms @@ query ORDER BY score DESC LIMIT %(k)s"
+            "WHERE terms @@ query AND {} ORDER BY score DESC LIMIT %(k)s"
         ).format(
             sql.Identifier(own.rank), sql.Literal(weights), sql.Literal(own.normalization), self.table.identifier,
-            build_query(own.match, own.config),
+            build_query(own.match, own.config), format_conditions(self.corpus.fields, condition),
         )  # fmt: skip
         rows = self.table.select(filled, {"query": query, "k": k + 1}, own.session)
         if len(rows) > k and rows[k - 1][1] == rows[k][1]:  # `rank` decides a tie at the cutoff

@@ -120,6 +120,8 @@ class LiveStatement:
         from psycopg import sql
 
         values: dict[str, Any] = {"query": clean_text(query), "k": k}
+        if (own := getattr(query, "filter", None)) is not None or "%(filter)s" in self.statement:
+            values["filter"] = None if own is None else str(own)
         if vector is not None:
             values["vector"] = format_vector(vector)
         start = time.perf_counter()

@@ -16,6 +16,7 @@ import numpy as np
 from retrievers.base import Corpus
 from retrievers.encoders.base import Vectors
 from retrievers.engines.postgres_server import PostgresServer, ServerError
+from retrievers.filters import Filter, Metadata
 from retrievers.store import ENGINE_BYTES, Arrays, Key, Store
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 OPERATORS: Mapping[str, tuple[str, str]] = {"cosine": ("<=>", "cosine"), "dot": ("<#>", "ip"), "l2": ("<->", "l2")}
 """The operator of pgvector for each metric, and its name in operator classes."""
+
+_TYPES = {False: "integer", True: "integer[]"}
+"""The type of a column, by whether documents have several values."""
 
 BATCH = 4096
 """How many vectors are sent at a time."""
@@ -106,7 +110,7 @@ def drop_table(parts: Mapping[str, str], digest: str) -> None:
 
 
 def fill_words(corpus: Corpus, config: str) -> Fill:
-    """Return what makes a table of words: titles have the label A, texts D."""
+    """Return what makes a table of words, with the fields to filter by: titles have the label A, texts D."""
     from psycopg import sql
 
     def fill(connection: psycopg.Connection[Any], table: Identifier) -> None:
@@ -114,30 +118,84 @@ def fill_words(corpus: Corpus, config: str) -> Fill:
         with connection.cursor().copy("COPY documents FROM STDIN") as copy:
             for row in _rows(corpus):
                 copy.write_row(row)
+        fields = copy_fields(connection, corpus.fields, range(len(corpus)))
         statement = sql.SQL(
             "CREATE TABLE {} AS SELECT place, setweight(to_tsvector({}::regconfig, title), 'A') "
-            "|| to_tsvector({}::regconfig, body) AS terms FROM documents"
+            "|| to_tsvector({}::regconfig, body) AS terms{} FROM documents JOIN fields USING (place)"
         )
-        connection.execute(statement.format(table, sql.Literal(config), sql.Literal(config)))
+        connection.execute(statement.format(table, sql.Literal(config), sql.Literal(config), fields))
         connection.execute(sql.SQL("CREATE INDEX ON {} USING gin (terms)").format(table))
 
     return fill
 
 
-def fill_vectors(vectors: Vectors, column_type: str, index: Composable | None) -> Fill:
-    """Return what makes a table of vectors of a type, and its index."""
+def copy_fields(connection: psycopg.Connection[Any], metadata: Metadata, rows: Sequence[int]) -> Composable:
+    """Make a temporary table `fields` with the codes of documents by place, and return its columns in a list of SQL.
+
+    A field is a column of integers or, if a document has several values, of arrays.
+    """
+    from psycopg import sql
+
+    columns = {name: (codes, metadata.read(field).has_lists) for name, (field, codes) in metadata.encode().items()}
+    types = [sql.SQL("{} {}").format(sql.Identifier(n), sql.SQL(_TYPES[lists])) for n, (_, lists) in columns.items()]
+    table = sql.SQL("CREATE TEMPORARY TABLE fields ({}) ON COMMIT DROP")
+    connection.execute(table.format(sql.SQL(", ").join([sql.SQL("place integer"), *types])))
+    with connection.cursor().copy("COPY fields FROM STDIN") as copy:
+        for place, row in enumerate(rows):
+            values = [codes[row] if lists else next(iter(codes[row]), None) for codes, lists in columns.values()]
+            copy.write_row((place, *values))
+    return sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier(name)) for name in columns)
+
+
+def format_conditions(metadata: Metadata, own: Filter | None) -> Composable:
+    """Return the conditions of a filter in SQL; without a filter, what is always true."""
+    from psycopg import sql
+
+    conditions: list[Composable] = [sql.SQL("TRUE")]
+    for name, (field, codes) in (metadata.match(own) if own is not None else {}).items():
+        if metadata.read(field).has_lists:
+            condition = "{} && {}::integer[]"
+        elif isinstance(codes, range):
+            conditions.append(
+                sql.SQL("{} BETWEEN {} AND {}").format(
+                    sql.Identifier(name), sql.Literal(codes.start), sql.Literal(codes.stop - 1)
+                )
+            )
+            continue
+        else:
+            condition = "{} = ANY({}::integer[])"
+        conditions.append(sql.SQL(condition).format(sql.Identifier(name), sql.Literal(list(codes))))
+    return sql.SQL(" AND ").join(conditions[1:] or conditions)
+
+
+def fill_vectors(
+    vectors: Vectors, column_type: str, index: Composable | None, metadata: Metadata, rows: Sequence[int]
+) -> Fill:
+    """Return what makes a table of vectors of a type, with the fields to filter by, and its index.
+
+    `rows` are the positions of the vectors' documents.
+    """
     from psycopg import sql
 
     def fill(connection: psycopg.Connection[Any], table: Identifier) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         column = sql.SQL(f"{column_type}({vectors.shape[1]})")
-        connection.execute(sql.SQL("CREATE TABLE {} (place integer, vector {})").format(table, column))
-        statement = sql.SQL("COPY {} FROM STDIN (FORMAT binary)").format(table)
+        filtered = bool(metadata.fields)
+        target = sql.Identifier("vectors") if filtered else table
+        temporary, dropped = (sql.SQL("TEMPORARY "), sql.SQL(" ON COMMIT DROP")) if filtered else (sql.SQL(""),) * 2
+        connection.execute(
+            sql.SQL("CREATE {}TABLE {} (place integer, vector {}){}").format(temporary, target, column, dropped)
+        )
+        statement = sql.SQL("COPY {} FROM STDIN (FORMAT binary)").format(target)
         with connection.cursor().copy(statement) as copy:
             copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
             for block in _format_binary(vectors, ">f2" if column_type == "halfvec" else ">f4"):
                 copy.write(block)
             copy.write(b"\xff\xff")
+        if filtered:
+            fields = copy_fields(connection, metadata, rows)
+            joined = sql.SQL("CREATE TABLE {} AS SELECT place, vector{} FROM vectors JOIN fields USING (place)")
+            connection.execute(joined.format(table, fields))
         if index is not None:
             connection.execute(sql.SQL("CREATE INDEX ON {} USING {}").format(table, index))
 

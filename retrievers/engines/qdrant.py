@@ -30,7 +30,7 @@ from retrievers.engines.qdrant_shard import (
 )
 from retrievers.engines.qdrant_words import Language, SparseSettings, Words, WordSettings
 from retrievers.extras import check_installed
-from retrievers.points import Nearest
+from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.vector_search import Metric, VectorSpace
@@ -180,8 +180,8 @@ class QdrantIndex:
         """Return whether every vector is compared in full precision."""
         return self.settings.exact
 
-    def find(self, queries: Vectors, depth: int) -> Nearest:
-        """Return the scores and places of the nearest points of each query."""
+    def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
+        """Return the scores and places of the nearest points of each query; queries with filters are refused before."""
         own = self.settings
         scores, places = self.shard.find(queries, depth, own.effort)
         return -(scores**2) if own.metric == "l2" else scores, places

@@ -24,6 +24,7 @@ from runner.analysis.inspection_variants import Variants, find_variants
 from runner.analysis.language import detect_language
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
+from runner.datasets.filtering import find_gold_outside
 from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 WRONG, DOUBTFUL, OF_NOTE = "error", "warning", "info"
@@ -136,6 +137,16 @@ def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Fi
             "find them.",
             "Add them, or drop their judgments: dataset.unknown_judged=drop.",
             [{"document": i} for i in absent[: settings.examples]],
+        )  # fmt: skip
+    outside = find_gold_outside(dataset.documents, dataset.queries, dataset.judgments)
+    if outside:
+        golds = int(np.count_nonzero(dataset.judgments.grades > 0))
+        yield Finding(
+            "gold outside the filter", WRONG, len(outside), golds,
+            f"{len(outside):,} of {golds:,} gold judgments are of documents that fail the filter of their query, so no "
+            "retriever can return these.",
+            "Correct the filter of the query, the metadata of the document, or the judgment.",
+            [{"query": query, "document": document} for query, document in outside[: settings.examples]],
         )  # fmt: skip
     n = len(dataset.queries)
     answerable = int(np.count_nonzero(dataset.judgments.golds(n)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import Corpus
 from runner.datasets.base import Dataset, DatasetError, Judgments, Qrel, Queries, Raw
+from runner.datasets.filtering import check_fields, find_gold_outside
 from runner.datasets.variants import cluster_labels
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         source = replace(source, unknown_judged="keep")
     elif not len(raw.corpus):
         raise DatasetError(f"{name}: the dataset has no documents")
-    raw = replace(raw, judged=tuple(raw.judged))
+    corpus = check_fields(raw.corpus, raw.queries, raw.document_fields, name, lambda query: _locate(source, query))
+    raw = replace(raw, corpus=corpus, judged=tuple(raw.judged))
     tables = {"": list(raw.qrels)} | {
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
     }
@@ -69,6 +71,11 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
             f"{name}: dataset.exclude_self=true excludes nothing, because no query has the id of a document; set "
             "auto or false"
         )
+    if outside := find_gold_outside(dataset.corpus, dataset.queries, dataset.judgments):
+        logger.warning(
+            "%s: %s relevant documents fail the filter of their query and cannot be found, for example %r of query %r",
+            name, f"{len(outside):,}", *reversed(outside[0]),
+        )  # fmt: skip
     if source.max_documents is not None and len(dataset.corpus) > source.max_documents:
         logger.warning(
             "dataset.max_documents=%s: kept %s documents, because judged documents are never dropped; to keep "
@@ -94,6 +101,11 @@ def describe_repeated_id(source: DatasetSource, table: Literal["document", "quer
     if others:
         return f"{others[0]}: the {table} id {identifier!r} is already used at {first}; ids must be unique"
     return f"{source.origin}: the {table} id {identifier!r} occurs more than once; ids must be unique"
+
+
+def _locate(source: DatasetSource, query: str) -> str:
+    """Return where a query is, as FILE:LINE if the format knows it."""
+    return next(iter(source.places("query", query)), f"{source.origin}: query {query!r}")
 
 
 def _derive_name(path: Path) -> str:
@@ -206,5 +218,5 @@ def _select_judgments(judgments: Judgments, queries: NDArray[np.bool_], document
 def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
     if kept.all():
         return table
-    columns = {column.name: getattr(table, column.name) for column in fields(table)}
+    columns = {column.name: getattr(table, column.name) for column in fields(table) if column.name != "filter_fields"}
     return replace(table, **{name: tuple(compress(column, kept)) for name, column in columns.items()})

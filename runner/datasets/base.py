@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus, QueryText
+from retrievers.filters import Filter
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking
 from runner.datasets.own_documents import ExcludeSelf, own_documents
@@ -37,7 +38,7 @@ class Queries:
     """Queries in columns. Results are also reported by `types` ("" for none).
 
     `metadata` are the other fields of each query, or empty. `clusters` are labels that variants of a query share (""
-    for a query that is a cluster of its own), or empty.
+    for a query that is a cluster of its own), or empty. `filters` are conditions on documents, or empty.
     """
 
     ids: Sequence[str]
@@ -45,14 +46,16 @@ class Queries:
     types: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
     clusters: Sequence[str] = ()
+    filters: Sequence[Filter | None] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @cached_property
     def inputs(self) -> Sequence[QueryText]:
-        """Return the texts as retrievers receive them, each with its query's id and type."""
-        return [QueryText(*query) for query in zip(self.texts, self.ids, self.types, strict=True)]
+        """Return the texts as retrievers receive them, each with its query's id, type and filter."""
+        filters = self.filters or [None] * len(self)
+        return [QueryText(*query) for query in zip(self.texts, self.ids, self.types, filters, strict=True)]
 
 
 GIVEN = ".".join(("runner", "datasets", "given"))
@@ -190,7 +193,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of all that scores depend on: documents, queries, types, clusters and judgments.
+        """Return a hash of all that scores depend on: documents, queries, types, clusters, filters and judgments.
 
         The chunking is not part of it: chunkings are compared by the same queries on the same documents.
         """
@@ -207,9 +210,12 @@ class Dataset:
         left_out = [f"own documents\0{own.astype('<i4').tobytes().hex()}"] if (own >= 0).any() else []
         clusters = self.queries.clusters
         variants = ["clusters", *clusters] if any(clusters) else []
+        filters = self.queries.filters
+        filtered = [self.documents.fields.fingerprint, *(str(own or "") for own in filters)] if any(filters) else []
         return fingerprint(
-            "dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out, *variants
-        )
+            "dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out, *variants,
+            *filtered,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,8 @@ class Raw:
     """The content of a format's files, before it is checked.
 
     `judged` are queries that are judged even if no qrel names them (no-result queries); qrels by search type replace
-    `qrels` for the queries that they name. `qrels_name` says where the qrels come from, for messages.
+    `qrels` for the queries that they name. `qrels_name` says where the qrels come from, and `document_fields` are the
+    fields of documents, beyond those that the corpus has, both for messages.
     """
 
     corpus: Corpus
@@ -226,15 +233,18 @@ class Raw:
     judged: Iterable[str] = ()
     qrels_by_search_type: Mapping[str, Sequence[Qrel]] = field(default_factory=dict)
     qrels_name: str = "the judgments"
+    document_fields: Iterable[str] = ()
 
 
-def corpus_of(documents: Iterable[tuple[str, str, str]]) -> Corpus:
-    """Return a corpus of (id, title, text) rows."""
+def corpus_of(documents: Iterable[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]) -> Corpus:
+    """Return a corpus of rows: id, title, text and, in all rows or none, metadata."""
     ids: list[str] = []
     titles: list[str] = []
     texts: list[str] = []
-    for identifier, title, text in documents:
+    metadata: list[Mapping[str, Any]] = []
+    for identifier, title, text, *more in documents:
+        metadata += more
         ids.append(identifier)
         titles.append(title)
         texts.append(text)
-    return Corpus(ids, texts, titles if any(titles) else ())
+    return Corpus(ids, texts, titles if any(titles) else (), metadata if any(metadata) else ())

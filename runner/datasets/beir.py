@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 
@@ -35,15 +36,19 @@ class Beir(DatasetSource):
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
-        judgments, queries = self._qrels_path(folder), files.resolve_path(folder / self.queries, "queries")
+        judgments, file = self._qrels_path(folder), files.resolve_path(folder / self.queries, "queries")
         documents = (
             files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
         )
+        records = list(files.json_lines(file))
+        queries = build_queries(records, str(file), self.type_field, self.cluster_field, self.filter_field)
+        fields = DocumentFields(queries, str(file))
         return Raw(
-            corpus=corpus_of(iter_documents(documents)),
-            queries=build_queries(list(files.json_lines(queries)), str(queries), self.type_field, self.cluster_field),
+            corpus=corpus_of(iter_documents(documents, fields)),
+            queries=queries,
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
+            document_fields=fields.names,
         )
 
     def splits(self) -> list[str]:
@@ -75,15 +80,21 @@ class Beir(DatasetSource):
         return files.resolve_path(folder / "qrels" / f"{self.split}.tsv", "split")
 
 
-def iter_documents(records: Iterable[files.SourceRecord]) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of each document."""
+def iter_documents(
+    records: Iterable[files.SourceRecord], fields: DocumentFields
+) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield the id, title and text of each document, and its metadata if filters name any."""
     for record in records:
         title = record.text("title") if "title" in record.fields else ""
-        yield record.identifier("_id", "id"), title, record.text("text")
+        yield record.identifier("_id", "id"), title, record.text("text"), fields.read(record)
 
 
 def build_queries(
-    records: Sequence[files.SourceRecord], name: str, type_field: str | None = None, cluster_field: str | None = None
+    records: Sequence[files.SourceRecord],
+    name: str,
+    type_field: str | None = None,
+    cluster_field: str | None = None,
+    filter_field: str | None = None,
 ) -> Queries:
     """Return queries; their metadata have the cluster field even where it is a field of the query itself.
 
@@ -100,6 +111,7 @@ def build_queries(
         texts=[record.text("text") for record in records],
         types=types,
         metadata=metadata if any(metadata) else (),
+        filters=read_filters(records, filter_field),
     )
 
 

@@ -6,6 +6,7 @@ reads a format.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -96,6 +97,7 @@ def _beir(dataset: Dataset, folder: Path) -> Written:
 
 
 def _trec(dataset: Dataset, folder: Path) -> Written:
+    _check_filters(dataset, "trec")
     _check_ids(dataset, "trec", lambda character: character.isspace() or character == _BYTE_ORDER_MARK, "white space")
     for identifier, text, *_ in _queries(dataset):
         if not {"\t", *_LINE_ENDS}.isdisjoint(text):
@@ -155,6 +157,7 @@ def _export_mined(dataset: Dataset, folder: Path) -> Written:
 
 
 def _synthetic(dataset: Dataset, folder: Path) -> Written:
+    _check_filters(dataset, "synthetic")
     _check_ids(dataset, "synthetic", lambda _: False, "")
     _check_grades(dataset, "synthetic", "expected_doc_ids cannot store grades or irrelevant documents")
     corpus = dataset.corpus
@@ -222,7 +225,11 @@ def _documents(dataset: Dataset, identifier: str) -> Iterator[dict[str, Any]]:
 
 def _queries(dataset: Dataset) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     queries = dataset.queries
-    return zip(queries.ids, queries.texts, queries.types, queries.metadata or [{}] * len(queries), strict=True)
+    metadata: Sequence[Mapping[str, Any]] = queries.metadata or [{}] * len(queries)
+    if any(queries.filters):
+        pairs = zip(metadata, queries.filters, strict=True)
+        metadata = [known if own is None else {**known, "filter": json.loads(str(own))} for known, own in pairs]
+    return zip(queries.ids, queries.texts, queries.types, metadata, strict=True)
 
 
 def _qrels(dataset: Dataset) -> Iterator[Qrel]:
@@ -268,6 +275,11 @@ def _check_ids(dataset: Dataset, format: Format, refused: Callable[[str], bool],
             raise DatasetError(
                 f"format={format}: the {kind} id {identifier!r} contains {what}, which separates columns in this format"
             )
+
+
+def _check_filters(dataset: Dataset, format: Format) -> None:
+    if any(dataset.queries.filters):
+        raise DatasetError(f"format={format}: cannot store the filters of queries; choose beir, jsonl or mined")
 
 
 def _check_grades(dataset: Dataset, format: Format, why: str) -> None:

@@ -20,6 +20,8 @@ from runner.datasets.base import (
     Raw,
     corpus_of,
 )
+from runner.datasets.files import SourceRecord
+from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 _ID = ("_id", "id")
@@ -62,7 +64,10 @@ def build_given(
     """Return documents, queries and judgments as a dataset; raises `DatasetError` if they do not fit together."""
     source = GivenDataset(name=name, split=split, content="")
     try:
-        raw = Raw(_read_documents(corpus), _read_queries(queries), list(_iter_qrels(qrels)), qrels_name="qrels")
+        read = _read_queries(queries, source.filter_field)
+        fields = DocumentFields(read, "queries")
+        documents, judgments = _read_documents(corpus, fields), list(_iter_qrels(qrels))
+        raw = Raw(documents, read, judgments, qrels_name="qrels", document_fields=fields.names)
         return assemble(source, raw)
     except RepeatedIdError as error:
         raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None
@@ -70,21 +75,24 @@ def build_given(
         raise DatasetError(f"{name}: {error}") from None
 
 
-def _read_documents(documents: GivenDocuments) -> Corpus:
+def _read_documents(documents: GivenDocuments, fields: DocumentFields) -> Corpus:
     if isinstance(documents, Corpus):
         return documents
     if isinstance(documents, Mapping):
-        return corpus_of(
-            (str(name), *(("", value) if isinstance(value, str) else _title_and_text(value, f"corpus[{name!r}]")))
-            for name, value in documents.items()
-        )
-    rows = _list_records(documents, "corpus")
+        rows = [{"text": value} if isinstance(value, str) else value for value in documents.values()]
+        places = [f"corpus[{name!r}]" for name in documents]
+        ids = list(map(str, documents))
+    else:
+        rows = _list_records(documents, "corpus")
+        places = [f"corpus[{i}]" for i in range(len(rows))]
+        ids = [_get(row, _ID, place) for row, place in zip(rows, places, strict=True)]
     return corpus_of(
-        (_get(row, _ID, f"corpus[{i}]"), *_title_and_text(row, f"corpus[{i}]")) for i, row in enumerate(rows)
+        (name, *_title_and_text(row, place), fields.read(SourceRecord("corpus, row ", number, row)))
+        for number, (name, row, place) in enumerate(zip(ids, rows, places, strict=True), start=1)
     )
 
 
-def _read_queries(queries: GivenQueries) -> Queries:
+def _read_queries(queries: GivenQueries, filter_field: str | None) -> Queries:
     if isinstance(queries, Queries):
         return queries
     if isinstance(queries, Mapping):
@@ -96,7 +104,9 @@ def _read_queries(queries: GivenQueries) -> Queries:
     rows = _list_records(queries, "queries")
     ids = [_get(row, _ID, f"queries[{i}]") for i, row in enumerate(rows)]
     texts = [_get(row, ("text", "query"), f"queries[{i}]") for i, row in enumerate(rows)]
-    return Queries(ids, texts, [str(row.get("type") or "") for row in rows])
+    records = [SourceRecord("queries, row ", number, row) for number, row in enumerate(rows, start=1)]
+    types = [str(row.get("type") or "") for row in rows]
+    return Queries(ids, texts, types, filters=read_filters(records, filter_field))
 
 
 def _iter_qrels(qrels: GivenQrels) -> Iterable[tuple[str, str, int]]:

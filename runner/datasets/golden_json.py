@@ -19,6 +19,7 @@ from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 BUNDLED = "bundled:"
@@ -80,7 +81,9 @@ class GoldenJson(DatasetSource):
                 [{n: record.fields[n] for n in QUERY_METADATA if n in record.fields} for record in records],
                 self.cluster_field,
             ),
+            filters=read_filters(records, self.filter_field),
         )
+        fields = DocumentFields(queries, str(path))
         _check_counts(path, content.get("metadata"), queries)
         qrels: list[Qrel] = []
         by_search_type: dict[str, list[Qrel]] = {}
@@ -90,12 +93,13 @@ class GoldenJson(DatasetSource):
             for search_type, own in by_type.items():
                 by_search_type.setdefault(search_type, []).extend(own)
         return Raw(
-            corpus=self._corpus(_path(self.items, "items")) if self.items else corpus_of(()),
+            corpus=self._corpus(_path(self.items, "items"), fields) if self.items else corpus_of(()),
             queries=queries,
             qrels=qrels,
             judged=queries.ids,
             qrels_by_search_type=by_search_type,
             qrels_name=str(path),
+            document_fields=fields.names,
         )
 
     def _list_expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
@@ -138,7 +142,7 @@ class GoldenJson(DatasetSource):
                 raise item.fault(f"{query!r} lists the item {identifier!r} twice, with different relevance labels")
         return grades
 
-    def _corpus(self, path: Path) -> Corpus:
+    def _corpus(self, path: Path, fields: DocumentFields) -> Corpus:
         records = _item_records(path)
         if self.expected_items not in (None, len(records)):
             raise DatasetError(
@@ -146,6 +150,8 @@ class GoldenJson(DatasetSource):
                 "these items? To skip this check, set dataset.expected_items=null"
             )
         shown = [{name: value for name in self.metadata_fields if (value := _at(r.fields, name))} for r in records]
+        for known, record in zip(shown, records, strict=True):
+            known.update(fields.read(record))
         return replace(corpus_of(self._items(path, records)), metadata=shown if any(shown) else ())
 
     def _items(self, path: Path, records: Sequence[SourceRecord]) -> Iterator[tuple[str, str, str]]:

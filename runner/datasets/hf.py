@@ -15,6 +15,7 @@ from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
 from runner.datasets.files import SourceRecord, json_lines
 from runner.datasets.files import qrels as read_qrels
+from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular, iter_parquet
@@ -68,13 +69,15 @@ class HuggingFace(DatasetSource):
         if self.split not in qrels:
             has = ", ".join(sorted(qrels)) or "none"
             raise DatasetError(f"dataset.split={self.split}: {self.name} has no such split; choose from: {has}")
+        records = list(self._iter_rows(folder, "queries"))
+        queries = build_queries(records, self.name, cluster_field=self.cluster_field, filter_field=self.filter_field)
+        fields = DocumentFields(queries, self.name)
         return Raw(
-            corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"))),
-            queries=build_queries(
-                list(self._iter_rows(folder, "queries")), self.name, cluster_field=self.cluster_field
-            ),
+            corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),
+            queries=queries,
             qrels=[qrel for file in qrels[self.split] for qrel in _read_qrels(file)],
             qrels_name=f"{self.qrels or self.name} ({self.split})",
+            document_fields=fields.names,
         )
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:

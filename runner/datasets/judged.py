@@ -6,6 +6,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
 from runner.datasets.base import Raw, corpus_of
+from runner.datasets.filtering import DocumentFields
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular, is_table
 from runner.datasets.trec import Trec
@@ -38,18 +39,23 @@ class JudgedFiles(DatasetSource):
 
     def read(self) -> Raw:
         """Read the files."""
-        cluster = self.cluster_field
-        lines = Trec(topics=self.queries, qrels=self.qrels, documents=self.documents, cluster_field=cluster)
+        cluster, own = self.cluster_field, self.filter_field
+        lines = Trec(
+            topics=self.queries, qrels=self.qrels, documents=self.documents, cluster_field=cluster, filter_field=own
+        )
         table = Tabular(
-            queries=self.queries, qrels=self.qrels, cluster_field=cluster, query_id=self.query_id or "id",
-            query_text=self.query_text, query_type=self.query_type, qrel_query=self.qrel_query,
-            qrel_document=self.qrel_document, qrel_grade=self.qrel_grade,
+            queries=self.queries, qrels=self.qrels, cluster_field=cluster, filter_field=own,
+            query_id=self.query_id or "id", query_text=self.query_text, query_type=self.query_type,
+            qrel_query=self.qrel_query, qrel_document=self.qrel_document, qrel_grade=self.qrel_grade,
         )  # fmt: skip
         topics, judgments = files.resolve_path(self.queries, "queries"), files.resolve_path(self.qrels, "qrels")
         in_columns = self.query_id is not None or is_table(topics)
+        queries = table.read_queries()[0] if in_columns else lines.read_queries(topics)
+        fields = DocumentFields(queries, self.queries)
         return Raw(
-            corpus=corpus_of(lines.iter_documents()),
-            queries=table.read_queries()[0] if in_columns else lines.read_queries(topics),
+            corpus=corpus_of(lines.iter_documents(fields)),
+            queries=queries,
             qrels=list(table.iter_qrels(self.qrels)) if is_table(judgments, ".jsonl") else files.qrels(judgments),
             qrels_name=self.qrels,
+            document_fields=fields.names,
         )

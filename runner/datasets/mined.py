@@ -5,7 +5,7 @@ The primary positive context has grade 2, the others 1, negatives 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 CONTEXTS = "contexts"
@@ -57,25 +58,29 @@ class Mined(DatasetSource):
         if self.type_field and not any(kinds):
             raise DatasetError(f"dataset.type_field={self.type_field}: no row of {path} has this field in its metadata")
         ids = [row.identifier("id") for row in rows]
+        queries = Queries(
+            ids,
+            [row.text("query") for row in rows],
+            kinds,
+            files.with_cluster_field(rows, metadata, self.cluster_field),
+            filters=read_filters(rows, self.filter_field),
+        )
+        fields = DocumentFields(queries, str(path))
         return Raw(
-            corpus=self._documents(path, rows),
-            queries=Queries(
-                ids,
-                [row.text("query") for row in rows],
-                kinds,
-                files.with_cluster_field(rows, metadata, self.cluster_field),
-            ),
+            corpus=self._documents(path, rows, fields),
+            queries=queries,
             qrels=[qrel for identifier, row in zip(ids, rows, strict=True) for qrel in _qrels(identifier, row)],
             judged=ids,
             qrels_name=str(path),
+            document_fields=fields.names,
         )
 
-    def _documents(self, path: Path, rows: Sequence[SourceRecord]) -> Corpus:
+    def _documents(self, path: Path, rows: Sequence[SourceRecord], fields: DocumentFields) -> Corpus:
         if self.corpus == CONTEXTS:
-            documents: dict[str, tuple[str, str, str]] = {}
+            documents: dict[str, tuple[str, str, str, Mapping[str, Any]]] = {}
             for context in (context for row in rows for context, _ in _contexts(row)):
                 identifier = context.identifier("fqn")
-                documents.setdefault(identifier, (identifier, "", context.text("text")))
+                documents.setdefault(identifier, (identifier, "", context.text("text"), fields.read(context)))
             return corpus_of(documents.values())
         beside = path.with_name(f"{path.name.removesuffix('.gz')}.corpus.jsonl")
         if self.corpus is None and not beside.exists() and not beside.with_name(f"{beside.name}.gz").exists():
@@ -87,6 +92,7 @@ class Mined(DatasetSource):
                 record.identifier("_id", "id"),
                 record.text("title") if "title" in record.fields else "",
                 record.text("text"),
+                fields.read(record),
             )
             for record in files.json_lines(files.resolve_path(self.corpus or beside, "corpus"))
         )

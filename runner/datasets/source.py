@@ -32,8 +32,9 @@ class DatasetSource(ABC):
     may contain `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document of the corpus
     out of its own results: `true` by its id, `auto` where the text is the same too. `cluster_field` names the field of
     queries whose value the variants of a query share: tests and intervals resample such clusters, and a query without
-    the field is a cluster of its own. Where `golden` is true, the metadata of documents are for reading, and
-    evaluations leave a golden report.
+    the field is a cluster of its own. `filter_field` names the field of queries with conditions on the metadata of
+    documents; null: none. Where `golden` is true, the metadata of documents are for reading, and evaluations leave a
+    golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -45,6 +46,7 @@ class DatasetSource(ABC):
     unknown_judged: Literal["error", "keep", "drop"] = "error"
     exclude_self: ExcludeSelf = "auto"
     cluster_field: str | None = Field(default=None, min_length=1)
+    filter_field: str | None = Field(default="filter", min_length=1)
     seed: int = Field(default=0, ge=0)
 
     @field_validator("exclude_self", mode="before")

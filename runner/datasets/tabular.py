@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
+from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 from runner.datasets.variants import no_query_has
 
@@ -82,22 +83,25 @@ class Tabular(DatasetSource):
 
     def read(self) -> Raw:
         """Read the files."""
-        corpus = corpus_of(self._documents())
         queries, records = self.read_queries()
+        fields = DocumentFields(queries, self.queries)
+        corpus = corpus_of(self._documents(fields))
         if self.qrels:
-            return Raw(corpus, queries, list(self.iter_qrels(self.qrels)), qrels_name=self.qrels)
+            judgments = list(self.iter_qrels(self.qrels))
+            return Raw(corpus, queries, judgments, qrels_name=self.qrels, document_fields=fields.names)
         if self.unknown_judged == "error" and self.documents:
             self._check_separator(records, frozenset(corpus.ids))
         qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
         name = f"{self.queries} ({self.query_golds})"
-        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name)
+        return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=name, document_fields=fields.names)
 
     def read_queries(self) -> tuple[Queries, Sequence[SourceRecord]]:
         """Return the queries, and the rows that they were read from."""
         types = [self.query_type] if self.query_type else []
         answers = [self.query_answer] if self.query_answer else []
         named = ("query_id", "query_text", "query_type", "query_answer", *(() if self.qrels else ("query_golds",)))
-        records = list(self._records("queries", self.queries, named, self.cluster_field))
+        optional = [self.filter_field] if self.filter_field else []
+        records = list(self._records("queries", self.queries, named, self.cluster_field, optional))
         queries = Queries(
             ids=[record.identifier(self.query_id) for record in records],
             texts=[record.text(self.query_text) for record in records],
@@ -107,6 +111,7 @@ class Tabular(DatasetSource):
                 [{EXPECTED_ANSWER: record.text(name)} for record in records for name in answers],
                 self.cluster_field,
             ),
+            filters=read_filters(records, self.filter_field),
         )
         return queries, records
 
@@ -120,14 +125,16 @@ class Tabular(DatasetSource):
         records = self._records(setting, pattern, (f"{table}_id",))
         return [record.location for record in records if record.identifier(column) == identifier]
 
-    def _documents(self) -> Iterator[tuple[str, str, str]]:
+    def _documents(self, fields: DocumentFields) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
         if not self.documents:
             return
         texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
         titles = [self.document_title] if self.document_title else []
-        for record in self._records("documents", self.documents, ("document_id", "document_title", "document_text")):
+        named = ("document_id", "document_title", "document_text")
+        for record in self._records("documents", self.documents, named, optional=[*fields.wanted]):
             text = "\n".join(filter(None, map(record.text, texts)))
-            yield record.identifier(self.document_id), "".join(map(record.text, titles)), text
+            title = "".join(map(record.text, titles))
+            yield record.identifier(self.document_id), title, text, fields.read(record)
 
     def iter_qrels(self, pattern: str) -> Iterator[Qrel]:
         """Yield the judgments in a table."""
@@ -166,21 +173,28 @@ class Tabular(DatasetSource):
                 )
 
     def _records(
-        self, setting: str, pattern: str, named: Sequence[str], also: str | None = None
+        self,
+        setting: str,
+        pattern: str,
+        named: Sequence[str],
+        also: str | None = None,
+        optional: Sequence[str] = (),
     ) -> Iterator[SourceRecord]:
         """Yield the rows of the files that a setting names; each has the columns that the settings `named` name.
 
-        Rows have the column `also` too, where the file has it.
+        Rows have the columns `also` and `optional` too, where the file has them.
         """
         values = {name: getattr(self, name) or () for name in named}
         columns = {c: name for name, value in values.items() for c in ([value] if isinstance(value, str) else value)}
         for path in files.matching(pattern, setting):
-            for record in self._rows(setting, path, columns, also):
+            for record in self._rows(setting, path, columns, also, optional):
                 if not columns.keys() <= record.fields.keys():
                     raise record.fault(_missing(columns, record.fields))
                 yield record
 
-    def _rows(self, setting: str, path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
+    def _rows(
+        self, setting: str, path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str]
+    ) -> Iterator[SourceRecord]:
         kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
             raise DatasetError(
@@ -189,7 +203,7 @@ class Tabular(DatasetSource):
         if kind == "jsonl":
             return files.json_lines(path)
         if kind == "parquet":
-            return _parquet_rows(path, columns, also)
+            return _parquet_rows(path, columns, also, optional, list_all=setting == "documents")
         return _csv_rows(path, "," if kind == "csv" else "\t", columns)
 
 
@@ -245,14 +259,19 @@ def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Co
     yield from lines
 
 
-def _parquet_rows(path: Path, columns: Mapping[str, str], also: str | None) -> Iterator[SourceRecord]:
+def _parquet_rows(
+    path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str], list_all: bool
+) -> Iterator[SourceRecord]:
+    """Yield rows; with `list_all`, rows have all columns if an optional one is missing, for the message about it."""
     with _open_parquet(path) as table:
         has = table.schema_arrow.names
         if not columns.keys() <= set(has):
             raise DatasetError(f"{path}: {_missing(columns, has)}")
         if also is not None and also not in has:
             raise DatasetError(f"{path}: {no_query_has(also, [dict.fromkeys(has)])}")
-        yield from _iter_rows(path, table, list(dict.fromkeys([*columns, *([also] if also else [])])))
+        more = [*([also] if also else []), *(name.partition(".")[0] for name in optional)]
+        more = [*has] if list_all and not set(more) <= set(has) else more
+        yield from _iter_rows(path, table, list(dict.fromkeys([*columns, *(n for n in more if n in has)])))
 
 
 def iter_parquet(

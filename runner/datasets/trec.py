@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.filtering import DocumentFields
 from runner.datasets.source import DatasetSource
 
 Format = Literal["trec", "tsv", "jsonl"]
@@ -64,19 +65,24 @@ class Trec(DatasetSource):
         """Read the files."""
         judgments = files.resolve_path(self.qrels, "qrels")
         topics = files.resolve_path(self.topics, "topics")
+        queries = self.read_queries(topics)
+        fields = DocumentFields(queries, str(topics))
         return Raw(
-            corpus=corpus_of(self.iter_documents()),
-            queries=self.read_queries(topics),
+            corpus=corpus_of(self.iter_documents(fields)),
+            queries=queries,
             qrels=files.qrels(judgments),
             qrels_name=str(judgments),
+            document_fields=fields.names,
         )
 
-    def iter_documents(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the (id, title, text) of each document."""
+    def iter_documents(
+        self, fields: DocumentFields
+    ) -> Iterator[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]:
+        """Yield the id, title and text of each document and, from JSONL, its metadata if filters name any."""
         for path in files.matching(self.documents, "documents") if self.documents else ():
             kind = self.documents_format or _format(path)
             if kind == "jsonl":
-                yield from beir.iter_documents(files.json_lines(path))
+                yield from beir.iter_documents(files.json_lines(path), fields)
             elif kind == "tsv":
                 yield from _tsv_documents(path, self.encoding)
             else:
@@ -116,7 +122,8 @@ class Trec(DatasetSource):
         """Read a file of topics."""
         kind = self.topics_format or _format(path)
         if kind == "jsonl":
-            return beir.build_queries(list(files.json_lines(path)), str(path), cluster_field=self.cluster_field)
+            records = list(files.json_lines(path))
+            return beir.build_queries(records, str(path), None, self.cluster_field, self.filter_field)
         topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 

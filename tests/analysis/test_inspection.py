@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, build_rankings
 from retrievers.bm25 import BM25
+from retrievers.filters import parse_filter
 from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
@@ -117,6 +118,16 @@ def test_gold_that_is_not_in_the_corpus_is_wrong() -> None:
     qrels = [("q1", "gone", 1), ("q1", "never", 0)]  # what is judged irrelevant is not missed
     finding = named(inspected(dataset(qrels=qrels, unknown="keep")))["missing gold documents"]
     assert (finding.gravity, finding.count, finding.examples) == ("error", 1, [{"document": "gone"}])
+
+
+def test_gold_that_fails_the_filter_of_its_query_is_wrong() -> None:
+    of = dataset()
+    corpus = replace(of.corpus, metadata=[{"odd": i % 2} for i in range(len(of.corpus))], filter_fields=("odd",))
+    filters = [parse_filter({"odd": 1 if i < 10 else i % 2}) for i in range(len(of.queries))]
+    finding = named(inspected(replace(of, corpus=corpus, queries=replace(of.queries, filters=filters)), examples=2))
+    own = finding["gold outside the filter"]
+    assert (own.gravity, own.count, own.of) == ("error", 5, N)
+    assert own.examples == [{"query": "q0", "document": "d0"}, {"query": "q2", "document": "d2"}]
 
 
 def test_answers_that_are_questions_are_counted_among_the_answers() -> None:

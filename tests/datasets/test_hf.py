@@ -190,7 +190,8 @@ def test_an_error_names_the_setting(settings: dict[str, str], message: str, hub:
 
 
 def test_a_repository_without_documents_is_refused(hub: Hub) -> None:
-    hub.repositories = {"owner/name": {"data/test.parquet": write_parquet(table("test"))}}
+    files = {"queries.jsonl": write_lines(QUERIES), "data/test.parquet": write_parquet(table("test"))}
+    hub.repositories = {"owner/name": files}
     with pytest.raises(DatasetError, match=r"has no corpus\.jsonl or corpus/\*\.parquet"):
         HuggingFace(name="owner/name").load()
 

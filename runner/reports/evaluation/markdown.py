@@ -51,7 +51,8 @@ def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str
             insights.predictors_table(insight),
             escape(insights.predictors_note(result)),
         ),
-        *section("Diagnostics", tables.settings_table(result.diagnostics)),
+        *section("Filters, by selectivity", tables.filters_table(result)),
+        *section("Diagnostics", tables.diagnostics_table(result)),
         *section("Queries that raised an error", tables.errors_table(result)),
         *section(
             "Missed queries and their causes", insights.classes_table(insight), escape(insights.failures_note(insight))

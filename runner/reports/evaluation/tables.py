@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from retrievers.filters import SELECTIVITY
 from retrievers.work import kind_of
 from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_unknown_hits
@@ -26,6 +27,9 @@ from runner.reports.rendering.numbers import (
 )
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.result import Result, count_statuses
+
+_BANDS = ("up to 1 %", "1 to 5 %", "5 to 20 %", "over 20 %")
+"""The shares of documents that pass a filter, as in `SELECTIVITY`."""
 
 
 def heading(result: Result) -> str:
@@ -233,6 +237,35 @@ def settings_table(values: Mapping[str, Any]) -> Table:
             yield [path, node]
 
     return Table([Column("setting"), Column("value")], list(walk(values, "")) if values else [])
+
+
+def filters_table(result: Result) -> Table:
+    """Return the diagnostics of queries with filters, by the share of documents that pass."""
+    bands = {name: label for (_, name), label in zip(SELECTIVITY, _BANDS, strict=True)}
+    figures: dict[str, dict[str, float]] = {}
+    for key, value in result.diagnostics.items():
+        figure, _, band = key.rpartition(".")
+        if band in bands:
+            figures.setdefault(figure, {})[band] = value
+    columns = [Column("passes the filter"), *(Column(name, _show_figure(name), numeric=True) for name in figures)]
+    rows = [
+        [label, *(figures[name].get(band) for name in figures)]
+        for band, label in bands.items()
+        if any(band in values for values in figures.values())
+    ]
+    return Table(columns, rows)
+
+
+def _show_figure(name: str) -> Callable[[Any], str]:
+    """Return how a figure of queries with filters is shown: counts as whole numbers."""
+    is_count = name.rpartition(".")[2].startswith(("queries", "short_", "hits_"))
+    return (lambda value: number(None if missing(value) else int(value))) if is_count else score
+
+
+def diagnostics_table(result: Result) -> Table:
+    """Return the diagnostics that are not in the table of filters."""
+    bands = {name for _, name in SELECTIVITY}
+    return settings_table({k: v for k, v in result.diagnostics.items() if k.rpartition(".")[2] not in bands})
 
 
 def fingerprints_table(result: Result) -> Table:

@@ -76,3 +76,22 @@ def test_a_result_of_which_every_query_failed_is_still_a_report() -> None:
 def test_the_confidence_of_the_config_is_that_of_the_interval() -> None:
     found = replace(result(), config={"metrics": {"confidence": 0.9}})
     assert "90% interval [" in result_markdown(found, insights(found))
+
+
+def test_queries_with_filters_are_shown_by_selectivity() -> None:
+    diagnostics = {
+        "queries.filter_up_to_1_percent": 12.0,
+        "nDCG@10.filter_up_to_1_percent": 0.25,
+        "short_results_at_10.filter_up_to_1_percent": 1234.0,
+        "part.index_recall_at_10.filter_up_to_1_percent": 0.125,
+        "queries.filter_over_20_percent": 3.0,
+        "index_recall_at_10": 0.5,
+    }
+    found = replace(result(), diagnostics=diagnostics)
+    text = result_markdown(found, insights(found))
+    assert rows(text, "Filters, by selectivity") == [
+        ["up to 1 %", "12", "0.250", "1,234", "0.125"],
+        ["over 20 %", "3", "–", "–", "–"],
+    ]
+    assert rows(text, "Diagnostics") == [["index_recall_at_10", "0.5"]]
+    assert "Filters" not in result_markdown(result(), insights(found))

@@ -1,0 +1,48 @@
+"""How well queries with filters are answered, by the share of documents that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import NOTHING, Rankings
+from retrievers.filters import group_by_selectivity
+from runner.datasets.base import Dataset
+
+CUTOFF = 10
+"""The number of hits that a query should have, if so many documents pass its filter."""
+
+
+def measure_by_selectivity(
+    dataset: Dataset, rankings: Rankings, measure: str, scores: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return figures on the queries with filters, by band; nothing if no query has one, or there are no documents.
+
+    `queries` counts them; the mean of a measure is over those that it counts, given its value per query (n, NaN where
+    it does not count). `short_results_at_10` counts queries with fewer hits than ten and than documents that pass,
+    `hits_outside_filter_at_10` the hits that do not pass.
+    """
+    filters, corpus = dataset.queries.filters, dataset.corpus
+    if not any(filters) or not len(corpus):
+        return {}
+    n, depth, shares = len(filters), min(CUTOFF, rankings.depth), corpus.fields.measure_shares(filters)
+    short, outside = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)
+    for query, own in enumerate(filters):
+        if own is not None:
+            mask, hits = corpus.fields.select(own), rankings.documents[query, :depth]
+            known = hits[(hits != NOTHING) & (hits < len(corpus))]
+            short[query] = np.count_nonzero(hits != NOTHING) < min(depth, round(shares[query] * len(corpus)))
+            outside[query] = np.count_nonzero(~mask[known])
+    figures: dict[str, float] = {}
+    for name, group in group_by_selectivity(shares).items():
+        counted = scores[group][~np.isnan(scores[group])]
+        mean: Mapping[str, float] = {f"{measure}.{name}": float(counted.mean())} if len(counted) else {}
+        figures |= {
+            f"queries.{name}": float(len(group)),
+            **mean,
+            f"short_results_at_{CUTOFF}.{name}": float(short[group].sum()),
+            f"hits_outside_filter_at_{CUTOFF}.{name}": float(outside[group].sum()),
+        }
+    return figures
