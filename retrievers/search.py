@@ -124,8 +124,8 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
     """Return the key under which `search_cached` stores rankings."""
     searched: dict[str, object] = {"queries": fingerprint_queries(queries, corpus), "asked": len(queries), "k": k}
-    if reads_types(retriever):
-        searched["types"] = fingerprint(*list_types(queries))
+    if any(types := list_types(queries)) and reads_types(retriever):
+        searched["types"] = fingerprint(*types)
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
