@@ -172,8 +172,11 @@ def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
     assert "are missing from the dataset" in capsys.readouterr().out
     notes = build_leaderboard([result], result.primary).notes
     assert [note for note in notes if note.startswith("Warning: 1 of 1 combinations have hits that are missing")]
-    console.show_result(measured())
-    assert "are missing from the dataset" not in capsys.readouterr().out
+    without_documents = replace(result, dataset=replace(result.dataset, documents=0))
+    for quiet in (measured(), without_documents):
+        console.show_result(quiet)
+        assert "are missing from the dataset" not in capsys.readouterr().out
+        assert not [note for note in build_leaderboard([quiet], quiet.primary).notes if "missing" in note]
 
 
 def test_failure_classes_tell_the_same_of_known_documents_beside_unknown_ones(

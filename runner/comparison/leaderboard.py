@@ -302,7 +302,7 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
     warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
     if unequal := warn_unequal_holes(ranked, label_results(ranked)):
         warnings.append(unequal)
-    some_unknown = [result for result in ranked if result.holes and result.holes.unknown_anywhere]
+    some_unknown = [result for result in ranked if describe_unknown_hits(result)]
     if not some_unknown:
         return warnings
     worst = max(some_unknown, key=lambda result: result.holes.unknown_anywhere if result.holes else 0)

@@ -22,9 +22,9 @@ def describe_dataset(result: Result) -> str:
 
 
 def describe_unknown_hits(result: Result) -> str:
-    """Return how many hits the dataset lacks and what they count as; "" where it has all."""
+    """Return how many hits the dataset lacks and what they count as; "" where it has all, or no documents at all."""
     holes = result.holes
-    if holes is None or not holes.unknown_anywhere:
+    if holes is None or not holes.unknown_anywhere or not result.dataset.documents:
         return ""
     share = f"{holes.unknown:,} of {holes.hits:,} hits in the top {holes.cutoff}"
     share += f" ({holes.unknown / holes.hits:.1%})" if holes.hits else ""
