@@ -135,7 +135,7 @@ class Bench:
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
         measurements = measure(rankings, grader, settings, queries, documents)
-        primary = measurements.scores[:, measurements.measures.index(measurements.primary)]
+        primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
         measurements = replace(measurements, diagnostics={**measurements.diagnostics, **by_filter})
         summary, config = _summarize(dataset, recorded_name), config_hash(experiment.config)
