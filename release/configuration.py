@@ -59,10 +59,10 @@ INTRODUCTION = """\
 
 <!-- Generated from conf/ and the signatures of its classes: `make docs` -->
 
-Every command reads one file of `conf/` and a choice of each group: `python -m runner COMMAND GROUP=CHOICE KEY=VALUE`.
-This page lists all commands, groups, keys and defaults. A key is written as it is on the command line; `???` marks a
-required key, and `${analyzer}` a value that is taken from another key. A choice also has the keys of the choices that
-it extends.
+Every command reads one file in `conf/` and one choice from each group:
+`python -m runner COMMAND GROUP=CHOICE KEY=VALUE`. This page lists all commands, groups, keys and defaults. A key is
+written as it is on the command line; `???` marks a required key, and `${analyzer}` a value that is taken from another
+key. A choice also has the keys of the choices that it extends.
 
 `python -m runner COMMAND --help` shows the commands and the most important keys, and
 `python -m runner COMMAND --cfg job` the complete configuration of a command."""
@@ -256,7 +256,7 @@ def _render_file(file: Path, prefix: str) -> Iterator[str]:
     if commands:
         yield "```text\n" + "\n".join(commands) + "\n```"
     if extended := _list_extended(file):
-        yield f"It extends {' and '.join(extended)}."
+        yield f"It also has {' and '.join(extended)}."
     rows: list[list[str]] = []
     for setting in iter_settings(file):
         if setting.above and rows:
@@ -280,11 +280,15 @@ def _find_target(file: Path) -> str:
 
 
 def _list_extended(file: Path) -> list[str]:
-    """Return the choices that a file is built on."""
+    """Return what a file is built on: the keys of other choices."""
     defaults = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults", [])
     names = [name.partition("@")[0].strip("/") for name in defaults if isinstance(name, str) and name != "_self_"]
     shown = {stem: f"the {title[0].lower()}{title[1:]}" for stem, title in SHARED.items()}
-    return [shown.get(name, f"`{name.replace('retriever/', 'retriever=')}`") for name in names if name != "_shared"]
+    return [
+        shown.get(name, f"the keys of `{name.replace('retriever/', 'retriever=')}`")
+        for name in names
+        if name != "_shared"
+    ]
 
 
 def _describe_setting(setting: Setting) -> str:

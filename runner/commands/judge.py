@@ -1,4 +1,4 @@
-"""Have a language model judge retrieved documents without a judgment, and score the results without and with that."""
+"""Have a language model grade unjudged retrieved documents, and score the results without and with these grades."""
 
 from __future__ import annotations
 
