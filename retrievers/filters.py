@@ -193,7 +193,7 @@ def convert_value(value: object, kind: Kind) -> object:
             number = math.nan
         if math.isfinite(number):
             return int(text) if text.lstrip("+-").isdecimal() else number
-    raise FilterError(f"{value!r} is not a {kind}, but filters compare it with {kind} values")
+    raise FilterError(f"filters compare this field with {kind} values, but {value!r} is not a {kind}")
 
 
 @dataclass(frozen=True, eq=False)

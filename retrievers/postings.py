@@ -118,9 +118,9 @@ def _check(columns: Arrays, n_documents: int, n_fields: int = 0) -> Postings:
     if len(offsets) != len(vocabulary) + 1 or len(lengths) != n_documents or len(counts) != len(documents):
         raise _OutOfBounds("the lengths of the columns do not match")
     if not counts.shape[1:] == lengths.shape[1:] == ((n_fields,) if n_fields else ()):
-        raise _OutOfBounds(f"the counts are not those of {n_fields or 'no'} fields")
+        raise _OutOfBounds(f"the counts do not have {n_fields or 1} column(s), one for each field")
     if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
-        raise _OutOfBounds("the entries of a term are out of bounds")
+        raise _OutOfBounds("a term refers to postings that are not there")
     if not _ascend(offsets, documents, n_documents):
         raise _OutOfBounds(f"the documents of a term are not in ascending order from 0 to {n_documents - 1}")
     return Postings(vocabulary, offsets, documents, counts, lengths)

@@ -172,7 +172,7 @@ def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) 
         if changed:
             raise NotComparable(
                 f"the code of {', '.join(changed)} has changed since {baseline.name} was recorded, and the effect "
-                "of this change would count as an effect of the data; evaluate the old code on the new data and "
+                "of that change would be attributed to the data; evaluate the old code on the new data and "
                 "use the result as the baseline, or set compare.re_evaluate=any_code to ignore the change"
             )
 

@@ -101,7 +101,7 @@ def _load(file: Path, rankings: bool) -> Result:
         raise ResultError(f"{file}: the record has version {version}, but this program reads version {VERSION}")
     for part in ["per_query.parquet", *(["grades.parquet"] if head.get("grades") else [])]:
         if not (file.parent / part).is_file():
-            raise ResultError(f"{file}: {part} is missing next to it; a record consists of the whole folder")
+            raise ResultError(f"{file}: the folder has no {part}; copy the complete folder of the record")
     table = pq.ParquetFile(file.parent / "per_query.parquet").read(use_threads=False)
     columns = {
         name: table[name].to_numpy().tolist() for name in ("query_id", "query", "type", "status", "error", "note")

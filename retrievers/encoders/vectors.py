@@ -163,7 +163,7 @@ def _read_parquet(path: Path) -> tuple[list[str], NDArray[Any]]:
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if len(lengths) > 1:
         some = ", ".join("null" if length is None else f"{length:,}" for length in lengths[:5])
-        raise RetrieverError(f"{path}: the vectors are not of one length, but of {some}")
+        raise RetrieverError(f"{path}: the vectors have different lengths: {some}")
     flat = compute.list_flatten(column).to_numpy(zero_copy_only=False)
     return [str(i) for i in table[name].to_pylist()], flat.reshape(len(column), -1)
 

@@ -252,7 +252,7 @@ def _check(answers: AnswerScores) -> None:
     every = answers.answerable | answers.no_result
     answerable, no_result = (int(np.count_nonzero(kind)) for kind in (answers.answerable, answers.no_result))
     if not no_result:
-        raise Untunable("every query has an answer, so no query should be rejected")
+        raise Untunable("every query has an answer, so there is no threshold to choose")
     if not answerable:
         raise Untunable("no query has an answer, so the best threshold rejects everything")
     if min(answerable, no_result) < 2:

@@ -86,7 +86,7 @@ class SweepBoard:
     def best(self) -> RunResult:
         """Return the winner; raises `ResultError` without results, and for several datasets, each with its own."""
         if len(self.boards) > 1:
-            raise ResultError("the sweep has several datasets, each with a best run of its own; choose one from runs")
+            raise ResultError("the sweep has several datasets, each with a best run of its own; choose one of `runs`")
         if self.ending.chosen is not None:
             return with_run(self.ending.chosen, None)
         if not (runs := self.runs):

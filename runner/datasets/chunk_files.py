@@ -66,11 +66,11 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
         place = f"{record.place}{record.number}"
         if (first := places.setdefault(key, place)) != place:
             raise record.fault(
-                f"the chunk {key[1]!r} of {key[0]!r} is already defined at {first}; each pair of ids must be unique"
+                f"chunk {key[1]!r} of {key[0]!r} is already defined at {first}; each pair of ids must be unique"
             )
         text = record.text(*TEXT_FIELDS)
         if not text.strip():
-            raise record.fault(f"the chunk {key[1]!r} of {key[0]!r} is empty; remove it")
+            raise record.fault(f"chunk {key[1]!r} of {key[0]!r} is empty; remove it")
         vector = _vector(record)
         if length is None:
             length = len(vector)

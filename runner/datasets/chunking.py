@@ -61,8 +61,8 @@ class _Sized:
     def _forward(self) -> Self:
         if self.overlap >= self.size:
             raise ValueError(
-                f"overlap={self.overlap}: should be less than size={self.size}, so that each chunk begins after "
-                "the one before"
+                f"overlap={self.overlap}: should be less than size={self.size}, so that each chunk starts "
+                "later than the previous one"
             )
         return self
 

@@ -154,7 +154,7 @@ def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     A FIFO or device is refused, as opening it may block for ever, except what the shell passes: /dev/stdin, /dev/fd/63.
     """
     if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
-        raise DatasetError(f"{path}: expected a file, found a FIFO or a device; write its output to a file")
+        raise DatasetError(f"{path}: expected a regular file, found a FIFO or a device; save the data to a file first")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             start = file.peek(4)

@@ -214,7 +214,7 @@ def _item_records(path: Path) -> list[SourceRecord]:
             )
         content = next(iter(lists.values()))
     if not isinstance(content, list):
-        raise DatasetError(f"{path}: expected a list of items, or an object with one")
+        raise DatasetError(f"{path}: expected a list of items, or an object that contains one such list")
     return files.json_objects(path, "item", content)
 
 

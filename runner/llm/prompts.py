@@ -48,7 +48,9 @@ def load_prompt(
     if not set(gaps) <= present <= {*gaps, *optional}:
         needed, allowed = (", ".join(f"${gap}" for gap in names) for names in (gaps, optional))
         may = f" (optional: {allowed})" if optional else ""
-        raise ValueError(f"{path}: a prompt needs {needed}{may} and no other placeholder; write $$ for a dollar sign")
+        raise ValueError(
+            f"{path}: a prompt must contain {needed}{may} and no other placeholders; write $$ for a dollar sign"
+        )
     return Prompt(text)
 
 

@@ -68,7 +68,7 @@ class Seals:
         now = time.time()
         verify(file, size, crc32)
         if Seal.of(file, crc32) != seal:
-            raise Damaged(f"{file.name} changed while it was verified")
+            raise Damaged(f"{file.name} changed while it was being verified")
         if size >= MAPPED_BYTES:
             self._mapped[file] = seal
         if size > SEALED_BYTES and now - seal.changed_ns / 1e9 >= SETTLED_S:

@@ -256,7 +256,7 @@ def test_what_decides_a_grade_is_its_identity(tmp_path: Path) -> None:
         ({"prompt": "nowhere.txt"}, "nowhere.txt: the prompt cannot be read"),
         (
             {"prompt": "bundled:relevance.txt"},
-            "needs \\$question, \\$expected_answer, \\$chunks and no other placeholder",
+            "must contain \\$question, \\$expected_answer, \\$chunks and no other placeholders",
         ),
         ({"document_pattern": "no group"}, "should contain a group"),
         ({"document_pattern": "("}, "document_pattern"),

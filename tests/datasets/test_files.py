@@ -197,9 +197,9 @@ def test_json_in_another_encoding_says_so(tmp_path: Path) -> None:
 
 def test_a_fifo_at_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.jsonl")
-    with pytest.raises(DatasetError, match=r"corpus\.jsonl: expected a file, found a FIFO or a device"):
+    with pytest.raises(DatasetError, match=r"corpus\.jsonl: expected a regular file, found a FIFO or a device"):
         list(files.json_lines(files.resolve_path(tmp_path / "corpus.jsonl", "path")))
-    with pytest.raises(DatasetError, match=r"^/dev/zero: expected a file, found a FIFO or a device"):
+    with pytest.raises(DatasetError, match=r"^/dev/zero: expected a regular file, found a FIFO or a device"):
         list(files.lines(Path("/dev/zero")))
 
 

@@ -197,7 +197,7 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
     [
         ({"a": ITEMS, "b": []}, {}, "items.json: expected one list of items, found a, b; keep only the list of items"),
         ({"a": 1}, {}, "items.json: expected one list of items, found none; keep only the list of items"),
-        (5, {}, "items.json: expected a list of items, or an object with one"),
+        (5, {}, "items.json: expected a list of items, or an object that contains one such list"),
         ("[", {}, "items.json: invalid JSON ("),
         ([*ITEMS, 5], {}, "items.json, item 4: expected a JSON object, found 5"),
         ([{"details": {"themes": "x"}}], {}, "items.json, item 1: 'item_id' is missing; the fields are details"),

@@ -17,6 +17,6 @@ def test_a_gap_is_filled_with_any_text(tmp_path: Path) -> None:
 def test_a_prompt_with_other_gaps_is_an_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "prompt.txt").write_text(text)
     with pytest.raises(
-        ValueError, match=r"prompt\.txt: a prompt needs \$query \(optional: \$more\) and no other placeholder"
+        ValueError, match=r"prompt\.txt: a prompt must contain \$query \(optional: \$more\) and no other placeholders"
     ):
         load_prompt("bundled:prompt.txt", ("query",), ("more",), tmp_path)

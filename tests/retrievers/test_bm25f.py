@@ -170,7 +170,7 @@ def test_stored_counts_of_other_fields_are_counted_again(harbour: Corpus, caplog
 
     postings = load_postings(harbour, WORDS, Mistaken(), ["text", "title"])
     assert postings.counts.shape == (len(postings.documents), 2)
-    assert "the counts are not those of 2 fields" in caplog.text
+    assert "the counts do not have 2 column(s), one for each field" in caplog.text
 
 
 @pytest.mark.parametrize(

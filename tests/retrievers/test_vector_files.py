@@ -118,7 +118,7 @@ def test_a_malformed_file_is_refused_by_name(
 def test_lists_of_unequal_length_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "v.parquet"
     write_parquet(file, ["a", "b"], [[1.0, 2.0], [1.0]])  # type: ignore[arg-type]
-    with pytest.raises(RetrieverError, match="the vectors are not of one length, but of 2, 1"):
+    with pytest.raises(RetrieverError, match="the vectors have different lengths: 2, 1"):
         load_vectors(file)
 
 

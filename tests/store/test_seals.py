@@ -155,5 +155,5 @@ def test_a_file_that_changes_while_it_is_verified_is_damaged(entry: Path, monkey
     flip(entry / "a.npy")
     flip(entry / "a.npy")  # it is as it was, and its times are not
     monkeypatch.setattr(seals, "verify", meanwhile)
-    with pytest.raises(Damaged, match="changed while it was verified"):
+    with pytest.raises(Damaged, match="changed while it was being verified"):
         read(entry, Seals())

@@ -66,7 +66,7 @@ class QueryLimits:
     def _check_order(cls, value: Mapping[str, tuple[int, int]]) -> Mapping[str, tuple[int, int]]:
         for name, (least, most) in value.items():
             if least > most:
-                raise ValueError(f"{name}: the minimum of {least} tokens should be at most the maximum of {most}")
+                raise ValueError(f"{name}: the minimum ({least} tokens) must not exceed the maximum ({most})")
         return value
 
     def bounds(self, query_type: str) -> tuple[int, int]:

@@ -149,7 +149,7 @@ def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journ
 @pytest.mark.parametrize("text", ["no gap", "$goldens $answer", "$goldens $", "$distractors"])
 def test_a_prompt_with_other_gaps_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "keyword.txt").write_text(text)
-    with pytest.raises(ValidationError, match=r"keyword\.txt: a prompt needs \$goldens"):
+    with pytest.raises(ValidationError, match=r"keyword\.txt: a prompt must contain \$goldens"):
         ByModel(llm=always(GOOD), prompts=str(tmp_path))
 
 

@@ -51,7 +51,7 @@ def test_limits_that_are_given_take_the_place_of_the_usual() -> None:
     ("given_limits", "said"),
     [
         ({"caps": {"keywords": 3}}, "did you mean keyword"),
-        ({"lengths": {"short": (5, 2)}}, "the minimum of 5 tokens should be at most the maximum of 2"),
+        ({"lengths": {"short": (5, 2)}}, r"the minimum \(5 tokens\) must not exceed the maximum \(2\)"),
         ({"caps": {"short": 0}}, "greater than or equal to 1"),
     ],
 )

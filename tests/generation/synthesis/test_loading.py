@@ -74,7 +74,7 @@ def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"chunk_id": "1", "embedding": [1, 1]}, "c.jsonl:4: the chunk '1' of 'a' is already defined at .*c.jsonl:1"),
+        ({"chunk_id": "1", "embedding": [1, 1]}, "c.jsonl:4: chunk '1' of 'a' is already defined at .*c.jsonl:1"),
         (
             {"chunk_id": "9", "embedding": [1]},
             "c.jsonl:4: the vector has 1 dimensions, but the first chunk's vector",
@@ -85,7 +85,7 @@ def test_chunks_without_vectors_are_embedded_at_length_one(tmp_path: Path) -> No
         ({"chunk_id": "9", "embedding": ["x", 0]}, "c.jsonl:4: 'embedding' is not a list of numbers"),
         ({"chunk_id": "9", "embedding": 3}, "c.jsonl:4: 'embedding' is not a list of numbers"),
         ({"chunk_id": "9", "embedding": [1e300, 0]}, "c.jsonl:4: 'embedding' has values that are not finite numbers"),
-        ({"chunk_id": "9", "embedding": [1, 1], "chunk": " "}, "c.jsonl:4: the chunk '9' of 'a' is empty"),
+        ({"chunk_id": "9", "embedding": [1, 1], "chunk": " "}, "c.jsonl:4: chunk '9' of 'a' is empty"),
         ({"chunk_id": "", "embedding": [1, 1]}, "c.jsonl:4: 'chunk_id' is ''; an id"),
     ],
 )
