@@ -232,7 +232,7 @@ def test_a_sweeps_pool_is_judged_and_scored_without_and_with(
     shown = capsys.readouterr()
     assert re.search(r"stopped after 4 of \d+ pairs in", shown.err)
     assert re.search(
-        r"(\d+) of \d+ pairs have no verdict, and \1 of these were not sent \(.*the same command", shown.err
+        r"(\d+) of \d+ pairs have no verdict, and \1 of these were not sent to the model \(.*the same command", shown.err
     )
     assert len((Path("judged") / "judgments.tsv").read_text().splitlines()) == 1 + 4
     assert main(judge) == 0
