@@ -23,6 +23,9 @@ from runner.config.addresses import LocalPath, RequiredPath
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 
+ALIGNED = re.compile(r"^(.+?):  (\S.*)$")
+"""A line, or a part of one, that names an override: `BM25 alone:  retriever=bm25`."""
+
 COMMAND = re.compile(r"(?<!`)(python -m runner)")
 LISTED = ("analyzer", "experiment")
 """Groups whose choices differ in values only, and are listed in one table."""
@@ -114,11 +117,15 @@ def read_header(file: Path) -> tuple[str, list[str]]:
             text = f"{text.strip().rstrip(':')}."
             if commands[1:] and text != ".":
                 commands.insert(-1, f"# {text.rstrip('.')}")
+            if words and text == "." and words[-1].endswith(":"):  # it leads to the command, which the page moves
+                words[-1] = f"{words[-1][:-1]}."
             if commands[1:] or text == ".":
                 text = ""
         elif commands and line.startswith("  "):
             commands[-1] += " \\\n    " + line.strip()
             continue
+        elif ALIGNED.search(line):
+            text = " ".join(ALIGNED.sub(r"\1: `\2`.", part) for part in re.split(r" {3,}", line.strip()))
         words.append(text.strip())
     text = " ".join(filter(None, words))
     return f"{text[:-1]}." if text.endswith(":") else text, commands

@@ -120,7 +120,7 @@ def _parse_condition(name: str, wanted: object) -> Condition:
         if kind == "boolean":
             raise FilterError(f"{name}: a range needs numbers or text, found {_show(wanted)}")
         if ends[0] > ends[-1]:  # type: ignore[operator]  # of one kind
-            raise FilterError(f"{name}: from {start!r} is after to {end!r}")
+            raise FilterError(f"{name}: the range begins at {start!r} (from), after its end {end!r} (to)")
         return Condition(name, kind, (), start, end)
     listed = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     if not listed:

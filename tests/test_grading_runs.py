@@ -231,9 +231,8 @@ def test_a_sweeps_pool_is_judged_and_scored_without_and_with(
     assert main([*judge, "llm.max_calls=4"]) == 0
     shown = capsys.readouterr()
     assert re.search(r"stopped after 4 of \d+ pairs in", shown.err)
-    assert re.search(
-        r"(\d+) of \d+ pairs have no verdict, and \1 of these were not sent to the model \(.*the same command", shown.err
-    )
+    unsent = r"(\d+) of \d+ pairs have no verdict, and \1 of these were not sent to the model \(.*the same command"
+    assert re.search(unsent, shown.err)
     assert len((Path("judged") / "judgments.tsv").read_text().splitlines()) == 1 + 4
     assert main(judge) == 0
     standings = orjson.loads((Path("judged") / "standings.json").read_bytes())

@@ -55,7 +55,7 @@ class GivenDataset(DatasetSource):
 
     def read(self) -> Raw:
         """Refuse to read, as there are no files."""
-        raise DatasetError("dataset=_given: has no files")
+        raise DatasetError("a dataset created in Python has no files; save it, and load the files with dataset=jsonl")
 
 
 def build_given(

@@ -101,7 +101,7 @@ def test_the_text_of_a_filter_reads_back_as_the_filter(conditions: dict[str, Any
         ({"year": {"form": 2000}}, "year: a range has from and to, not form"),
         ({"year": {}}, "year: the range has neither from nor to"),
         ({"year": {"from": None, "to": None}}, "year: the range has neither from nor to"),
-        ({"year": {"from": 2010, "to": 2000}}, "year: from 2010 is after to 2000"),
+        ({"year": {"from": 2010, "to": 2000}}, r"year: the range begins at 2010 \(from\), after its end 2000 \(to\)"),
         ({"year": {"from": 2000, "to": "x"}}, "year: mixes number and text values; use one type"),
         ({"year": [2000, "2001"]}, "year: mixes number and text values; use one type"),
         ({"fresh": {"from": True}}, "fresh: a range needs numbers or text, found {'from': True}"),
