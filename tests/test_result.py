@@ -152,7 +152,7 @@ def test_a_torn_record_is_one_line(file: str, left: int, tmp_path: Path) -> None
         (lambda head: head.pop("timings"), "the record is damaged .*timings"),
         (lambda head: head.update(colour="red"), "the record is damaged .*colour"),
         (lambda head: head.update(dataset=None), "the record is damaged"),
-        (lambda head: head.update(grades={"judge": "m"}), r"grades\.parquet is missing"),
+        (lambda head: head.update(grades={"judge": "m"}), r"the folder has no grades\.parquet"),
     ],
 )
 def test_a_record_that_does_not_hold_what_it_should_is_one_line(
