@@ -34,7 +34,7 @@ _FIELDS: dict[FieldName, FieldWeight] = {"text": FieldWeight(), "title": FieldWe
 
 
 def _sort(fields: dict[FieldName, FieldWeight]) -> dict[FieldName, FieldWeight]:
-    """Return the fields by name: their order is no part of the identity."""
+    """Return the fields sorted by name, so that their order does not change the identity."""
     return dict(sorted(fields.items()))
 
 

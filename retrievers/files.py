@@ -28,7 +28,7 @@ def replace_file(file: Path, aside: Path | None = None) -> Iterator[Path]:
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file, read again only when its size or time changes; a note if there is no such file."""
+    """Return the SHA-256 of a file, or "(no such file)"; the file is read again only if its size or time changes."""
     if not path.is_file():
         return "(no such file)"
     stat = path.stat()

@@ -91,7 +91,7 @@ class Filter:
 def parse_filter(value: object) -> Filter | None:
     """Return the filter of an object, or of its JSON text: `{"year": {"from": 2000}, "source": ["a", "b"]}`.
 
-    A field has a value, a list of values, or a range with `from`, `to` or both. Without a condition there is no filter.
+    A field has a value, a list of values, or a range with `from`, `to` or both. Returns None if there is no condition.
     Raises `FilterError`.
     """
     if isinstance(value, str):

@@ -32,7 +32,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Documents:
-    """So many generated documents, numbered from 0."""
+    """Generated documents, numbered from 0 to `count` - 1."""
 
     count: int
 

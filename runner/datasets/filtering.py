@@ -61,7 +61,7 @@ class DocumentFields:
         self.names: dict[str, None] = {}
 
     @property
-    def wanted(self) -> Collection[str]:
+    def field_names(self) -> Collection[str]:
         """Return the fields that filters name."""
         return self._kinds.keys()
 

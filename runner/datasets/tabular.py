@@ -131,7 +131,7 @@ class Tabular(DatasetSource):
         texts = [self.document_text] if isinstance(self.document_text, str) else self.document_text
         titles = [self.document_title] if self.document_title else []
         named = ("document_id", "document_title", "document_text")
-        for record in self._records("documents", self.documents, named, optional=[*fields.wanted]):
+        for record in self._records("documents", self.documents, named, optional=[*fields.field_names]):
             text = "\n".join(filter(None, map(record.text, texts)))
             title = "".join(map(record.text, titles))
             yield record.identifier(self.document_id), title, text, fields.read(record)
