@@ -8,20 +8,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, rank
+from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.qdrant_shard import (
     PACKAGE,
+    Codes,
     Effort,
     FusionSettings,
     Hits,
+    Passing,
     Quantization,
     Shard,
     ShardSettings,
@@ -30,6 +32,7 @@ from retrievers.engines.qdrant_shard import (
 )
 from retrievers.engines.qdrant_words import Language, SparseSettings, Words, WordSettings
 from retrievers.extras import check_installed
+from retrievers.filters import Filter, Metadata
 from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
@@ -62,6 +65,8 @@ class Qdrant:
     says. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the share of the vectors, 0.5 for equal
     ones. dbsf sums scores, scaled by their mean and standard deviation.
     """
+
+    applies_filters: ClassVar[bool] = True
 
     encoder: Encoder | None = None
     rank: Literal["vector", "text", "bm25", "rrf", "dbsf"] = "vector"
@@ -119,12 +124,18 @@ class Qdrant:
         if embedded is not None and self.rank == "vector":
             if points is None:
                 return embedded.open_searcher(None)
-            shard = self._open(corpus, lambda: build_shard(self._shard_settings, points), store)
-            return embedded.open_searcher(QdrantIndex(self, shard))
+            rows = points.rows.tolist()
+            shard = self._open(
+                corpus, lambda: build_shard(self._shard_settings, points, None, _encode_fields(corpus, rows)), store
+            )
+            return embedded.open_searcher(QdrantIndex(self, shard, corpus.fields))
         words = Words(self._word_settings, list(corpus.contents()))
-        shard = self._open(corpus, lambda: build_shard(self._shard_settings, points, words), store)
+        rows = range(len(corpus))
+        shard = self._open(
+            corpus, lambda: build_shard(self._shard_settings, points, words, _encode_fields(corpus, rows)), store
+        )
         embed = embedded.embedded.queries if embedded is not None else None
-        return QdrantWordSearcher(self, shard, words, corpus.tie_order, embed if points is not None else None)
+        return QdrantWordSearcher(self, shard, words, corpus, embed if points is not None else None)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors and the index."""
@@ -157,7 +168,7 @@ class Qdrant:
         return WordSettings(self.language, SparseSettings(self.k1, self.b, self.mean_length))
 
     def _index_key(self, kind: str, corpus: Corpus) -> Key:
-        built_with: dict[str, object] = {"engine": self.engine_version}
+        built_with: dict[str, object] = {"engine": self.engine_version, **corpus.field_parts}
         if self.rank != "vector":
             built_with["words"] = self._word_settings
         space = self._space(corpus)
@@ -174,6 +185,7 @@ class QdrantIndex:
 
     settings: Qdrant
     shard: Shard
+    metadata: Metadata
 
     @property
     def exact(self) -> bool:
@@ -181,9 +193,9 @@ class QdrantIndex:
         return self.settings.exact
 
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
-        """Return the scores and places of the nearest points of each query; queries with filters are refused before."""
-        own = self.settings
-        scores, places = self.shard.find(queries, depth, own.effort)
+        """Return the scores and places of the nearest points of each query, as many as the engine returns."""
+        own, passing = self.settings, _match_codes(self.metadata, None if subset is None else subset.filter)
+        scores, places = self.shard.find(queries, depth, own.effort, passing)
         return -(scores**2) if own.metric == "l2" else scores, places
 
 
@@ -194,7 +206,7 @@ class QdrantWordSearcher:
     settings: Qdrant
     shard: Shard
     words: Words
-    tie_order: NDArray[np.int32]
+    corpus: Corpus
     embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]] | None
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
@@ -203,26 +215,37 @@ class QdrantWordSearcher:
         if self.embed is not None:
             vectors, embedding_seconds = self.embed(queries, store)
             seconds += embedding_seconds
-        rankings = create_empty_rankings(len(queries), k)
-        for position, query in enumerate(queries):
+        rankings, order = create_empty_rankings(len(queries), k), self.corpus.tie_order
+        for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
             start = time.perf_counter()
-            places, scores = self._find(query, vectors[position] if vectors is not None else None, k)
-            best = rank(np.array([places], dtype=np.int32), np.array([scores], dtype=np.float32), self.tie_order, k)
+            passing = _match_codes(self.corpus.fields, own)
+            places, scores = self._find(query, vectors[position] if vectors is not None else None, k, passing)
+            best = rank(np.array([places], dtype=np.int32), np.array([scores], dtype=np.float32), order, k)
             rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] += time.perf_counter() - start
         return replace(rankings, seconds=seconds)
 
-    def _find(self, text: str, vector: Vectors | None, k: int) -> Hits:
+    def _find(self, text: str, vector: Vectors | None, k: int, passing: Passing) -> Hits:
         """Return places and scores that include the k best, and all that are equal to the last of them."""
         own, fusion = self.settings, self.settings.fusion
         words = self.words.parse_query(text, own.k1, own.b)
         if fusion is not None:
             directed = vector.tolist() if vector is not None and vector.any() else None
-            return self.shard.fuse(directed, words, fusion, own.effort, k)
+            return self.shard.fuse(directed, words, fusion, own.effort, k, passing)
         depth = k + _SPARE
         while words is not None:
-            places, scores = self.shard.find_words(words, depth)
+            places, scores = self.shard.find_words(words, depth, passing)
             if len(scores) < depth or scores[-1] < scores[k - 1]:
                 return places, scores
             depth *= 4
         return [], []
+
+
+def _encode_fields(corpus: Corpus, rows: Sequence[int]) -> Codes:
+    """Return the codes of the values of some documents, by field."""
+    return {name: [codes[row] for row in rows] for name, (_, codes) in corpus.fields.encode().items()}
+
+
+def _match_codes(metadata: Metadata, own: Filter | None) -> Passing:
+    """Return the codes that pass a filter, by field; nothing without a filter."""
+    return {} if own is None else {name: codes for name, (_, codes) in metadata.match(own).items()}

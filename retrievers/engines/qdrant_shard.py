@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 Hits = tuple[list[int], list[float]]
 """The places of documents and their scores, best first."""
+
+Codes = Mapping[str, Sequence[Sequence[int]]]
+"""The fields that queries filter by: for each field, the codes of the values of each point."""
+
+Passing = Mapping[str, range | list[int]]
+"""A filter: the codes that pass, by field. A point passes if it has one of the codes of every field."""
 
 PACKAGE = "qdrant-edge-py"
 BATCH = 512
@@ -88,10 +94,11 @@ def read_engine_version() -> str:
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
-def build_shard(settings: ShardSettings, points: Points | None, words: Words | None = None) -> Arrays:
-    """Return the files of an index of points, of words, or of both.
+def build_shard(settings: ShardSettings, points: Points | None, words: Words | None, codes: Codes) -> Arrays:
+    """Return the files of an index of points, of words, or of both, with the fields to filter by.
 
-    Without words, ids are the places of points; with them, they are the positions of documents.
+    Without words, ids are the places of points; with them, they are the positions of documents. `codes` has a row for
+    each id.
     """
     import qdrant_edge as engine
 
@@ -99,12 +106,23 @@ def build_shard(settings: ShardSettings, points: Points | None, words: Words | N
         shard = engine.EdgeShard.create(folder, _configure(settings, points, words))
         if words is not None and words.text_index is not None:
             shard.update(engine.UpdateOperation.create_field_index(FIELD, words.text_index))
+        for name in codes:  # before the points, so that the graph gets links for filtered searches
+            shard.update(engine.UpdateOperation.create_field_index(name, engine.PayloadSchemaType.Integer))
         for block in _iter_points(points) if words is None else _iter_documents(words, points):
-            shard.update(engine.UpdateOperation.upsert_points(block))
+            shard.update(engine.UpdateOperation.upsert_points([_add_codes(point, codes) for point in block]))
         shard.optimize()  # before that, nothing is indexed
         shard.flush()
         shard.close()
         return pack_folder(Path(folder))
+
+
+def _add_codes(point: qdrant_edge.Point, codes: Codes) -> qdrant_edge.Point:
+    import qdrant_edge as engine
+
+    if not codes:
+        return point
+    own = {name: list(rows[int(point.id)]) for name, rows in codes.items()}
+    return engine.Point(point.id, point.vector, {**(point.payload or {}), **own})
 
 
 def _iter_points(points: Points | None) -> Iterator[list[qdrant_edge.Point]]:
@@ -177,7 +195,7 @@ class Shard:
             raise
         weakref.finalize(self, _close, self._shard, folder)
 
-    def find(self, queries: Vectors, depth: int, effort: Effort) -> Nearest:
+    def find(self, queries: Vectors, depth: int, effort: Effort, passing: Passing) -> Nearest:
         """Return the engine's scores and places of the nearest vectors of each query; place -1 where there is none."""
         import qdrant_edge as engine
 
@@ -185,30 +203,37 @@ class Shard:
         places = np.full((len(queries), depth), -1, dtype=np.int64)
         for row, query in enumerate(queries.tolist()):
             nearest = engine.Query.Nearest(query)
-            hits = self._query(engine.QueryRequest(limit=depth, query=nearest, params=effort.params))
+            own = _format_filter(passing)
+            hits = self._query(engine.QueryRequest(limit=depth, query=nearest, params=effort.params, filter=own))
             scores[row, : len(hits)] = [hit.score for hit in hits]
             places[row, : len(hits)] = [hit.id for hit in hits]
         return scores, places
 
-    def find_words(self, words: ScoringQuery, depth: int) -> Hits:
+    def find_words(self, words: ScoringQuery, depth: int, passing: Passing) -> Hits:
         """Return the places and scores of the best documents for the words of a query, best first."""
         import qdrant_edge as engine
 
-        return _list_hits(self._query(engine.QueryRequest(limit=depth, query=words)))
+        return _list_hits(self._query(engine.QueryRequest(limit=depth, query=words, filter=_format_filter(passing))))
 
     def fuse(
-        self, vector: Sequence[float] | None, words: ScoringQuery | None, fusion: FusionSettings, effort: Effort, k: int
+        self,
+        vector: Sequence[float] | None,
+        words: ScoringQuery | None,
+        fusion: FusionSettings,
+        effort: Effort,
+        k: int,
+        passing: Passing,
     ) -> Hits:
         """Return the places and scores of all documents that the parts of a query find, fused, best first."""
         import qdrant_edge as engine
 
-        depth, parts, weights = max(fusion.candidates, k), [], []
+        depth, parts, weights, own = max(fusion.candidates, k), [], [], _format_filter(passing)
         if vector is not None:
             nearest = engine.Query.Nearest(list(vector))
-            parts.append(engine.Prefetch(limit=depth, query=nearest, params=effort.params))
+            parts.append(engine.Prefetch(limit=depth, query=nearest, params=effort.params, filter=own))
             weights.append(2 * fusion.vector_weight)  # equal weights are 1, as without weights
         if words is not None:
-            parts.append(engine.Prefetch(limit=depth, query=words))
+            parts.append(engine.Prefetch(limit=depth, query=words, filter=own))
             weights.append(2 * (1 - fusion.vector_weight))
         if not parts:
             return [], []
@@ -220,6 +245,20 @@ class Shard:
     def _query(self, request: qdrant_edge.QueryRequest) -> list[qdrant_edge.ScoredPoint]:
         with _explain_errors():
             return self._shard.query(request)
+
+
+def _format_filter(passing: Passing) -> qdrant_edge.Filter | None:
+    """Return a filter for the engine, None without conditions."""
+    import qdrant_edge as engine
+
+    def format_condition(name: str, codes: range | list[int]) -> qdrant_edge.FieldCondition:
+        if isinstance(codes, range):
+            return engine.FieldCondition(name, range=engine.RangeFloat(gte=float(codes.start), lt=float(codes.stop)))
+        return engine.FieldCondition(name, match=engine.MatchAny(codes))
+
+    if not passing:
+        return None
+    return engine.Filter(must=[format_condition(name, codes) for name, codes in passing.items()])
 
 
 def _list_hits(hits: Sequence[qdrant_edge.ScoredPoint]) -> Hits:

@@ -20,6 +20,7 @@ from retrievers.agentic import Agentic
 from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
+from retrievers.engines.qdrant import Qdrant
 from retrievers.expanded import Expanded
 from retrievers.filters import (
     LARGEST_CACHE,
@@ -38,7 +39,7 @@ from retrievers.run_file import RunFile
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import Echo, Overlap
-from tests.retrievers.test_contract import EXACT, WordHashes
+from tests.retrievers.test_contract import BY_WORDS, EXACT, FLAT, QDRANT, WordHashes
 from tests.retrievers.test_dense import Numbers, corpus_of, texts_of
 from tests.strategies import WORDS, at_most
 
@@ -182,10 +183,8 @@ def list_hits(rankings: Rankings) -> list[list[tuple[int, float]]]:
     )
 
 
-@pytest.mark.parametrize("retriever", [pytest.param(r, id=name) for name, r in ALONE.items()])
-@settings(max_examples=at_most(10))
-@given(data=st.data())
-def test_the_ranking_is_the_full_one_without_the_documents_that_fail(retriever: Retriever, data: st.DataObject) -> None:
+def check_filtered_rankings(retriever: Retriever, data: st.DataObject) -> None:
+    """Check that rankings under filters are the full ones without the documents that fail."""
     texts = data.draw(st.lists(st.lists(WORDS, max_size=5).map(" ".join), min_size=1, max_size=12))
     rows = data.draw(st.lists(METADATA, min_size=len(texts), max_size=len(texts)))
     corpus = Corpus(
@@ -198,6 +197,22 @@ def test_the_ranking_is_the_full_one_without_the_documents_that_fail(retriever: 
     queries = [QueryText(text, str(i), own=parse_filter(own)) for i, (text, own) in enumerate(asked)]
     masks = [[passes(row, own) for row in rows] for _, own in asked]
     assert list_hits(searcher.search(queries, k)) == filter_by_hand(full, masks, k)
+
+
+@pytest.mark.parametrize("retriever", [pytest.param(r, id=name) for name, r in ALONE.items()])
+@settings(max_examples=at_most(10))
+@given(data=st.data())
+def test_the_ranking_is_the_full_one_without_the_documents_that_fail(retriever: Retriever, data: st.DataObject) -> None:
+    check_filtered_rankings(retriever, data)
+
+
+@pytest.mark.parametrize("retriever", [pytest.param(r, id=name) for name, r in (FLAT | BY_WORDS).items()])
+@settings(max_examples=at_most(4))  # each opens an engine, which takes a tenth of a second
+@given(data=st.data())
+def test_the_ranking_of_an_engine_is_the_full_one_without_the_documents_that_fail(
+    retriever: Retriever, data: st.DataObject
+) -> None:
+    check_filtered_rankings(retriever, data)
 
 
 def test_many_queries_with_filters_of_many_are_searched_like_few() -> None:
@@ -243,23 +258,25 @@ def filter_queries(texts: Sequence[str], conditions: object) -> list[str]:
     return [QueryText(text, str(i), own=parse_filter(conditions)) for i, text in enumerate(texts)]
 
 
-APPROXIMATE: dict[str, dict[str, Any]] = {
-    "ivf": {"index_type": "ivf", "nlist": 20, "nprobe": 20},
-    "hnsw": {"index_type": "hnsw", "ef_search": 400},
-    "pq": {"index_type": "pq", "pq_m": 8},
+APPROXIMATE: dict[str, Retriever] = {
+    "ivf": Dense(Numbers(), index_type="ivf", nlist=20, nprobe=20),  # all cells, so that it is exact
+    "hnsw": Dense(Numbers(), index_type="hnsw", ef_search=400),
+    "pq": Dense(Numbers(), index_type="pq", pq_m=8),
 }
+if QDRANT:
+    APPROXIMATE["qdrant int8"] = Qdrant(Numbers(), index_type="flat", quantization="int8")
 
 
-@pytest.mark.parametrize("own", [pytest.param(own, id=name) for name, own in APPROXIMATE.items()])
+@pytest.mark.parametrize("name", APPROXIMATE)
 @pytest.mark.parametrize("size", SIZES)
-def test_an_approximate_index_returns_documents_that_pass(own: dict[str, Any], size: int) -> None:
+def test_an_approximate_index_returns_documents_that_pass(name: str, size: int) -> None:
     corpus, texts = numbers()
     queries = filter_queries(texts, {f"of {size}": 0})
     exact = Dense(Numbers()).index(corpus, MemoryStore()).search(queries, 10).documents
-    rankings = Dense(Numbers(), **own).index(corpus, MemoryStore()).search(queries, 10).documents
+    rankings = APPROXIMATE[name].index(corpus, MemoryStore()).search(queries, 10).documents
     assert all(document % size == 0 for document in rankings[rankings != NOTHING].tolist())
-    assert np.count_nonzero(rankings != NOTHING) == np.count_nonzero(exact != NOTHING) or own["index_type"] == "hnsw"
-    if own["index_type"] == "ivf":  # it visits all cells
+    assert np.count_nonzero(rankings != NOTHING) == np.count_nonzero(exact != NOTHING) or name == "hnsw"
+    if name == "ivf":
         assert rankings.tolist() == exact.tolist()
     assert np.count_nonzero(np.isin(rankings[rankings != NOTHING], exact)) > 0
 

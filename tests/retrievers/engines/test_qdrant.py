@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, Corpus, RetrieverError
+from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
 from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant import Qdrant
+from retrievers.filters import parse_filter
 from retrievers.fusion import Hybrid
 from retrievers.search import list_engines, search_cached
 from retrievers.store import MemoryStore, NoStore, Store
@@ -332,6 +333,50 @@ def test_a_plan_lists_the_work_of_a_search(own: dict[str, Any]) -> None:
     search_cached(retriever, SENTENCES, ["sea"], 3, store)
     del store.count["diagnostics"]  # planned as part of the search
     assert Counter(planned.key.kind for planned in (work, *work.needs)) == store.count
+
+
+# Filters
+
+
+def test_a_graph_is_searched_among_the_points_that_pass() -> None:
+    """The engine filters while it searches, so no answer is short, unlike pgvector's."""
+    rows = [{"n": i % 50} for i in range(len(DOCUMENTS))]
+    corpus = replace(corpus_of(DOCUMENTS), metadata=rows, filter_fields=("n",))
+    queries = [QueryText(query, query, own=parse_filter({"n": 7})) for query in QUERIES]
+    rankings = search_cached(Qdrant(Numbers(), ef_search=40), corpus, queries, 10, MemoryStore())
+    hits = rankings.documents[rankings.documents != NOTHING]
+    assert all(document % 50 == 7 for document in hits.tolist())
+    figures = {
+        name.partition(".")[0]: value for name, value in rankings.diagnostics.items() if "1_to_5_percent" in name
+    }
+    assert figures["short_answers_at_10"] == 0
+    assert figures["index_recall_at_10"] > 0.9
+
+
+@pytest.mark.parametrize("words", ["text", "bm25"])
+def test_fusion_ranks_the_documents_that_pass(words: Any) -> None:
+    rows = [{"even": place % 2 == 0} for place in range(len(SENTENCES))]
+    corpus = replace(SENTENCES, metadata=rows, filter_fields=("even",))
+    queries = [QueryText("sea boat", "q", own=parse_filter({"even": False}))]
+    expected: dict[int, float] = {}
+    for part in (Qdrant(WordLengths(), index_type="flat"), Qdrant(rank=words)):
+        documents = part.index(corpus, MemoryStore()).search(queries, 6).documents
+        for place, document in enumerate(rows_of(documents)[0]):
+            expected[document] = expected.get(document, 0.0) + 1 / (2 + place)
+    fused = Qdrant(WordLengths(), "rrf", index_type="flat", words=words).index(corpus, MemoryStore())
+    rankings = fused.search(queries, 6)
+    hits = dict(zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True))
+    hits.pop(NOTHING, None)
+    assert hits == pytest.approx(expected, rel=1e-5)
+    assert {document % 2 for document in hits} == {1}
+
+
+def test_an_index_is_built_again_where_the_fields_of_filters_change() -> None:
+    store = Builds()
+    for rows in ([{"n": 1}] * 6, [{"n": 2}] * 6, [{"n": 2, "other": 1}] * 6):
+        corpus = replace(SENTENCES, metadata=rows, filter_fields=("n",))
+        Qdrant(rank="text").index(corpus, store)
+    assert store.count["qdrant index"] == 2
 
 
 def test_a_folder_is_packed_and_unpacked(tmp_path: Path) -> None:
