@@ -11,11 +11,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.measure import Figure, medians, spend
+from benchmarks.measure import Figure, measure_memory, medians, spend
 
 BESIDE = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("RETRIEVAL_DATA", BESIDE / "data")) / "collections"
@@ -27,19 +27,22 @@ RUNNER = (sys.executable, "-m", "runner")
 def memory() -> list[Figure]:
     """Compare the peak of a whole BM25 run on medquad, MLflow included, with bm25s alone, which logs nothing."""
     data = DATA / "medquad"
+    ours = [*RUNNER, "retriever=bm25", "dataset=beir", f"dataset.path={data}"]
+    theirs = [sys.executable, str(Path(__file__).with_name("bm25s_alone.py")), str(data)]
     with folder_of_runs() as folder:
 
-        def ours() -> float:
-            shutil.rmtree(folder / "mlruns", ignore_errors=True)
-            arguments = ["retriever=bm25", "dataset=beir", f"dataset.path={data}"]
-            return spend([*RUNNER, *arguments], folder).mebibytes
+        def compare(name: str, measure: Callable[[list[str], Path], float]) -> Figure:
+            def run(command: list[str]) -> float:
+                shutil.rmtree(folder / "mlruns", ignore_errors=True)
+                return measure(command, folder)
 
-        def theirs() -> float:
-            script = Path(__file__).with_name("bm25s_alone.py")
-            return spend([sys.executable, str(script), str(data)], folder).mebibytes
+            took = medians({"ours": lambda: run(ours), "theirs": lambda: run(theirs)}, PEER_RUNS)
+            return Figure(f"peak memory of a BM25 run, medquad, {name}", "MiB", took["ours"], took["theirs"], 1)
 
-        took = medians({"ours": ours, "theirs": theirs}, PEER_RUNS)
-    return [Figure("peak memory of a BM25 run, medquad", "MiB", took["ours"], took["theirs"], 1)]
+        return [
+            compare("largest process", lambda command, folder: spend(command, folder).mebibytes),
+            compare("all processes", measure_memory),
+        ]
 
 
 def help_time() -> list[Figure]:

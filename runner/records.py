@@ -23,6 +23,14 @@ from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
 from retrievers.work import Cost
 from runner.analysis.grades import load_grades, save_grades
+from runner.arrow import (
+    build_coded_column,
+    build_dictionary_column,
+    build_integer_lists,
+    build_number_column,
+    build_text_column,
+    build_text_lists,
+)
 from runner.metrics.abstention import Abstention
 from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, Timings
 
@@ -38,19 +46,19 @@ def save_record(result: Result, folder: Path) -> None:
 
     q = result.queries
     table = {
-        "query_id": pa.array(q.ids),
-        "query": pa.array(q.texts),
-        "type": pa.array(q.types).dictionary_encode(),
-        "status": pa.array(q.statuses).dictionary_encode(),
-        "error": pa.array(q.errors).dictionary_encode(),
-        "note": pa.array(q.notes).dictionary_encode(),
-        "expected": pa.array([list(e) for e in q.expected], pa.list_(pa.string())),
+        "query_id": build_text_column(q.ids),
+        "query": build_text_column(q.texts),
+        "type": build_dictionary_column(q.types),
+        "status": build_dictionary_column(q.statuses),
+        "error": build_dictionary_column(q.errors),
+        "note": build_dictionary_column(q.notes),
+        "expected": build_text_lists(q.expected),
     }
     if q.expected_grades:
-        table["expected_grades"] = pa.array([list(g) for g in q.expected_grades], pa.list_(pa.int32()))
+        table["expected_grades"] = build_integer_lists(q.expected_grades)
     if any(q.clusters):
-        table["cluster"] = pa.array(q.clusters).dictionary_encode()
-    scores = {m: pa.array(row, from_pandas=True) for m, row in zip(result.measures, result.scores, strict=True)}
+        table["cluster"] = build_dictionary_column(q.clusters)
+    scores = {m: build_number_column(row) for m, row in zip(result.measures, result.scores, strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
     # Statistics and dictionaries of numbers would take as long to write as all else.
     compact = {"compression": "zstd", "write_statistics": False}
@@ -170,24 +178,24 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
     assert result.hits is not None  # noqa: S101 (the caller looked)
     documents, ids = result.hits.rankings.documents, result.hits.documents
     there = documents != NOTHING
-    used, codes = np.unique(documents[there], return_inverse=True)
+    used, positions = np.unique(documents[there], return_inverse=True)
+    codes = positions.astype(np.int32)
     queries, places = np.nonzero(there)
     columns: dict[str, Any] = {}
     if result.hits.metadata:
-        shown = pa.array([orjson.dumps(dict(result.hits.metadata[d])).decode() for d in used])
-        columns["metadata"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), shown)
+        shown = (orjson.dumps(dict(result.hits.metadata[d])).decode() for d in used)
+        columns["metadata"] = build_coded_column(codes, shown)
     if result.hits.parents:
-        parents = pa.array([result.hits.parents[d] for d in used])
-        columns["parent_id"] = pa.DictionaryArray.from_arrays(codes.astype(np.int32), parents)
+        columns["parent_id"] = build_coded_column(codes, (result.hits.parents[d] for d in used))
     if result.hits.unknown:
-        columns["unknown"] = result.hits.is_unknown[there]
+        columns["unknown"] = build_number_column(result.hits.is_unknown[there])
     return pa.table(
         {
-            "query_id": pa.DictionaryArray.from_arrays(queries.astype(np.int32), pa.array(result.queries.ids)),
-            "rank": places.astype(np.int32) + 1,
-            "document_id": pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array([ids[d] for d in used])),
-            "score": result.hits.rankings.scores[there],
-            "grade": result.hits.grades[there],
+            "query_id": build_coded_column(queries.astype(np.int32), result.queries.ids),
+            "rank": build_number_column(places.astype(np.int32) + 1),
+            "document_id": build_coded_column(codes, (ids[d] for d in used)),
+            "score": build_number_column(result.hits.rankings.scores[there]),
+            "grade": build_number_column(result.hits.grades[there]),
             **columns,
         }
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
+from runner.analysis.coefficients import compute_spearman
 from runner.analysis.significance import cluster_means
 
 Floats = NDArray[np.float64]
@@ -40,8 +41,6 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters 
     The interval is Fisher's with the variance of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value that
     of Student's t with n - 2 degrees of freedom.
     """
-    from scipy import stats
-
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
     if clusters is not None:  # rounded, so that equal means are ties
@@ -51,9 +50,8 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters 
         return f"insufficient_paired_data (n={n}, need >= {FEWEST})"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return "no_variation (all values of one are the same)"
-    result = stats.spearmanr(x, y)
-    rho = min(max(float(result.statistic), -1.0), 1.0)
-    return RankCorrelation(n, rho, _interval(rho, n, confidence), float(result.pvalue))
+    rho, p_value = compute_spearman(x, y)
+    return RankCorrelation(n, rho, _interval(rho, n, confidence), p_value)
 
 
 def _interval(rho: float, n: int, confidence: float) -> tuple[float, float] | None:

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.analysis.coefficients import compute_spearman
+
 Floats = NDArray[np.float64]
 
 
@@ -35,8 +37,6 @@ class JudgeAgreement:
 
 def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
     """Compare two columns of grades, NaN where there is none."""
-    from scipy.stats import spearmanr
-
     both = ~(np.isnan(judge) | np.isnan(reference))
     judge, reference = judge[both], reference[both]
     if not len(judge):
@@ -45,7 +45,7 @@ def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
     return JudgeAgreement(
         len(judge),
         compute_weighted_kappa(judge, reference),
-        float(spearmanr(judge, reference).statistic) if varied else None,
+        compute_spearman(judge, reference).value if varied else None,
         float(np.mean(judge - reference)),
         float(np.mean(np.abs(judge - reference))),
     )

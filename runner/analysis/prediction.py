@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import Clusters
+from runner.analysis.coefficients import compute_kendall, compute_pearson, compute_spearman
 from runner.analysis.corrections import holm
 from runner.analysis.significance import cluster_means
 
@@ -129,20 +130,12 @@ def correlations(
 
 
 def _correlation(predicted: Floats, truth: Floats, clusters: Clusters | None) -> Correlation:
-    from scipy import stats
-
     both = ~(np.isnan(predicted) | np.isnan(truth))
     x, y = cluster_means(np.stack([predicted[both], truth[both]]), None if clusters is None else clusters[both])
     if len(x) < FEWEST or _constant(x) or _constant(y):
         return Correlation(len(x), np.nan, np.nan, np.nan, np.nan)
-    tau = stats.kendalltau(x, y)
-    return Correlation(
-        queries=len(x),
-        pearson=float(stats.pearsonr(x, y).statistic),
-        spearman=float(stats.spearmanr(x, y).statistic),
-        kendall=float(tau.statistic),
-        p_value=float(tau.pvalue),
-    )
+    kendall, p_value = compute_kendall(x, y)
+    return Correlation(len(x), compute_pearson(x, y), compute_spearman(x, y).value, kendall, p_value)
 
 
 def _constant(values: Floats) -> bool:
