@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, DatasetError, Judgments, Qrel, Queries, Raw
+from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.filtering import check_fields, find_gold_outside
 from runner.datasets.variants import cluster_labels
 
@@ -65,6 +65,7 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         judgments_by_search_type=kept,
         unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
         exclude_self=source.exclude_self,
+        grade_intervals=_select_intervals(raw, query_at, document_at, queries, documents),
     )
     if source.exclude_self == "true" and not (dataset.own_documents >= 0).any():
         raise DatasetError(
@@ -212,6 +213,21 @@ def _select_judgments(judgments: Judgments, queries: NDArray[np.bool_], document
         (np.cumsum(queries, dtype=np.int32) - 1)[judgments.queries[rows]],
         (np.cumsum(documents, dtype=np.int32) - 1)[judgments.documents[rows]],
         judgments.grades[rows],
+    )
+
+
+def _select_intervals(
+    raw: Raw,
+    query_at: Mapping[str, int],
+    document_at: Mapping[str, int],
+    queries: NDArray[np.bool_],
+    documents: NDArray[np.bool_],
+) -> tuple[GradeInterval, ...]:
+    """Return the intervals of the judgments that remain."""
+    return tuple(
+        interval
+        for interval in raw.grade_intervals
+        if queries[query_at[interval.query]] and documents[document_at[interval.document]]
     )
 
 

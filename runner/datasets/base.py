@@ -89,6 +89,26 @@ class Judgments:
         return np.bincount(self.queries[self.grades > 0], minlength=n_queries)
 
 
+@dataclass(frozen=True)
+class GradeInterval:
+    """A grade estimated from clicks: how often the document was shown and clicked for the query.
+
+    `attractiveness` is the probability of a click once the document is examined, with a 95 % interval from `low` to
+    `high`; `grade`, `lowest` and `highest` are the grades of these three.
+    """
+
+    query: str
+    document: str
+    impressions: int
+    clicks: int
+    attractiveness: float
+    low: float
+    high: float
+    grade: int
+    lowest: int
+    highest: int
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A corpus, its judged queries, and their judgments.
@@ -97,7 +117,7 @@ class Dataset:
     judged but not in the corpus. If the corpus consists of chunks, `whole` has the documents: judgments are of these,
     and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
     `exclude_self` says how these are recognised. `overrides` are the settings by which the command line loads it, empty
-    for a dataset that exists in Python only.
+    for a dataset that exists in Python only. `grade_intervals` say how uncertain grades are that were estimated.
     """
 
     name: str
@@ -110,6 +130,7 @@ class Dataset:
     whole: Corpus | None = None
     exclude_self: ExcludeSelf = "auto"
     overrides: Sequence[str] = ()
+    grade_intervals: Sequence[GradeInterval] = ()
 
     @staticmethod
     def of(
@@ -224,7 +245,8 @@ class Raw:
 
     `judged` are queries that are judged even if no qrel names them (no-result queries); qrels by search type replace
     `qrels` for the queries that they name. `qrels_name` says where the qrels come from, and `document_fields` are the
-    fields of documents, beyond those that the corpus has, both for messages.
+    fields of documents, beyond those that the corpus has, both for messages. `grade_intervals` are those of qrels that
+    were estimated.
     """
 
     corpus: Corpus
@@ -234,6 +256,7 @@ class Raw:
     qrels_by_search_type: Mapping[str, Sequence[Qrel]] = field(default_factory=dict)
     qrels_name: str = "the judgments"
     document_fields: Iterable[str] = ()
+    grade_intervals: Sequence[GradeInterval] = ()
 
 
 def corpus_of(documents: Iterable[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]) -> Corpus:

@@ -6,23 +6,29 @@ reads a format.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import orjson
 
 from retrievers.files import UNFINISHED, replace_file
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, Qrel
+from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, GradeInterval, Qrel
 from runner.datasets.chunk_files import corpus_id
 from runner.datasets.chunking import DOCUMENT
 
-Format = Literal["beir", "trec", "jsonl", "mined", "synthetic"]
+RatingsFormat = Literal["ratings", "quepid", "rank_eval", "opensearch"]
+"""Formats of judgments that name a query by its text; queries and documents are written next to them, in JSONL."""
+
+Format = Literal["beir", "trec", "jsonl", "mined", "synthetic"] | RatingsFormat
 
 _LINE_ENDS = "\r\n"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -55,6 +61,8 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
             "the same name"
         )
     files, settings = _WRITERS[format](dataset, folder)
+    if dataset.grade_intervals:
+        files = {**files, folder / "grade_intervals.csv": _intervals(dataset)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:  # all are written before one replaces an earlier file
@@ -65,7 +73,8 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
     except OSError as error:
         raise DatasetError(f"output={folder}: cannot be written ({error.strerror})") from None
     settings = {**settings, "split": dataset.split, **({"unknown_judged": "keep"} if dataset.unknown_documents else {})}
-    read = {"dataset": str(format), **{f"dataset.{name}": str(value) for name, value in settings.items()}}
+    choice = "judged" if format in get_args(RatingsFormat) else str(format)
+    read = {"dataset": choice, **{f"dataset.{name}": str(value) for name, value in settings.items()}}
     return Exported(list(files), read, list(_notes(dataset, format)))
 
 
@@ -190,12 +199,110 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
     return files, {"path": path, "level": "chunk" if chunks else "document"}
 
 
+def _export_ratings(dataset: Dataset, folder: Path) -> Written:
+    rows = (row for text, judged in _list_rated(dataset, "ratings") for row in ((text, *pair) for pair in judged))
+    return _write_judged(dataset, folder, "ratings", "ratings.csv", _csv(("query", "docid", "rating"), rows))
+
+
+def _export_quepid(dataset: Dataset, folder: Path) -> Written:
+    ratings = [
+        {"query_text": text, "doc_id": document, "rating": grade}
+        for text, judged in _list_rated(dataset, "quepid")
+        for document, grade in judged
+    ]
+    return _write_judged(dataset, folder, "quepid", "quepid_ratings.json", [_json({"ratings": ratings})])
+
+
+def _export_rank_eval(dataset: Dataset, folder: Path) -> Written:
+    index = _index_name(dataset)
+    requests = [
+        {
+            "id": identifier,
+            "request": {"query": {"multi_match": {"query": text}}},
+            "ratings": [{"_index": index, "_id": document, "rating": grade} for document, grade in judged],
+        }
+        for identifier, (text, judged) in zip(dataset.queries.ids, _list_rated(dataset, "rank_eval"), strict=True)
+    ]
+    body = {"requests": requests, "metric": {"dcg": {"k": 10, "normalize": True}}}
+    return _write_judged(dataset, folder, "rank_eval", "rank_eval.json", [_json(body)])
+
+
+def _export_opensearch(dataset: Dataset, folder: Path) -> Written:
+    rows = [
+        {"query": text, "ratings": [{"docId": document, "rating": f"{grade:.3f}"} for document, grade in judged]}
+        for text, judged in _list_rated(dataset, "opensearch")
+    ]
+    about = {"name": dataset.name, "description": f"Judgments of {dataset.name}, {dataset.split}"}
+    body = {**about, "type": "IMPORT_JUDGMENT", "judgmentRatings": rows}
+    return _write_judged(dataset, folder, "opensearch", "opensearch_judgments.json", [_json(body)])
+
+
+def _write_judged(
+    dataset: Dataset, folder: Path, format: RatingsFormat, name: str, judgments: Iterable[bytes]
+) -> Written:
+    """Return the files of `dataset=judged`: the judgments in a format, the queries, and documents if there are any."""
+    _check_ids(dataset, format, lambda _: False, "")
+    queries = ({"id": i, "text": text, "type": kind, "metadata": known} for i, text, kind, known in _queries(dataset))
+    files: dict[Path, Iterable[bytes]] = {folder / name: judgments, folder / "queries.jsonl": map(_json, queries)}
+    settings: dict[str, object] = {
+        "qrels": folder / name, "qrels_format": format, "queries": folder / "queries.jsonl", "query_id": "id",
+        "query_type": "type",
+    }  # fmt: skip
+    if len(dataset.corpus):
+        files[folder / "documents.jsonl"] = map(_json, _documents(dataset, "_id"))
+        settings["documents"] = folder / "documents.jsonl"
+    return files, settings
+
+
+def _list_rated(dataset: Dataset, format: RatingsFormat) -> list[tuple[str, Graded]]:
+    """Return the text and the judged documents of each query; refuses texts that do not tell queries apart."""
+    unanswerable = {dataset.queries.ids[position] for position in _unanswerable(dataset)}
+    rows: list[tuple[str, Graded]] = []
+    first: dict[str, str] = {}
+    for identifier, text, judged in zip(dataset.queries.ids, dataset.queries.texts, _list_judged(dataset), strict=True):
+        plain = " ".join(text.split())
+        if not plain:
+            raise DatasetError(f"format={format}: the query {identifier!r} has no text, which names it in this format")
+        other = first.setdefault(plain, identifier)
+        if other != identifier:
+            raise DatasetError(
+                f"format={format}: the queries {other!r} and {identifier!r} have the same text, which names a query in "
+                "this format; choose beir, trec or jsonl"
+            )
+        rows.append((plain, [(dataset.corpus.ids[0], 0)] if identifier in unanswerable else judged))
+    return rows
+
+
+def _index_name(dataset: Dataset) -> str:
+    """Return the dataset's name as Elasticsearch accepts it for an index."""
+    return re.sub(r"[^a-z0-9_.-]+", "-", dataset.name.lower()).strip("-_.") or "documents"
+
+
+def _intervals(dataset: Dataset) -> Iterable[bytes]:
+    names = [field.name for field in fields(GradeInterval)]
+    return _csv(names, ([getattr(interval, name) for name in names] for interval in dataset.grade_intervals))
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    line = io.StringIO(newline="")
+    writer = csv.writer(line, lineterminator="\r\n")  # so that either is quoted within a field
+    for row in chain([header], rows):
+        writer.writerow(row)
+        yield line.getvalue().encode()
+        line.seek(0)
+        line.truncate()
+
+
 _WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
     "beir": _beir,
     "trec": _trec,
     "jsonl": _jsonl,
     "mined": _export_mined,
     "synthetic": _synthetic,
+    "ratings": _export_ratings,
+    "quepid": _export_quepid,
+    "rank_eval": _export_rank_eval,
+    "opensearch": _export_opensearch,
 }
 
 _GRADES: Mapping[Format, set[int]] = {"mined": {0, 1, 2}, "synthetic": {1}}
@@ -204,7 +311,7 @@ _GRADES: Mapping[Format, set[int]] = {"mined": {0, 1, 2}, "synthetic": {1}}
 
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
     """Yield what the files do not say as the dataset does."""
-    if format in ("beir", "trec", "jsonl") and (silent := len(_unanswerable(dataset))):
+    if format not in ("mined", "synthetic") and (silent := len(_unanswerable(dataset))):
         yield (
             f"queries without a relevant document ({silent:,}) are written with grade 0 for "
             f"{dataset.corpus.ids[0]!r}, because these formats cannot store a query without judgments"
@@ -285,7 +392,8 @@ def _check_filters(dataset: Dataset, format: Format) -> None:
 def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
     """Refuse a grade that a format has no place for: without it a score would change."""
     grades = set(dataset.judgments.grades.tolist())
-    *others, last = (name for name in _WRITERS if grades <= _GRADES.get(name, grades))
+    whole = (name for name in _WRITERS if name not in get_args(RatingsFormat))
+    *others, last = (name for name in whole if grades <= _GRADES.get(name, grades))
     for query, judged in zip(dataset.queries.ids, _list_judged(dataset), strict=True):
         for document, grade in judged:
             if grade not in _GRADES[format]:

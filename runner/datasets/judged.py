@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import Raw, corpus_of
+from runner.datasets.base import DatasetError, GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields
+from runner.datasets.ratings import QrelsFormat, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular, is_table
 from runner.datasets.trec import Trec
+from runner.datasets.ubi import THRESHOLDS, ClickModel, read_clicks
+
+logger = logging.getLogger("runner.datasets")
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -18,12 +29,15 @@ class JudgedFiles(DatasetSource):
 
     `queries` are JSONL as in BEIR, TSV (id, text), TREC topics, or a table: CSV, Parquet, or any file of rows whose
     columns `query_id` and `query_text` name. `qrels` have three or four columns as in BEIR and TREC, or are a table
-    with the columns `qrel_query`, `qrel_document` and `qrel_grade`. `documents` are read as by `Trec`; a retriever with
-    its own index needs none, and their texts are only for readers.
+    with the columns `qrel_query`, `qrel_document` and `qrel_grade`, or are in a format of another program: see
+    `qrels_format`, which is recognised if null. Such formats name queries by their text, so `queries` may be null.
+    Ratings that are not whole numbers are converted by `grade_thresholds`. A click log is a file, a folder or a glob:
+    `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`; a retriever
+    with its own index needs none, and their texts are only for readers.
     """
 
-    queries: str
     qrels: str
+    queries: str | None = None
     documents: str | None = None
     query_id: str | None = None
     query_text: str = "text"
@@ -31,31 +45,92 @@ class JudgedFiles(DatasetSource):
     qrel_query: str = "query_id"
     qrel_document: str = "document_id"
     qrel_grade: str | None = "grade"
+    qrels_format: QrelsFormat | None = None
+    grade_thresholds: tuple[Annotated[float, Field(gt=0)], ...] | None = None
+    click_actions: tuple[str, ...] = ("click", "click_through")
+    impression_actions: tuple[str, ...] = ("impression",)
+    examination: tuple[Annotated[float, Field(gt=0, le=1)], ...] | None = None
+    max_rank: int = Field(default=20, ge=1)
+    min_impressions: int = Field(default=10, ge=1)
 
     @property
     def origin(self) -> str:
-        """Return the queries' file."""
-        return self.queries
+        """Return the queries' file, or the judgments'."""
+        return self.queries or self.qrels
 
     def read(self) -> Raw:
         """Read the files."""
-        cluster, own = self.cluster_field, self.filter_field
-        lines = Trec(
-            topics=self.queries, qrels=self.qrels, documents=self.documents, cluster_field=cluster, filter_field=own
-        )
-        table = Tabular(
-            queries=self.queries, qrels=self.qrels, cluster_field=cluster, filter_field=own,
-            query_id=self.query_id or "id", query_text=self.query_text, query_type=self.query_type,
-            qrel_query=self.qrel_query, qrel_document=self.qrel_document, qrel_grade=self.qrel_grade,
-        )  # fmt: skip
-        topics, judgments = files.resolve_path(self.queries, "queries"), files.resolve_path(self.qrels, "qrels")
-        in_columns = self.query_id is not None or is_table(topics)
-        queries = table.read_queries()[0] if in_columns else lines.read_queries(topics)
-        fields = DocumentFields(queries, self.queries)
+        queries = self._read_queries() if self.queries else None
+        paths = files.matching(self.qrels, "qrels")
+        several = len(paths) > 1 or Path(self.qrels).expanduser().is_dir()
+        format = self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
+        intervals: Sequence[GradeInterval] = ()
+        if format in ("qrels", "table"):
+            if queries is None:
+                raise DatasetError(
+                    f"dataset.queries: not set, and {self.qrels} has no texts of queries; set dataset.queries to their "
+                    "file"
+                )
+            qrels = list(self._table.iter_qrels(self.qrels)) if format == "table" else files.qrels(paths[0])
+        elif format == "ubi":
+            queries, qrels, intervals = self._read_clicks(paths, queries)
+        else:
+            ratings = read_ratings(paths[0], format)
+            queries, matches = match_queries(ratings, queries)
+            qrels = grade_ratings(ratings, matches, self.grade_thresholds)
+        fields = DocumentFields(queries, self.origin)
         return Raw(
-            corpus=corpus_of(lines.iter_documents(fields)),
+            corpus=corpus_of(self._lines.iter_documents(fields)),
             queries=queries,
-            qrels=list(table.iter_qrels(self.qrels)) if is_table(judgments, ".jsonl") else files.qrels(judgments),
+            qrels=qrels,
             qrels_name=self.qrels,
             document_fields=fields.names,
+            grade_intervals=intervals,
         )
+
+    def _read_queries(self) -> Queries:
+        topics = files.resolve_path(str(self.queries), "queries")
+        in_columns = self.query_id is not None or is_table(topics)
+        return self._table.read_queries()[0] if in_columns else self._lines.read_queries(topics)
+
+    def _recognise(self, path: Path) -> QrelsFormat:
+        if is_table(path) and (self.qrel_query, self.qrel_document) != ("query_id", "document_id"):
+            return "table"  # settings name its columns
+        return recognise_format(path) or ("table" if is_table(path, ".jsonl") else "qrels")
+
+    def _read_clicks(
+        self, paths: Sequence[Path], queries: Queries | None
+    ) -> tuple[Queries, list[Qrel], list[GradeInterval]]:
+        thresholds = self.grade_thresholds or THRESHOLDS
+        actions = (self.click_actions, self.impression_actions)
+        model = ClickModel(*actions, self.examination, self.max_rank, self.min_impressions)
+        ratings, intervals = read_clicks(paths, model, thresholds)
+        queries, matches = match_queries(ratings, queries)
+        known = set(queries.ids)  # a log has queries that no list names
+        matches = [[query for query in ids if query in known] for ids in matches]
+        intervals = [
+            replace(interval, query=query) for interval, ids in zip(intervals, matches, strict=True) for query in ids
+        ]
+        uncertain = sum(interval.lowest < interval.highest for interval in intervals)
+        logger.warning(
+            "%s: %s grades estimated from clicks; the 95 %% interval of %s of them covers several grades. export "
+            "writes the intervals",
+            self.qrels, f"{len(intervals):,}", f"{uncertain:,}",
+        )  # fmt: skip
+        return queries, grade_ratings(ratings, matches, thresholds), intervals
+
+    @property
+    def _lines(self) -> Trec:
+        return Trec(
+            topics=self.queries or "", qrels=self.qrels, documents=self.documents, cluster_field=self.cluster_field,
+            filter_field=self.filter_field,
+        )  # fmt: skip
+
+    @property
+    def _table(self) -> Tabular:
+        return Tabular(
+            queries=self.queries or "", qrels=self.qrels, cluster_field=self.cluster_field,
+            filter_field=self.filter_field, query_id=self.query_id or "id", query_text=self.query_text,
+            query_type=self.query_type, qrel_query=self.qrel_query, qrel_document=self.qrel_document,
+            qrel_grade=self.qrel_grade,
+        )  # fmt: skip

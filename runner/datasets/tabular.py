@@ -204,7 +204,7 @@ class Tabular(DatasetSource):
             return files.json_lines(path)
         if kind == "parquet":
             return _parquet_rows(path, columns, also, optional, list_all=setting == "documents")
-        return _csv_rows(path, "," if kind == "csv" else "\t", columns)
+        return iter_csv(path, "," if kind == "csv" else "\t", columns)
 
 
 def is_table(path: Path, *others: str) -> bool:
@@ -229,7 +229,8 @@ def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
     )
 
 
-def _csv_rows(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
+def iter_csv(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
+    """Yield the rows of a table with a header; `columns` are names that a header of one column may have."""
     csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
     place = f"{path}:"
     with files.open_file(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:

@@ -1,0 +1,268 @@
+"""Judgments in the formats of other programs: lists of ratings, Quepid, Elasticsearch and OpenSearch.
+
+These formats name a query by its text. Click logs are read by `runner.datasets.ubi`; nothing here fits a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from runner.datasets import files
+from runner.datasets.base import DatasetError, Qrel, Queries
+from runner.datasets.files import SourceRecord
+from runner.datasets.tabular import iter_csv
+
+QrelsFormat = Literal["qrels", "table", "ratings", "quepid", "rank_eval", "opensearch", "ubi"]
+
+_QUERY, _DOCUMENT = ("query", "query_text"), ("docid", "doc_id")
+_NOT_RATERS = {*_QUERY, *_DOCUMENT, "position", "rank"}
+"""Columns of a list of ratings that hold no rating of a judge."""
+
+
+class Rating(NamedTuple):
+    """A rating of a document for a query; without a document, only the query. `record` says where it is."""
+
+    record: SourceRecord
+    query: str
+    text: str
+    document: str | None = None
+    value: object = None
+
+
+def recognise_format(path: Path) -> QrelsFormat | None:
+    """Return the format of a file of judgments, by its header, its keys or the fields of its first line.
+
+    None for qrels and for tables with columns that settings name.
+    """
+    ending = _ending(path)
+    if ending in (".csv", ".tsv"):
+        header = next((set(_split_header(line, ending)) for _, line in files.text_lines(path)), set())
+        return "ratings" if _find(header, _QUERY) and _find(header, _DOCUMENT) else None
+    if ending in (".jsonl", ".ndjson"):
+        first = next(files.json_lines(path), None)
+        return _recognise_keys(unwrap(first).fields) if first else None
+    if ending == ".json":
+        content = files.json_content(path)
+        if isinstance(content, Mapping) and (format := _recognise_keys(content)):
+            return format
+        first = next(iter_objects(path, content), None)
+        if first and (format := _recognise_keys(first.fields)):
+            return format
+        raise DatasetError(
+            f"{path}: unknown format of judgments; set dataset.qrels_format=quepid, rank_eval, opensearch or ubi"
+        )
+    return None
+
+
+def read_ratings(path: Path, format: QrelsFormat) -> list[Rating]:
+    """Read the ratings of a file in one of the formats that name queries by their texts."""
+    if format == "ratings":
+        return list(_iter_table(path))
+    content = files.json_content(path)
+    if format == "rank_eval":
+        return list(_iter_rank_eval(path, _list(path, content, "requests")))
+    if format == "opensearch":
+        return list(_iter_opensearch(path, content))
+    return list(_iter_quepid(path, content))
+
+
+def match_queries(ratings: Sequence[Rating], queries: Queries | None) -> tuple[Queries, list[Sequence[str]]]:
+    """Return the queries, and the ids of those that each rating is about.
+
+    Without `queries`, they are those of the ratings. Otherwise a rating is about the query with its id, where the
+    format has ids, or about all queries with its text; white space does not count.
+    """
+    if queries is None:
+        texts: dict[str, str] = {}
+        for rating in ratings:
+            if texts.setdefault(rating.query, rating.text) != rating.text:
+                raise rating.record.fault(f"the query {rating.query!r} has two texts")
+        return Queries([*texts], [*texts.values()], [""] * len(texts)), [[rating.query] for rating in ratings]
+    ids, by_text = set(queries.ids), dict[str, list[str]]()
+    for identifier, text in zip(queries.ids, queries.texts, strict=True):
+        by_text.setdefault(normalise(text), []).append(identifier)
+    return queries, [
+        [rating.query]
+        if rating.query != rating.text and rating.query in ids
+        else by_text.get(rating.text, [rating.query])
+        for rating in ratings
+    ]
+
+
+def grade_ratings(
+    ratings: Sequence[Rating], matches: Sequence[Sequence[str]], thresholds: Sequence[float] | None
+) -> list[Qrel]:
+    """Return ratings as judgments.
+
+    A grade is the number of `thresholds` that a rating reaches; without thresholds, ratings must be whole numbers.
+    """
+    return [
+        (query, rating.document, _grade(rating, thresholds))
+        for rating, queries in zip(ratings, matches, strict=True)
+        if rating.document is not None
+        for query in queries
+    ]
+
+
+def count_reached(value: float, thresholds: Iterable[float]) -> int:
+    """Return the number of thresholds that a value reaches."""
+    return sum(value >= threshold for threshold in thresholds)
+
+
+def normalise(text: str) -> str:
+    """Return the text of a query with single spaces and without those around it."""
+    return " ".join(text.split())
+
+
+def unwrap(record: SourceRecord) -> SourceRecord:
+    """Return the document of a search hit (`_source`), as dumps of an index have them, or the record itself."""
+    source = record.fields.get("_source")
+    return record._replace(fields=source) if isinstance(source, Mapping) else record
+
+
+def iter_objects(path: Path, content: object) -> Iterator[SourceRecord]:
+    """Yield the objects of a JSON file: those of a list, of the hits of a search response, or the only one."""
+    if isinstance(content, Mapping) and isinstance(content.get("hits"), Mapping):
+        content = content["hits"].get("hits")
+    values = content if isinstance(content, list) else [content]
+    yield from map(unwrap, files.json_objects(path, "object", values))
+
+
+def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
+    if "requests" in keys:
+        return "rank_eval"
+    if "judgmentRatings" in keys:
+        return "opensearch"
+    if "query_doc_pairs" in keys or isinstance(keys.get("ratings"), list):
+        return "quepid"
+    queries = keys.get("queries")
+    if isinstance(queries, list) and all(isinstance(query, Mapping) and "ratings" in query for query in queries):
+        return "quepid"
+    return "ubi" if {"action_name", "query_response_hit_ids"} & keys.keys() else None
+
+
+def _iter_table(path: Path) -> Iterator[Rating]:
+    """Yield the ratings of a table; several columns of ratings are those of several judges."""
+    for record in iter_csv(path, "\t" if _ending(path) == ".tsv" else ",", _QUERY):
+        query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
+        if query is None or document is None:
+            raise record.fault(
+                f"expected the columns query, docid and rating; the columns are {', '.join(record.fields)}"
+            )
+        text = normalise(record.text(query))
+        columns = ["rating"] if "rating" in record.fields else [c for c in record.fields if c not in _NOT_RATERS]
+        if not columns:
+            raise record.fault(f"the column 'rating' is missing; the columns are {', '.join(record.fields)}")
+        yield _rating(record, text, record.fields[document], [record.fields[column] for column in columns])
+
+
+def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
+    """Yield the ratings of a case (its export, or the body of an import) or the judgements of a book."""
+    keys = content if isinstance(content, Mapping) else {}
+    if "query_doc_pairs" in keys:
+        for record in files.json_objects(path, "query_doc_pairs", _list(path, content, "query_doc_pairs")):
+            judges = record.fields.get("judgements") or []
+            values = [judge.get("rating") for judge in judges if not judge.get("unrateable")]
+            yield _rating(record, normalise(record.text("query_text")), record.value("doc_id"), values)
+    elif "queries" in keys:
+        for record in files.json_objects(path, "query", _list(path, content, "queries")):
+            text, ratings = normalise(record.text("query", "query_text")), record.value("ratings")
+            if not isinstance(ratings, Mapping):
+                raise record.fault("'ratings' is not a JSON object of documents and ratings")
+            yield Rating(record, text, text)
+            for document, value in ratings.items():
+                yield _rating(record, text, document, [value])
+    else:
+        for record in files.json_objects(path, "rating", _list(path, content, "ratings")):
+            yield _rating(
+                record, normalise(record.text("query_text")), record.value("doc_id"), [record.value("rating")]
+            )
+
+
+def _iter_rank_eval(path: Path, requests: Sequence[object]) -> Iterator[Rating]:
+    for record in files.json_objects(path, "request", requests):
+        identifier = record.identifier("id")
+        texts = sorted(set(_find_texts(record.fields.get("params") or record.fields.get("request") or {})))
+        text = normalise(texts[0]) if len(texts) == 1 else identifier
+        yield Rating(record, identifier, text)
+        for document in _list(f"{path}, request {record.number}", record.fields, "ratings"):
+            if not isinstance(document, Mapping) or not {"_id", "rating"} <= document.keys():
+                raise record.fault(f"a rating needs _id and rating; found {str(document)[:60]}")
+            yield Rating(record, identifier, text, str(document["_id"]), document["rating"])
+
+
+def _iter_opensearch(path: Path, content: object) -> Iterator[Rating]:
+    for judgments in iter_objects(path, content):
+        rows = _list(judgments.location, judgments.fields, "judgmentRatings")
+        for record in files.json_objects(path, "judgmentRatings", rows):
+            text = normalise(record.text("query"))
+            yield Rating(record, text, text)
+            for row in _list(record.location, record.fields, "ratings"):
+                document = record._replace(fields=row if isinstance(row, Mapping) else {})
+                yield _rating(record, text, document.value("docId"), [document.value("rating")])
+
+
+def _rating(record: SourceRecord, text: str, document: object, values: Sequence[object]) -> Rating:
+    """Return the rating of a document by one or several judges: the mean, rounded to whole numbers if these are."""
+    if not text:
+        raise record.fault("the text of the query is empty")
+    given = [value for value in values if value not in (None, "")]
+    if document in (None, "") or not given:
+        return Rating(record, text, text)
+    if len(given) == 1:
+        return Rating(record, text, text, str(document), given[0])
+    try:
+        numbers = [float(value) for value in given]  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError):
+        raise record.fault(f"the ratings {', '.join(map(str, given))} are not numbers") from None
+    mean = sum(numbers) / len(numbers)
+    return Rating(record, text, text, str(document), int(mean + 0.5) if all(map(float.is_integer, numbers)) else mean)
+
+
+def _grade(rating: Rating, thresholds: Sequence[float] | None) -> int:
+    try:
+        return files.grade_of(rating.value) if thresholds is None else count_reached(_number(rating), thresholds)
+    except ValueError as error:
+        more = "; to convert such ratings, set for example 'dataset.grade_thresholds=[0.25,0.5,0.75]'"
+        raise rating.record.fault(f"{error}{more if thresholds is None else ''}") from None
+
+
+def _number(rating: Rating) -> float:
+    try:
+        return float(rating.value)  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError):
+        raise ValueError(f"the rating {rating.value!r} is not a number") from None
+
+
+def _find_texts(node: object, key: str = "") -> Iterator[str]:
+    """Yield the texts under keys named `query` or `query_string`; if a mapping has one text only, that."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from _find_texts(value, str(name))
+    elif isinstance(node, list):
+        for value in node:
+            yield from _find_texts(value, key)
+    elif isinstance(node, str) and key in ("query", "query_string", "query_text"):
+        yield node
+
+
+def _list(place: object, content: object, key: str) -> list[Any]:
+    values = content.get(key) if isinstance(content, Mapping) else None
+    if not isinstance(values, list):
+        raise DatasetError(f"{place}: expected a JSON object with the list {key!r}")
+    return values
+
+
+def _find(names: Iterable[str], wanted: Sequence[str]) -> str | None:
+    there = set(names)
+    return next((name for name in wanted if name in there), None)
+
+
+def _split_header(line: str, ending: str) -> list[str]:
+    return [name.strip().strip('"') for name in line.split("\t" if ending == ".tsv" else ",")]
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix.lower()

@@ -1,0 +1,204 @@
+"""Judgments in the formats of other programs are read as these write them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from retrievers.filters import parse_filter
+from runner.__main__ import main
+from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.exporting import Format, export
+from runner.datasets.judged import JudgedFiles
+from tests.datasets.test_exporting import ANY, LINES, again, datasets, small
+
+GRADES = {("red dress", "B1"): 3, ("red dress", "B2"): 0, ("blue jeans", "B1"): 1}
+RATINGS = {"red dress": {"B1": 3, "B2": 0}, "blue jeans": {"B1": 1}}
+FORMATS: list[Format] = ["ratings", "quepid", "rank_eval", "opensearch"]
+
+CSV = "query,docid,rating\nred dress,B1,3\nred dress,B2,0\n blue jeans,B1,1\nunrated,,"
+"""As Quepid exports a case: a query without a rating has empty columns, and the last line no end."""
+BOOK_CSV = "query,docid,Ann,Unknown\nred dress,B1,3,\nred dress,B2,0,0\nblue jeans,B1,1,0\nblue jeans,B9,,\n"
+
+
+def quepid_case() -> dict[str, Any]:
+    return {"queries": [{"query": text, "ratings": ratings} for text, ratings in RATINGS.items()]}
+
+
+def quepid_full_case() -> dict[str, Any]:
+    queries = [{"query_text": text, "notes": None, "ratings": ratings} for text, ratings in RATINGS.items()]
+    return {"case_name": "shop", "queries": queries}
+
+
+def quepid_import() -> dict[str, Any]:
+    return {"ratings": [{"query_text": q, "doc_id": d, "rating": str(r)} for (q, d), r in GRADES.items()]}
+
+
+def quepid_book() -> dict[str, Any]:
+    unrated = {"rating": None, "unrateable": True, "judge_later": False}
+    pairs = [
+        {"query_text": q, "doc_id": d, "position": 1, "judgements": [{"rating": float(r)}, unrated]}
+        for (q, d), r in GRADES.items()
+    ]
+    return {"name": "shop", "query_doc_pairs": [*pairs, {"query_text": "red dress", "doc_id": "B7", "judgements": []}]}
+
+
+def rank_eval() -> dict[str, Any]:
+    requests = [
+        {
+            "id": text.replace(" ", "_"),
+            "request": {"query": {"match": {"title": {"query": text, "operator": "and"}}}},
+            "ratings": [{"_index": "shop", "_id": d, "rating": r} for d, r in ratings.items()],
+        }
+        for text, ratings in RATINGS.items()
+    ]
+    return {"requests": requests, "metric": {"precision": {"k": 20, "relevant_rating_threshold": 1}}}
+
+
+def rank_eval_with_templates() -> dict[str, Any]:
+    body = rank_eval()
+    for request in body["requests"]:
+        text = request.pop("request")["query"]["match"]["title"]["query"]
+        request |= {"template_id": "t", "params": {"query_string": text, "field": "title"}}
+    return {**body, "templates": [{"id": "t", "template": {"source": {}}}]}
+
+
+def opensearch() -> dict[str, Any]:
+    rows = [
+        {"query": text, "ratings": [{"docId": d, "rating": f"{r:.3f}"} for d, r in ratings.items()]}
+        for text, ratings in RATINGS.items()
+    ]
+    return {"name": "Imported", "description": "", "type": "IMPORT_JUDGMENT", "judgmentRatings": rows}
+
+
+def opensearch_response() -> dict[str, Any]:
+    return {"took": 1, "hits": {"total": {"value": 1}, "hits": [{"_id": "x", "_source": opensearch()}]}}
+
+
+def read_file(folder: Path, content: object, name: str = "qrels.json", **more: Any) -> Dataset:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return JudgedFiles(qrels=str(path), **more).load()
+
+
+def grades_of(dataset: Dataset) -> dict[tuple[str, str], int]:
+    names, judged = [*dataset.corpus.ids, *dataset.unknown_documents], dataset.judgments
+    rows = zip(judged.queries.tolist(), judged.documents.tolist(), judged.grades.tolist(), strict=True)
+    return {(dataset.queries.texts[q], names[d]): grade for q, d, grade in rows}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        quepid_case(), quepid_full_case(), quepid_import(), quepid_book(), rank_eval(), rank_eval_with_templates(),
+        opensearch(), opensearch_response(),
+    ],
+)  # fmt: skip
+def test_json_of_other_programs_is_recognised_and_read(tmp_path: Path, content: object) -> None:
+    assert grades_of(read_file(tmp_path, content)) == GRADES
+
+
+def test_a_list_of_ratings_is_read_and_a_query_without_ratings_left_out(tmp_path: Path) -> None:
+    assert grades_of(read_file(tmp_path, CSV, "ratings.csv")) == GRADES
+    assert grades_of(read_file(tmp_path, CSV.replace(",", "\t"), "ratings.tsv")) == GRADES
+
+
+def test_several_judges_of_a_book_count_by_their_mean_rounded_half_up(tmp_path: Path) -> None:
+    assert grades_of(read_file(tmp_path, BOOK_CSV, "book.csv")) == {**GRADES, ("blue jeans", "B1"): 1}
+    assert grades_of(read_file(tmp_path, "query,docid,A,B,C\nq,d,3,2,2\nq,e,0,0,1\n", "book.csv")) == {
+        ("q", "d"): 2,
+        ("q", "e"): 0,
+    }
+
+
+def test_the_ids_of_rank_eval_requests_are_those_of_queries(tmp_path: Path) -> None:
+    assert list(read_file(tmp_path, rank_eval()).queries.ids) == ["red_dress", "blue_jeans"]
+
+
+def test_ratings_are_matched_with_a_file_of_queries_by_text_or_id(tmp_path: Path) -> None:
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("red_dress\tred  dress\nq2\tblue jeans\nred dress\tanother\n")
+    by_text = read_file(tmp_path, opensearch(), queries=str(queries))
+    assert list(by_text.queries.ids) == ["red_dress", "q2"]
+    by_id = read_file(tmp_path, rank_eval(), queries=str(queries))
+    assert list(by_id.queries.ids) == ["red_dress", "q2"]
+    assert len(by_id.judgments) == len(by_text.judgments) == len(GRADES)
+
+
+def test_ratings_that_are_not_whole_numbers_need_thresholds(tmp_path: Path) -> None:
+    rows = [{"query": "q", "ratings": [{"docId": d, "rating": r} for d, r in [("a", "0.9"), ("b", "0.5"), ("c", "0")]]}]
+    with pytest.raises(DatasetError, match=r"judgmentRatings 1: the grade '0.9' is not a whole number up to .*set for"):
+        read_file(tmp_path, {"judgmentRatings": rows})
+    graded = read_file(tmp_path, {"judgmentRatings": rows}, grade_thresholds=(0.25, 0.5, 0.75))
+    assert list(grades_of(graded).values()) == [3, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"rows": []}, "unknown format of judgments; set dataset.qrels_format=quepid"),
+        ({"requests": [{"id": "q", "ratings": [{"_id": "d"}]}]}, "request 1: a rating needs _id and rating; found"),
+        ({"requests": [{"id": "q"}]}, "request 1: expected a JSON object with the list 'ratings'"),
+        ({"ratings": [{"query_text": " ", "doc_id": "d", "rating": 1}]}, "rating 1: the text of the query is empty"),
+        ({"judgmentRatings": [{"query": "q", "ratings": [{"docId": "d"}]}]}, "'rating' is missing"),
+        ("query,docid\nq,d\n", "the column 'rating' is missing; the columns are query, docid"),
+        ("query,docid,A,B\nq,d,x,1\n", "csv:2: the ratings x, 1 are not numbers"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(DatasetError, match=message):
+        read_file(tmp_path, content, "r.csv" if isinstance(content, str) else "r.json")
+
+
+def test_qrels_without_texts_need_a_file_of_queries(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"dataset.queries: not set, and .*q.tsv has no texts of queries"):
+        read_file(tmp_path, "q1\td1\t1\n", "q.tsv")
+
+
+@given(dataset=datasets(ANY, LINES.filter(bool), typed=True))
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_exported_as_ratings_reads_back_as_the_same_dataset(format: Format, dataset: Dataset) -> None:
+    if len(set(dataset.queries.texts)) < len(dataset.queries):
+        with pytest.raises(DatasetError, match=f"format={format}: the queries .* have the same text"):
+            again(dataset, format)
+    else:
+        assert again(dataset, format).fingerprint == dataset.fingerprint
+
+
+def test_ratings_keep_the_filters_of_queries() -> None:
+    plain = small()
+    corpus = replace(plain.corpus, metadata=[{"language": "en"}, {"language": "de"}])
+    queries = replace(plain.queries, filters=[parse_filter({"language": "en"}), None])
+    assert list(again(replace(plain, corpus=corpus, queries=queries), "ratings").queries.filters) == queries.filters
+
+
+def test_an_export_without_documents_has_the_bodies_that_other_programs_import(tmp_path: Path) -> None:
+    done = export(small(), "rank_eval", tmp_path / "e")
+    body = json.loads((tmp_path / "e" / "rank_eval.json").read_bytes())
+    assert body["requests"][0] == {
+        "id": "q1",
+        "request": {"query": {"multi_match": {"query": "one?"}}},
+        "ratings": [{"_index": "x", "_id": "d1", "rating": 2}, {"_index": "x", "_id": "d2", "rating": 0}],
+    }
+    assert done.settings["dataset"] == "judged"
+    export(small(), "ratings", tmp_path / "r")
+    assert (tmp_path / "r" / "ratings.csv").read_text().splitlines()[:2] == ["query,docid,rating", "one?,d1,2"]
+    export(small(), "opensearch", tmp_path / "o")
+    body = json.loads((tmp_path / "o" / "opensearch_judgments.json").read_bytes())
+    assert body["type"] == "IMPORT_JUDGMENT"
+    assert body["judgmentRatings"][1] == {"query": "two?", "ratings": [{"docId": "d2", "rating": "1.000"}]}
+
+
+def test_judgments_change_their_format_without_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ratings.csv").write_text(CSV)
+    assert main(["export", "dataset=judged", "dataset.qrels=ratings.csv", "format=opensearch", "output=out"]) == 0
+    assert "dataset.qrels=out/opensearch_judgments.json" in capsys.readouterr().out
+    assert grades_of(JudgedFiles(qrels="out/opensearch_judgments.json").load()) == GRADES
