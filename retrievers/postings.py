@@ -14,7 +14,6 @@ from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.analyzer import Analyzer
@@ -128,7 +127,10 @@ def _check(columns: Arrays, n_documents: int, n_fields: int = 0) -> Postings:
 
 _COLUMNS = ("offsets", "documents", "counts", "lengths")
 
-_MADE_BY = ("retrievers.postings", "retrievers.field_postings", "retrievers.term_ids", "retrievers.analyzer")
+_MADE_BY = (
+    "retrievers.postings", "retrievers.field_postings", "retrievers.term_ids", "retrievers.analyzer",
+    "retrievers.compiled.postings", "retrievers.compiled.field_postings", "retrievers.compiled.term_ids",
+)  # fmt: skip
 
 _MOST_PARTS = 4
 """How many parts of a corpus are counted in parallel; each has its own counts for every term."""
@@ -172,64 +174,37 @@ def _split_parts(chunks: Sequence[TermIds]) -> list[_Part]:
 
 def _tally(n_terms: int, part: _Part) -> tuple[NDArray[np.int64], int]:
     """Return the document frequencies of a part, and the largest count of a term in a document."""
+    from retrievers.compiled.postings import tally_chunk
+
     frequencies, largest = np.zeros(n_terms, dtype=np.int64), 0
     last, within = np.full(n_terms, NOTHING, dtype=np.int32), np.zeros(n_terms, dtype=np.int32)
     for first, chunk in part:
-        largest = max(largest, _tally_chunk(first, chunk.lengths, chunk.terms, last, within, frequencies))
+        largest = max(largest, tally_chunk(first, chunk.lengths, chunk.terms, last, within, frequencies))
     return frequencies, largest
 
 
 def _fill(documents: Column, counts: Column, task: tuple[_Part, NDArray[np.int64]]) -> None:
+    from retrievers.compiled.postings import fill_chunk
+
     part, free = task
     last = np.full(len(free), NOTHING, dtype=np.int32)
     for first, chunk in part:
-        _fill_chunk(first, chunk.lengths, chunk.terms, last, free, documents, counts)
+        fill_chunk(first, chunk.lengths, chunk.terms, last, free, documents, counts)
 
 
-@njit(cache=True, nogil=True)
+_BLOCK = 1 << 20
+"""How many postings are checked at a time."""
+
+
 def _ascend(offsets: Column, documents: Column, n_documents: int) -> bool:
     """Return whether the documents of each term ascend and are positions in a corpus of this size."""
-    for term in range(len(offsets) - 1):
-        span, misplaced = documents[offsets[term] : offsets[term + 1]], 0
-        for entry in range(1, len(span)):  # compiles to vector instructions
-            misplaced += span[entry] <= span[entry - 1]
-        if len(span) and (misplaced or span[0] < 0 or span[-1] >= n_documents):
+    for first in range(0, len(documents), _BLOCK):
+        span = documents[first : first + _BLOCK + 1]  # with the first posting of the next block
+        if span.min() < 0 or span.max() >= n_documents:
+            return False
+        ascends = span[1:] > span[:-1]
+        begin, end = np.searchsorted(offsets, (first + 1, first + len(span)))
+        ascends[offsets[begin:end] - (first + 1)] = True  # the first document of a term follows none
+        if not ascends.all():
             return False
     return True
-
-
-@njit(cache=True, nogil=True)
-def _tally_chunk(first: int, lengths: Column, terms: Column, last: Column, within: Column, frequencies: Column) -> int:
-    """Add to the document frequencies and return the largest count.
-
-    `last` is the last document with each term, and `within` the count there so far.
-    """
-    largest, begin = 0, 0
-    for document in range(len(lengths)):
-        for term in terms[begin : begin + lengths[document]]:
-            if last[term] != first + document:
-                last[term] = first + document
-                within[term] = 0
-                frequencies[term] += 1
-            within[term] += 1
-            largest = max(largest, within[term])
-        begin += lengths[document]
-    return largest
-
-
-@njit(cache=True, nogil=True)
-def _fill_chunk(
-    first: int, lengths: Column, terms: Column, last: Column, free: Column, documents: Column, counts: Column
-) -> None:
-    """Write each (term, document) pair once; `free` is the next free entry of each term, `last` its last document."""
-    begin = 0
-    for document in range(len(lengths)):
-        for term in terms[begin : begin + lengths[document]]:
-            if last[term] == first + document:
-                counts[free[term] - 1] += 1
-            else:
-                last[term] = first + document
-                documents[free[term]] = first + document
-                counts[free[term]] = 1
-                free[term] += 1
-        begin += lengths[document]

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from numba import config
-
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def count_threads() -> int:
     """Return the number of threads to use."""
+    from numba import config
+
     return int(config.NUMBA_NUM_THREADS)
 
 

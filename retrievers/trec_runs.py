@@ -16,7 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
-from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces, number_ranges
+from retrievers.compiled.pieces import number_ranges
+from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces
 from retrievers.run_columns import Columns, IdRanges, collect_rows
 from retrievers.threads import count_threads, map_threads
 

@@ -311,6 +311,16 @@ def test_a_bm25_run_never_imports_torch(here: Path) -> None:
     assert run_command(DATA, here, code).stdout.splitlines()[-1] == "0 []"
 
 
+def test_an_evaluation_whose_rankings_are_stored_loads_neither_compiler_nor_mlflow(here: Path) -> None:
+    assert run_command(DATA, here).returncode == 0
+    code = (
+        f"import sys; from runner.__main__ import main; code = main({DATA!r}); "
+        "print(code, sorted({'alembic', 'llvmlite', 'mlflow', 'numba', 'sqlalchemy', 'torch'} & set(sys.modules)))"
+    )
+    again = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True)
+    assert again.stdout.splitlines()[-1] == "0 []"
+
+
 def test_the_version_is_of_this_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())

@@ -212,15 +212,21 @@ def explain_failures(
       gold and has more of the query's words, of which gold has some and which are not common ones.
     - *unjudged above gold*: a document above the gold that nobody judged is like it. Needs a lexicon.
     """
-    spreads = run.spreads(settings.cutoff)
-    return [_failure(run, int(query), float(spreads[query]), lexicon, semantic, settings)
-            for query in run.find_missed(settings.cutoff)]  # fmt: skip
+    spreads, missed = run.spreads(settings.cutoff), run.find_missed(settings.cutoff).tolist()
+    ranks: Sequence[int | None] = [None] * len(missed)
+    if missed and lexicon is not None and len(lexicon.corpus) <= settings.semantic_documents:
+        ranks = lexicon.meaning.rank(
+            [run.queries[query] for query in missed], [run.expected[query] for query in missed]
+        )
+    return [_failure(run, query, float(spreads[query]), rank, lexicon, semantic, settings)
+            for query, rank in zip(missed, ranks, strict=True)]  # fmt: skip
 
 
 def _failure(
     run: JudgedRun,
     query: int,
     spread: float,
+    semantic_rank: int | None,
     lexicon: Lexicon | None,
     semantic: NDArray[np.bool_] | None,
     settings: FailureSettings,
@@ -235,14 +241,13 @@ def _failure(
     grades = run.grades[query, places]
     known = run.known if lexicon is None else lexicon.positions
     absent = tuple(i for i in expected if known is not None and i not in known)
-    semantic_rank, overlap, idf = None, np.nan, np.nan
+    overlap, idf = np.nan, np.nan
     overlaps, likeness = np.full(len(above), np.nan), np.full(len(above), -1.0)
     if lexicon is not None:
         overlap = float(np.nanmax([-1, *lexicon.overlaps(text, expected)]))
         overlap = overlap if overlap >= 0 else np.nan
         idf, overlaps = lexicon.idf(text), lexicon.overlaps(text, above)
         if len(lexicon.corpus) <= settings.semantic_documents:
-            semantic_rank = lexicon.meaning.rank(text, expected)
             likeness = lexicon.meaning.likeness(above, expected).astype(np.float64)
     vague = spread <= settings.alike and (lexicon is None or idf <= settings.low_idf)
     irrelevant, likely = (grades <= 0) & (grades != UNJUDGED), likeness >= settings.like_gold

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
@@ -35,13 +36,19 @@ class Meaning:
         positions = {identifier: position for position, identifier in enumerate(corpus.ids)}
         return Meaning(positions, vectors, lambda texts: embedded.queries(texts, NoStore())[0])
 
-    def rank(self, query: str, ids: Sequence[str]) -> int | None:
-        """Return where the nearest of some documents stands among all, from 1; None if the query has no direction."""
-        near = self.vectors @ self.embed([query])[0]
-        places = [self.positions[i] for i in ids if i in self.positions]
-        if not places or not near.any():
-            return None
-        return int(np.count_nonzero(near > near[places].max())) + 1
+    def rank(self, queries: Sequence[str], ids: Sequence[Sequence[str]]) -> list[int | None]:
+        """Return, for each query, where the nearest of its documents stands among all, from 1.
+
+        It is None for a query without direction, or whose documents the corpus lacks.
+        """
+        ranks: list[int | None] = []
+        with threadpool_limits(1):  # one query is too little work for more threads
+            for embedded, own in zip(self.embed(queries), ids, strict=True):
+                near = self.vectors @ embedded
+                places = [self.positions[i] for i in own if i in self.positions]
+                known = bool(places) and bool(near.any())
+                ranks.append(int(np.count_nonzero(near > near[places].max())) + 1 if known else None)
+        return ranks
 
     def likeness(self, ids: Sequence[str], others: Sequence[str]) -> Floats:
         """Return how like the one of others that is most like it each document is, as a cosine (m).

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrievers import postings as module
 from retrievers import term_ids
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
@@ -124,3 +126,27 @@ def test_stored_postings_out_of_bounds_never_reach_compiled_code(
     assert postings.lengths.tolist() == intact.lengths.tolist()
     (line,) = caplog.messages
     assert line.startswith("the stored postings are damaged; counting the terms again: ")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1 << 20])
+def test_misplaced_documents_are_found_wherever_a_block_ends(
+    size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK", size)
+    corpus = Corpus(["a", "b", "c", "d"], ["x y", "x z", "y x", "z x x"])
+    documents = load_postings(corpus, ANALYZER, MemoryStore()).documents.tolist()
+    assert documents == [0, 1, 2, 3, 0, 2, 1, 3]
+    for position in (1, 2, 3, 5, 7):  # where a document follows another of its term
+        caplog.clear()
+        load_postings(corpus, ANALYZER, Stored("documents", with_value(position, documents[position - 1])))
+        assert len(caplog.messages) == 1
+
+
+def test_stored_postings_are_loaded_without_compiled_code(harbour: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    intact = load_postings(harbour, ANALYZER, MemoryStore())
+    kept = {name: getattr(intact, name) for name in ("offsets", "documents", "counts", "lengths")}
+    kept["vocabulary"] = np.frombuffer("\n".join(intact.vocabulary).encode(), np.uint8)
+    for name in ("retrievers.compiled.postings", "retrievers.compiled.term_ids", "numba"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(MemoryStore, "arrays", lambda *_: kept)
+    assert counted(load_postings(harbour, ANALYZER, MemoryStore())) == counted(intact)

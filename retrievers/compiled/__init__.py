@@ -1,0 +1,1 @@
+"""Loops that numba compiles. Import them where they are called: loading numba takes half a second."""
