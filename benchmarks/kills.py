@@ -1,10 +1,11 @@
 """Kill a sweep of 60 combinations at random moments, and look for results that are lost, doubled or left behind.
 
-    python -m benchmarks.kills --kills 30 --backend sequential
+    python -m benchmarks.kills --kills 30 --backend sequential [--store s3]
 
 What the console reported as done must be in MLflow or wait on disk, after each kill. Kills come in chains; at the end
 of each chain the same command runs to its end, and then each combination has one finished run, nothing waits, and no
-run lacks its artifacts or artifacts their run. Exits with 1 otherwise.
+run lacks its artifacts or artifacts their run. With `--store s3`, the store is on an S3 server on this machine, every
+array is kept, and at the end each entry of the store is whole. Exits with 1 otherwise.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import psutil
 
-from runner.store.disk import DiskStore
+from benchmarks.stand_in.s3 import serve_s3
+from runner.store.opening import open_store
+from runner.store.settings import StoreSettings
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import waiting_in
@@ -42,6 +45,9 @@ START = """
 import sys
 from runner.__main__ import main
 from runner.reports import console
+from runner.store import disk
+if "://" in " ".join(sys.argv):
+    disk.WORTH_KEEPING_S = 0.0  # here and in workers, which import this script
 if __name__ == "__main__":
     console.EVERY_S = 0.0  # report each combination as it is done
     sys.exit(main(sys.argv[1:]))
@@ -52,11 +58,11 @@ COUNTED = re.compile(r"(\d+) of (\d+)(?:, \d+ failed)?, ")
 class Start:
     """One start of the sweep; `reported` is how many combinations it has said are done, of all 60."""
 
-    def __init__(self, folder: Path, backend: str) -> None:
+    def __init__(self, folder: Path, backend: str, store: Sequence[str]) -> None:
         workers = () if backend == "sequential" else ("sweep.workers=2", "sweep.retries=99")
         script = folder / "start.py"
         script.write_text(START)
-        words = ["-m", "retriever=bm25", *AXES, "sweep.name=kills", f"sweep.backend={backend}", *workers]
+        words = ["-m", "retriever=bm25", *AXES, "sweep.name=kills", f"sweep.backend={backend}", *workers, *store]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
         self.process = subprocess.Popen(
             [sys.executable, str(script), *words], cwd=folder, env=environment, text=True,
@@ -135,6 +141,15 @@ def leftovers(folder: Path) -> list[str]:
     return [*wrong, *(f"{path.name} is left behind" for path in left)]
 
 
+def damaged_entries(folder: Path, address: str) -> list[str]:
+    """Return what is wrong with the entries of a store in an object store, in words."""
+    store = open_store(StoreSettings(address, str(folder / "read again")))
+    present = store.list_entries()
+    if len({entry.digest for entry in present}) != len(present) or len(present) < COMBINATIONS:
+        return [f"the store has {len(present)} entries"]
+    return [f"{entry.place}: {wrong}" for entry in present if (wrong := store.find_damage(entry))]
+
+
 def kill_one(start: Start, chance: random.Random) -> bool:
     """Kill the process of the sweep, or now and then one that it began; tell whether a process was killed."""
     family = start.family()
@@ -160,13 +175,16 @@ def fresh(template: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def chain(folder: Path, kills: int, backend: str, chance: random.Random) -> tuple[list[str], Counter[str]]:
+def chain(
+    folder: Path, kills: int, backend: str, chance: random.Random, address: str | None = None
+) -> tuple[list[str], Counter[str]]:
     """Kill a sweep this many times, then let it finish; return the faults and how many results each kill left."""
+    store = [f"store.path={address}", f"store.copies={folder / 'copies'}"] if address else []
     wrong: list[str] = []
     seen: Counter[str] = Counter()
     most = 0
     while seen["kills"] < kills:
-        start = Start(folder, backend)
+        start = Start(folder, backend, store)
         while start.process.poll() is None and seen["kills"] < kills:
             start.wait_for(chance.randint(min(most, COMBINATIONS - 1), COMBINATIONS))
             time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5, 2.0]))
@@ -187,11 +205,12 @@ def chain(folder: Path, kills: int, backend: str, chance: random.Random) -> tupl
             break
         if start.process.poll() is None:
             start.end()
-    last = Start(folder, backend)
+    last = Start(folder, backend, store)
     code = last.end()
     if code != 0:
         wrong.append(f"exit code {code} of the last start: {last.said[-500:]}")
-    return wrong + leftovers(folder), seen
+    damaged = damaged_entries(folder, address) if address else []
+    return [*wrong, *leftovers(folder), *damaged], seen
 
 
 def main() -> int:
@@ -199,21 +218,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--backend", choices=["sequential", "loky"], default="sequential")
+    parser.add_argument("--store", choices=["folder", "s3"], default="folder")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chance = random.Random(options.seed)
     wrong: list[str] = []
     total: Counter[str] = Counter()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as made, serve_s3() if options.store == "s3" else nullcontext("") as bucket:
         template = Path(made) / "mlflow.db"
         Tracker(Tracking(uri=f"sqlite:///{template}", artifacts=f"{made}/artifacts", experiment="unused"))
         with closing(sqlite3.connect(template)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         while total["kills"] < options.kills:
             with fresh(template) as folder:
-                DiskStore(folder / "mlruns" / "cache")
-                found, seen = chain(folder, min(CHAIN, options.kills - total["kills"]), options.backend, chance)
+                address = f"{bucket}/{folder.name}" if bucket else None
+                kills = min(CHAIN, options.kills - total["kills"])
+                found, seen = chain(folder, kills, options.backend, chance, address)
             wrong += found
             total += seen
             total["chains"] += 1

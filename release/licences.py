@@ -65,6 +65,7 @@ STATED_ELSEWHERE: Mapping[str, str] = {
     "pyasn1-modules": "BSD-2-Clause",
     "pystemmer": "MIT AND BSD-3-Clause",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
+    "s3fs": "BSD-3-Clause",
     "scipy": "BSD-3-Clause",
     "skops": "MIT",
     "sqlparse": "BSD-3-Clause",

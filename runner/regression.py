@@ -13,7 +13,6 @@ from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import Gate, check_gate
 from runner.config import CONF
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import store_path as path_of_store
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.lookup import Named, results_called
@@ -22,6 +21,7 @@ from runner.reports.comparison import data, tables
 from runner.reports.rendering.numbers import format_signed
 from runner.result import Result
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.tracking.settings import Tracking
 
 _LISTED = 5
@@ -55,7 +55,7 @@ def assert_no_regression(
     folder = Path(baselines)
     results = [_find_result(given, tracking, folder) for given in (baseline, result)]
     own = build_settings(TableStatistics, statistics or {}, "statistics")
-    place = path_of_store({"store": {"path": str(store_path or "mlruns/cache")}})
+    place = store_settings({"store": {"path": str(store_path or "mlruns/cache")}})
     comparison, effect = compare_on_same_data(
         results, own, primary, re_evaluate, lambda: Bench(open_store(place)), plugins, dataset
     )

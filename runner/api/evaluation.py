@@ -21,13 +21,13 @@ from runner.config.composing import compose_config, format_override
 from runner.config.hydra_internals import load_yaml
 from runner.config.objects import build, describe_settings
 from runner.config.values import settle
-from runner.config.values import store_path as path_of_store
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.processes import main_module_not_imported_again
 from runner.reports import console
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.tracking.tracing import traces
 
 
@@ -62,7 +62,7 @@ def evaluate(
     settled = settle(config, choices | {"retriever": choice or _name_retriever(own)})
     experiment = build_experiment(settled, name, retriever=own)
     analyzer = build(OmegaConf.to_container(config.analyzer, resolve=True), "analyzer", settled.config["plugins"])
-    bench = Bench(open_store(path_of_store(settled.config)), analyzer)
+    bench = Bench(open_store(store_settings(settled.config)), analyzer)
     bench.datasets.add(experiment.source, experiment.chunking, dataset)
     tracking = build(settled.config["tracking"], "tracking")
     resume = not isinstance(own, GivenRetriever)  # which has no identity but its name

@@ -15,11 +15,12 @@ from retrievers.base import RetrieverError
 from retrievers.engines.postgres_tables import drop_table
 from retrievers.work import kind_of
 from runner.config.objects import ConfigError, build, build_settings, suggestion
-from runner.config.values import resolve_config, store_path
+from runner.config.values import resolve_config
 from runner.reports import cache as report
 from runner.reports import console
 from runner.store.base import Entry, WorkStore
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 
 FAILED = 1
@@ -73,7 +74,7 @@ def main(cfg: DictConfig) -> int:
             "cache.remove=true: needs a filter, such as cache.older_than=30d or cache.dataset=NAME; to remove "
             "everything, add cache.older_than=0d"
         )
-    store, now = open_store(store_path(config)), time.time()
+    store, now = open_store(store_settings(config)), time.time()
     present = store.list_entries()
     selection = select_entries(present, own, now)
     damage = _find_damage(store, selection) if own.verify else None

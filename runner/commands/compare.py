@@ -24,7 +24,7 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import resolve_config, store_path, without_secrets
+from runner.config.values import resolve_config, without_secrets
 from runner.datasets.base import DatasetError
 from runner.datasets.settings import build_dataset
 from runner.evaluation import Bench
@@ -43,6 +43,7 @@ from runner.reports.comparison.page import comparison_page
 from runner.reports.rendering.junit import write_junit
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 
 VIOLATED, CRASHED = 1, 3
 """The exit codes for a violated gate and for a failure of this program, which must not be confused."""
@@ -96,7 +97,7 @@ def _compare(cfg: DictConfig) -> int:
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
-    bench = cache(lambda: Bench(open_store(store_path(config))))
+    bench = cache(lambda: Bench(open_store(store_settings(config))))
     scorer = RunScorer(config, bench)
 
     def find_results(word: str) -> list[Named]:

@@ -19,7 +19,7 @@ from retrievers.base import RetrieverError
 from retrievers.index_facts import describe_indexes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import settle, store_path, without_secrets
+from runner.config.values import settle, without_secrets
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment, build_experiment
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
@@ -32,6 +32,7 @@ from runner.reports.golden.files import golden_files
 from runner.reports.rendering.junit import write_junit
 from runner.result import Result
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
@@ -69,7 +70,7 @@ def main(cfg: DictConfig) -> int:
     analyzer = build(
         OmegaConf.to_container(cfg.analyzer, resolve=True), "analyzer", settled.config.get("plugins") or ()
     )
-    bench = Bench(open_store(store_path(settled.config)), analyzer)
+    bench = Bench(open_store(store_settings(settled.config)), analyzer)
     tracking = build(settled.config["tracking"], "tracking")
     try:
         result, run = run_experiment(experiment, bench, tracking, traces(settled.config), _show)

@@ -16,7 +16,7 @@ from runner.analysis.inspection import inspect
 from runner.analysis.inspection_findings import InspectionSettings
 from runner.config.addresses import RequiredPath
 from runner.config.objects import ConfigError, build_settings
-from runner.config.values import resolve_config, store_path
+from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError, Queries
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.datasets.settings import build_dataset
@@ -25,6 +25,7 @@ from runner.reports import console
 from runner.reports.inspection import tables
 from runner.reports.inspection.page import inspection_page
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -42,7 +43,7 @@ def main(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     own = build_settings(InspectSettings, config, plugins=config["plugins"])
     source, chunking = build_dataset(config["dataset"], config["plugins"])
-    folder, store = _create_folder(own.output), open_store(store_path(config))
+    folder, store = _create_folder(own.output), open_store(store_settings(config))
     with console.Working("inspect") as working:
         working.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)

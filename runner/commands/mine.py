@@ -14,7 +14,7 @@ from runner.config.addresses import RequiredPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.parameters import deciding, flatten
-from runner.config.values import public, resolve_config, store_path, without_environment
+from runner.config.values import public, resolve_config, without_environment
 from runner.generation.mining.base import Mining
 from runner.generation.mining.forward import count_unfinished
 from runner.generation.mining.mine import mine_cases, select_kept
@@ -26,6 +26,7 @@ from runner.llm.spending import describe_spending
 from runner.reports import console
 from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
 
@@ -49,7 +50,7 @@ def main(cfg: DictConfig) -> int:
     source = build(config["source"], "source", config["plugins"])
     tracking = build(config["tracking"], "tracking")
     check_output(path, *_source_files(config["source"]))
-    store = open_store(store_path(config))
+    store = open_store(store_settings(config))
     with console.Working("reading cases and targets"):
         material = source.load()
     for note in material.targets.notes:

@@ -13,13 +13,14 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.multistage import Base
 from retrievers.search import open_searcher
 from runner.config.objects import ConfigError, build_settings
-from runner.config.values import settle, store_path
+from runner.config.values import settle
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.reports import console
 from runner.serving.app import RequestLimits, SearchService, create_app
 from runner.serving.server import bind_socket, format_address, serve
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
@@ -49,7 +50,7 @@ def main(cfg: DictConfig) -> int:
             f"search_types.{experiment.retriever_name}: already the name of the main retriever; choose another name"
         )
     with bind_socket(own.host, own.port) as listener:
-        store = open_store(store_path(settled.config))
+        store = open_store(store_settings(settled.config))
         with console.Working("serve"):
             dataset = Bench(store).dataset(experiment)
             retrievers = {experiment.retriever_name: experiment.retriever, **own.search_types}

@@ -15,7 +15,7 @@ from runner.config.addresses import RequiredPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.parameters import deciding, flatten
-from runner.config.values import public, resolve_config, store_path, without_environment
+from runner.config.values import public, resolve_config, without_environment
 from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
 from runner.generation.synthesis.generators import Deterministic
 from runner.generation.synthesis.loading import check_source, count_skipped_files
@@ -35,6 +35,7 @@ from runner.reports.synthesis import (
     types_table,
 )
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
 
@@ -59,7 +60,7 @@ def main(cfg: DictConfig) -> int:
     synthesis, tracking = _build_synthesis(config), build(config["tracking"], "tracking")
     check_output(output, *(Path(path).expanduser() for path in synthesis.source.paths))
     check_source(synthesis.source)  # before waiting for a tracker
-    store, journal = open_store(store_path(config)), Journal(beside(output, JOURNAL))
+    store, journal = open_store(store_settings(config)), Journal(beside(output, JOURNAL))
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         try:

@@ -1,14 +1,21 @@
-"""Types of settings that are local paths; addresses such as s3://bucket/x are refused."""
+"""Types of settings that are paths: most are local, and refuse addresses such as s3://bucket/x."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """The beginning of an address: s3://, gs://, https://. A single letter is a drive."""
+
+
+_CLIENTS = {
+    "s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "abfss": "adlfs", "memory": "fsspec",
+}  # fmt: skip
+"""The package that gives access to the addresses of each protocol."""
 
 
 def is_address(path: str) -> bool:
@@ -23,8 +30,31 @@ def check_local(path: str) -> str:
     return path
 
 
+def check_reachable(path: str) -> str:
+    """Return a local path or the address of an object store; raises `ValueError` for any other address.
+
+    Raises `MissingPackageError` if the package that gives access to it is not installed.
+    """
+    if not is_address(path):
+        return path
+    protocol, separator, place = path.partition("://")
+    if protocol not in _CLIENTS or not separator or not place:
+        raise ValueError("set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET or az://CONTAINER")
+    from retrievers.extras import MissingPackageError, check_installed  # only here, as it takes a while
+
+    package = _CLIENTS[protocol]
+    if package == "s3fs":
+        check_installed(package, package, "s3")
+    elif find_spec(package) is None:
+        raise MissingPackageError(f"needs {package}, which is not installed; run pip install {package}")
+    return path
+
+
 LocalPath = Annotated[str, AfterValidator(check_local)]
 """A local path."""
 
 RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(check_local)]
 """A local path that is required."""
+
+StoreAddress = Annotated[str, Field(min_length=1), AfterValidator(check_reachable)]
+"""A local path or the address of an object store, which is required."""

@@ -9,17 +9,14 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
-from runner.config.addresses import RequiredPath
 from runner.config.environment import RESOLVER, hide_environment, hide_values, note_references, show_references
-from runner.config.objects import ConfigError, build_settings
+from runner.config.objects import ConfigError
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """The keys that every evaluation needs."""
@@ -38,13 +35,6 @@ _SECRET_KEY = re.compile(
 _ASSIGNED = re.compile(r"([\w.-]+)=([\"']?)[^\s&;#,\"']+")  # in an address's query, or in a message about a setting
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
 _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
-
-
-@settings(frozen=True, config={"extra": "forbid"})
-class StoreSettings:
-    """Where term counts, embeddings and indexes are stored."""
-
-    path: RequiredPath
 
 
 @dataclass(frozen=True)
@@ -132,11 +122,6 @@ def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> 
     if not isinstance(node, Mapping) or key not in node:
         return node
     return {**node, key: _replace_value(node[key], rest, value) if rest else value}
-
-
-def store_path(config: Mapping[str, Any]) -> Path:
-    """Return the folder of the store in a plain config; raises `ConfigError`."""
-    return Path(build_settings(StoreSettings, config.get("store"), "store").path)
 
 
 def resolve_config(

@@ -118,32 +118,49 @@ def _show(value: object) -> str:
 
 
 def resolve_path(path: str | Path, setting: str) -> Path:
-    """Return the path of a file or folder, with .gz added if only that exists; an error names the setting."""
-    if is_address(str(path)):
-        raise DatasetError(
-            f"dataset.{setting}={path}: remote addresses are not supported; download the data, and set a local path"
-        )
-    plain = Path(path).expanduser()
+    """Return the path of a file or folder, with .gz added if only that exists; an error names the setting.
+
+    Files of an object store are copied to this machine.
+    """
+    plain = find_copy(str(path), setting)
     packed = plain.with_name(f"{plain.name}.gz")
     if not plain.exists() and packed.exists():
         return packed
     if not plain.exists():
-        raise DatasetError(f"dataset.{setting}={plain}: no such file or folder")
+        raise DatasetError(f"dataset.{setting}={path if is_address(str(path)) else plain}: no such file or folder")
     return plain
+
+
+def find_copy(path: str, setting: str) -> Path:
+    """Return a local path, or the path of the copy of what is at an address; an error names the setting."""
+    local = Path(path).expanduser()
+    if not is_address(path) and local.exists():
+        return local
+    from runner.datasets.mirror import address_of, mirror  # only here, as most data are local
+
+    address = path if is_address(path) else address_of(local)  # what is beside a copy may not have been fetched
+    if address is None:
+        return local
+    try:
+        return mirror(address)
+    except ValueError as error:
+        raise DatasetError(f"dataset.{setting}={path}: {error}") from None
+    except OSError as error:
+        raise DatasetError(f"dataset.{setting}={path}: cannot be read ({error.strerror or error})") from None
 
 
 def matching(pattern: str, setting: str) -> list[Path]:
     """Return the files that a setting names, in order of their paths: a file, all files of a folder, or a glob."""
-    path = Path(pattern).expanduser()
+    path = find_copy(pattern, setting)
     if path.is_dir():
         files: Iterable[Path] = path.rglob("*")
-    elif any(character in pattern for character in "*?[") and not path.exists():
+    elif any(character in str(path) for character in "*?[") and not path.exists():
         files = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
     else:
-        return [resolve_path(path, setting)]
+        return [resolve_path(pattern, setting)]
     chosen = sorted(file for file in files if file.is_file() and not file.name.startswith("."))
     if not chosen:
-        raise DatasetError(f"dataset.{setting}={path}: no file matches")
+        raise DatasetError(f"dataset.{setting}={pattern if is_address(pattern) else path}: no file matches")
     return chosen
 
 

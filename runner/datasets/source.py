@@ -18,6 +18,7 @@ from retrievers.base import RepeatedIdError, RetrieverError
 from runner.config.objects import describe_choices
 from runner.datasets.assembly import assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
+from runner.datasets.files import find_copy
 from runner.datasets.own_documents import ExcludeSelf
 from runner.datasets.splits import SPLIT, list_splits
 
@@ -73,8 +74,8 @@ class DatasetSource(ABC):
             return ()
         others = {Path(path) for path in self._texts.values()}
         existing = (
-            {name for name in list_splits(path) if Path(path.replace(SPLIT, name)) not in others}
-            for path in self._split_paths.values()
+            {n for n in list_splits(str(find_copy(path, setting))) if Path(path.replace(SPLIT, n)) not in others}
+            for setting, path in self._split_paths.items()
         )
         return sorted(set.intersection(*existing))
 

@@ -70,6 +70,11 @@ class RunFiles:
         return self.folder / "unlogged"
 
     @property
+    def jobs(self) -> Path:
+        """Return the folder of the files of jobs on a cluster."""
+        return self.folder / "jobs"
+
+    @property
     def sweeps(self) -> Path:
         """Return the folder of sweeps under way: their locks, and their lists of combinations under way."""
         return self.folder / "sweeps"
@@ -86,6 +91,10 @@ class WorkStore(Store, Protocol):
     @property
     def run_files(self) -> RunFiles:
         """Return where the files of runs under way belong."""
+        ...
+
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+        """Run the block in one process at a time for each sweep, if possible."""
         ...
 
     def account(self) -> AbstractContextManager[Costs]:

@@ -1,4 +1,4 @@
-"""The store on disk: named arrays under the hash of what they depend on, shared by all runs and processes.
+"""The store that outlives processes: named arrays under the hash of what they depend on, shared by all runs.
 
 Work that several processes want at once is done by one of them. Arrays that are built faster than they are written stay
 in memory. Arrays that cannot be written or read are built again, so that a full or failing disk costs time and nothing
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,10 +21,9 @@ import numpy as np
 
 from retrievers.store import Arrays, Key
 from retrievers.work import Cost, kind_of
-from runner.store import entries
 from runner.store.base import WORTH_KEEPING_S, Costs, Entry, EntryUse, RunFiles
-from runner.store.lock import alone
-from runner.store.seals import Damaged, Seals
+from runner.store.seals import Damaged
+from runner.store.shelf import FolderShelf, Shelf
 
 T = TypeVar("T")
 
@@ -61,32 +59,33 @@ class _Memory:
 
 
 class DiskStore:
-    """A store in a folder, which may be shared by processes, with a memory of what was used last."""
+    """A store of entries in a folder, or on another shelf, with a memory of what was used last."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: Path | Shelf) -> None:
+        self.shelf: Shelf = FolderShelf(place) if isinstance(place, Path) else place
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
-        self._seals = Seals()
         self._kept: dict[str, set[str]] = {}  # entries seen on disk, and the datasets for which their use was noted
-        self._notes = uuid.uuid4().hex
-        self._tidied: set[Path] = set()
         self._reported: set[str] = set()
         self._open: list[dict[str, Cost]] = []  # the work in progress, outermost first
         self._nested_s = [0.0]  # the time that each spent in work within it
 
-    def __reduce__(self) -> tuple[type[DiskStore], tuple[Path]]:
-        """Return the store for another process: the same folder, with a memory of its own."""
-        return DiskStore, (self.folder.absolute(),)
+    def __reduce__(self) -> tuple[type[DiskStore], tuple[Shelf]]:
+        """Return the store for another process: the same place, with a memory of its own."""
+        return DiskStore, (self.shelf,)
 
     @property
     def location(self) -> str:
-        """Return the folder as text."""
-        return str(self.folder)
+        """Return the place of the entries, for people."""
+        return self.shelf.location
 
     @property
     def run_files(self) -> RunFiles:
-        """Return the files of runs under way, which are beside the folder."""
-        return RunFiles(self.folder.parent)
+        """Return the files of runs under way."""
+        return self.shelf.run_files
+
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+        """Run the block in one process at a time for each sweep, if possible."""
+        return self.shelf.alone_in_sweep(sweep)
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Cost]]:
@@ -108,7 +107,7 @@ class DiskStore:
         return kept
 
     def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
-        """Note on disk which entries a run on a dataset used, once for each process and dataset.
+        """Note in the store which entries a run on a dataset used, once for each process and dataset.
 
         `costs` are an account; `fingerprint` is the dataset's.
         """
@@ -117,25 +116,23 @@ class DiskStore:
             for digest in fresh:
                 self._kept[digest].add(fingerprint)
             with suppress(OSError):
-                entries.note_use(self.folder, self._notes, EntryUse(time.time(), dataset, fingerprint, run), fresh)
+                self.shelf.note_use(EntryUse(time.time(), dataset, fingerprint, run), fresh)
 
     def list_entries(self) -> list[Entry]:
         """Return every entry, the least recently used first."""
-        return entries.list_entries(self.folder)
+        return self.shelf.list_entries()
 
     def find_damage(self, entry: Entry) -> str | None:
         """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
-        return entries.find_damage(Path(entry.place))
+        return self.shelf.find_damage(entry)
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
         """Remove an entry, or remove it if it is damaged; raises `OSError`."""
-        (entries.remove_damaged if only_damaged else entries.remove)(Path(entry.place))
+        self.shelf.remove(entry, only_damaged)
 
     def tidy(self) -> None:
         """Remove what dead processes left, and notes on entries that are gone."""
-        for kind in self.folder.glob("*/"):
-            entries.tidy(kind)
-        entries.forget_uses(self.folder)
+        self.shelf.tidy()
 
     def _remember(
         self, memory: _Memory, weigh: Callable[[Any], int | None], key: Key, find: Callable[[], tuple[Any, Costs]]
@@ -176,56 +173,54 @@ class DiskStore:
             self._book(costs)
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays]) -> tuple[Arrays, Costs]:
-        folder = entries.folder_of(self.folder, key)
         with suppress(OSError, Damaged):
-            return self._read(folder)
-        with alone(folder.with_suffix(".lock"), key.kind):
-            if (entry := self._find(folder)) is not None:  # another process built it meanwhile
+            return self._read(key)
+        with self.shelf.alone(key):
+            if (entry := self._find(key)) is not None:  # another process built it meanwhile
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
             if time.perf_counter() - start < WORTH_KEEPING_S and not kind_of(key.kind).external:
                 return arrays, costs
-            self._keep(folder, key, arrays, costs)
+            self._keep(key, arrays, costs)
         with suppress(OSError, Damaged):  # large arrays are mapped now
-            arrays, _ = self._read(folder)
+            arrays, _ = self._read(key)
         return arrays, costs
 
-    def _read(self, folder: Path) -> tuple[Arrays, Costs]:
-        arrays, manifest = entries.read(folder, self._seals)
-        self._kept.setdefault(folder.name, set())
+    def _read(self, key: Key) -> tuple[Arrays, Costs]:
+        arrays, manifest = self.shelf.read(key)
+        self._kept.setdefault(key.digest, set())
         return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
 
-    def _find(self, folder: Path) -> tuple[Arrays, Costs] | None:
+    def _find(self, key: Key) -> tuple[Arrays, Costs] | None:
         """Return an entry that can be read, or None; remove a damaged one."""
         try:
-            return self._read(folder)
+            return self._read(key)
         except FileNotFoundError:
             return None
         except Damaged:
-            self._kept.pop(folder.name, None)
+            self._kept.pop(key.digest, None)
         except OSError as error:
-            log.warning("%s: cannot be read (%s); computing it again", folder, error.strerror or error)
+            log.warning(
+                "%s: cannot be read (%s); computing it again", self.shelf.place_of(key), error.strerror or error
+            )
             return None
         try:
-            if wrong := entries.remove_damaged(folder):
-                log.warning("%s: damaged (%s); computing it again", folder, wrong)
+            if wrong := self.shelf.remove_damaged(key):
+                log.warning("%s: damaged (%s); computing it again", self.shelf.place_of(key), wrong)
         except OSError as error:
-            log.warning("%s: damaged, but cannot be removed (%s)", folder, error.strerror or error)
+            log.warning("%s: damaged, but cannot be removed (%s)", self.shelf.place_of(key), error.strerror or error)
         return None
 
-    def _keep(self, folder: Path, key: Key, arrays: Arrays, costs: Costs) -> None:
+    def _keep(self, key: Key, arrays: Arrays, costs: Costs) -> None:
         """Write an entry if possible."""
         try:
-            if folder.parent not in self._tidied:
-                self._tidied.add(folder.parent)
-                entries.tidy(folder.parent)
-            entries.write(folder, key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
+            self.shelf.write(key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
         except OSError as error:
             why = error.strerror or str(error)
             if why not in self._reported:  # report a full disk once
                 self._reported.add(why)
-                log.warning("%s and later results cannot be stored in %s: %s", key.kind, self.folder, why)
+                log.warning("%s and later results cannot be stored in %s: %s", key.kind, self.location, why)
 
 
 def _bytes(arrays: Arrays) -> int | None:

@@ -57,19 +57,24 @@ def folder_of(store: Path, key: Key) -> Path:
     return store / key.kind.replace(" ", "_") / key.digest
 
 
+def settle(aside: Path, folder: Path) -> None:
+    """Rename a complete entry into place; an existing entry of the same key stays."""
+    try:
+        aside.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
 def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
     """Write an entry aside, its manifest last, and rename it into place; an existing entry of the same key stays."""
-    aside = _aside(folder)
+    aside = aside_of(folder)
     try:
         aside.mkdir(parents=True)
         saved = {name: _save(aside / f"{name}.npy", array) for name, array in arrays.items()}
         manifest = {"kind": key.kind, "parts": dict(key.parts), "arrays": saved, "costs": costs}
         (aside / MANIFEST).write_bytes(seals.dumps(manifest, orjson.OPT_INDENT_2))
-        try:
-            aside.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
+        settle(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -80,7 +85,7 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
     Raises `FileNotFoundError` where there is no entry, `Damaged`, and `OSError` for files that cannot be read.
     """
     raw = _raw(folder)
-    manifest = _parse(raw)
+    manifest = parse_manifest(raw)
     arrays = {}
     for name, (size, crc32) in manifest.arrays.items():
         file = folder / f"{name}.npy"
@@ -101,7 +106,7 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
 def find_damage(folder: Path) -> str | None:
     """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
     try:
-        for name, (size, crc32) in _parse(_raw(folder)).arrays.items():
+        for name, (size, crc32) in parse_manifest(_raw(folder)).arrays.items():
             verify(folder / f"{name}.npy", size, crc32)
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing" if folder.exists() else None
@@ -154,9 +159,14 @@ def list_entries(store: Path) -> list[Entry]:
 def note_use(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
     """Note a use of entries in the writer's own file. An unfinished line does not affect others."""
     (store / USES).mkdir(parents=True, exist_ok=True)
-    content = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
     with (store / USES / f"{writer}.jsonl").open("ab", buffering=0) as file:
-        file.write(b"\n" + orjson.dumps({**content, "entries": list(digests)}) + b"\n")
+        file.write(format_note(use, digests))
+
+
+def format_note(use: EntryUse, digests: Iterable[str]) -> bytes:
+    """Return a use of entries as a line of a file of notes."""
+    content = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
+    return b"\n" + orjson.dumps({**content, "entries": list(digests)}) + b"\n"
 
 
 def forget_uses(store: Path) -> None:
@@ -164,7 +174,7 @@ def forget_uses(store: Path) -> None:
     kept = {folder.name for folder in _folders(store)}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
-            if not any(kept.intersection(digests) for _, digests in _notes(file)):
+            if not any(kept.intersection(digests) for _, digests in parse_notes(file.read_bytes())):
                 file.unlink()
 
 
@@ -190,14 +200,14 @@ def _save(file: Path, array: np.ndarray[Any, Any]) -> tuple[int, int]:
     return summed.size, summed.crc32
 
 
-def _aside(folder: Path) -> Path:
-    """Return a unique name beside an entry, which contains the name of this process."""
+def aside_of(folder: Path) -> Path:
+    """Return a unique path beside an entry, which contains the name of this process."""
     return folder.with_name(f".{folder.name}.{holder()}.{uuid.uuid4().hex[:8]}")
 
 
 def _take(folder: Path) -> Path:
     """Rename an entry aside, so that others see all of it or nothing."""
-    aside = _aside(folder)
+    aside = aside_of(folder)
     folder.rename(aside)
     return aside
 
@@ -215,7 +225,8 @@ def _raw(folder: Path) -> bytes:
         raise
 
 
-def _parse(raw: bytes) -> Manifest:
+def parse_manifest(raw: bytes) -> Manifest:
+    """Return the manifest in the content of its file; raises `Damaged`."""
     try:
         return Manifest(**seals.loads(raw))
     except (ValueError, TypeError) as error:
@@ -235,7 +246,7 @@ def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
         with suppress(OSError, ValueError):
             sizes.append(int(np.load(elsewhere, allow_pickle=False)))
     try:
-        manifest = _parse((folder / MANIFEST).read_bytes())
+        manifest = parse_manifest((folder / MANIFEST).read_bytes())
         made = (folder / MANIFEST).stat().st_mtime
     except (Damaged, OSError):
         kind, made = folder.parent.name.replace("_", " "), folder.stat().st_mtime
@@ -249,14 +260,15 @@ def _uses(store: Path) -> dict[str, list[EntryUse]]:
     uses: dict[str, list[EntryUse]] = {}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
-            for use, digests in _notes(file):
+            for use, digests in parse_notes(file.read_bytes()):
                 for digest in digests:
                     uses.setdefault(digest, []).append(use)
     return uses
 
 
-def _notes(file: Path) -> Iterator[tuple[EntryUse, list[str]]]:
-    for line in file.read_bytes().splitlines():
+def parse_notes(raw: bytes) -> Iterator[tuple[EntryUse, list[str]]]:
+    """Yield the uses in the content of a file of notes, with the digests of the entries; skip unfinished lines."""
+    for line in raw.splitlines():
         with suppress(ValueError, KeyError, TypeError):
             content = orjson.loads(line)
             digests = content.pop("entries")

@@ -1,9 +1,9 @@
-"""One process at a time, wherever it runs: locks that are files in a folder which machines may share.
+"""One process at a time, wherever it runs: locks that are files in a folder, or objects, which machines may share.
 
-A lock is a file that only one process can create, which also works in a network folder, where `flock` is often missing
-or limited to one machine. It names its holder, which touches it as long as it lives. The lock is taken over when its
-holder is known to be dead, or has not touched it for a while by the waiting process's clock. So two processes may hold
-it at the same time: it saves work, and what it guards must be correct without it.
+A lock is something that only one process can create, which also works in a network folder, where `flock` is often
+missing or limited to one machine. It names its holder, which touches it as long as it lives. The lock is taken over
+when its holder is known to be dead, or has not touched it for a while by the waiting process's clock. So two processes
+may hold it at the same time: it saves work, and what it guards must be correct without it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from retrievers.store import fingerprint
 
@@ -60,12 +62,71 @@ def is_gone(holder: str) -> bool:
     return False
 
 
+class Lock(Protocol):
+    """A lock as a value that can be hashed: four operations, which raise `OSError`."""
+
+    def create(self, text: str) -> bool:
+        """Create the lock with a text that names its holder; return False if it exists."""
+        ...
+
+    def read(self) -> tuple[str, object] | None:
+        """Return the text of the lock, and something that changes when it is touched; None if there is no lock."""
+        ...
+
+    def touch(self, text: str) -> None:
+        """Show that the holder lives; `text` is that of the lock."""
+        ...
+
+    def remove(self) -> None:
+        """Remove the lock if it exists."""
+        ...
+
+
+@dataclass(frozen=True)
+class LockFile:
+    """A lock that is a file."""
+
+    path: Path
+
+    def create(self, text: str) -> bool:
+        """Create the file and its folder."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return False
+        try:
+            os.write(file, text.encode())
+        except OSError:
+            self.path.unlink()
+            raise
+        finally:
+            os.close(file)
+        return True
+
+    def read(self) -> tuple[str, object] | None:
+        """Return the content of the file and the time of its last modification."""
+        try:
+            with self.path.open(errors="replace") as file:  # opening it makes a network file system look again
+                return file.read(), os.fstat(file.fileno()).st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def touch(self, text: str) -> None:
+        """Set the time of the last modification."""
+        os.utime(self.path)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
+
+
 @contextmanager
-def alone(lock: Path, what: str) -> Iterator[None]:
+def alone(place: Path | Lock, what: str) -> Iterator[None]:
     """Run the block in one process at a time; where no lock can be created, run it without."""
+    lock: Lock = LockFile(place) if isinstance(place, Path) else place
     mine = f"{holder()} {uuid.uuid4().hex}"
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
         _acquire(lock, mine, what)
     except OSError:
         yield
@@ -77,24 +138,24 @@ def alone(lock: Path, what: str) -> Iterator[None]:
         _HEART.drop(lock)
         with suppress(OSError):
             if _who(lock) == mine:  # another process took it over if this one was stopped for a while
-                lock.unlink()
+                lock.remove()
 
 
 class _Heart:
     """Touches the locks that this process holds, in a thread that starts with the first of them."""
 
     def __init__(self) -> None:
-        self._held: dict[Path, str] = {}
+        self._held: dict[Lock, str] = {}
         self._thread: threading.Thread | None = None
 
-    def hold(self, lock: Path, mine: str) -> None:
+    def hold(self, lock: Lock, mine: str) -> None:
         """Start touching a lock, as long as it is this process's."""
         self._held[lock] = mine
         if self._thread is None or not self._thread.is_alive():  # it is not alive in a forked process
             self._thread = threading.Thread(target=self._beat, name="locks", daemon=True)
             self._thread.start()
 
-    def drop(self, lock: Path) -> None:
+    def drop(self, lock: Lock) -> None:
         """Stop touching a lock."""
         self._held.pop(lock, None)
 
@@ -103,8 +164,8 @@ class _Heart:
             time.sleep(BEAT_S)
             for lock, mine in list(self._held.items()):
                 with suppress(OSError):
-                    if _who(lock) == mine:
-                        os.utime(lock)
+                    if _who(lock) == mine and lock in self._held:
+                        lock.touch(mine)
 
 
 _HEART = _Heart()
@@ -119,19 +180,19 @@ def _place() -> str:
     return fingerprint(*parts)[:12]
 
 
-def _acquire(lock: Path, mine: str, what: str) -> None:
+def _acquire(lock: Lock, mine: str, what: str) -> None:
     """Create a lock; wait until it is released or can be taken over."""
-    seen: tuple[str, int] | None = None
+    seen: tuple[str, object] | None = None
     since = reported = time.monotonic()
     pause = FIRST_PAUSE_S
-    while not _create(lock, mine):
-        state, now = _state(lock), time.monotonic()
+    while not lock.create(mine):
+        state, now = lock.read(), time.monotonic()
         if state != seen:
             seen, since = state, now
         if state is not None:
             name, _, _ = state[0].partition(" ")
             if is_gone(name) or now - since >= (STALE_S if name else NAMELESS_S):
-                lock.unlink(missing_ok=True)
+                lock.remove()
                 continue
         if now - reported >= REPORT_EVERY_S:
             reported = now
@@ -140,30 +201,6 @@ def _acquire(lock: Path, mine: str, what: str) -> None:
         pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
-def _create(lock: Path, mine: str) -> bool:
-    try:
-        file = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    except FileExistsError:
-        return False
-    try:
-        os.write(file, mine.encode())
-    except OSError:
-        lock.unlink()
-        raise
-    finally:
-        os.close(file)
-    return True
-
-
-def _state(lock: Path) -> tuple[str, int] | None:
-    """Return the holder of a lock and when it was last touched; None if the lock is gone."""
-    try:
-        with lock.open(errors="replace") as file:  # opening it makes a network file system look again
-            return file.read(), os.fstat(file.fileno()).st_mtime_ns
-    except FileNotFoundError:
-        return None
-
-
-def _who(lock: Path) -> str | None:
-    state = _state(lock)
+def _who(lock: Lock) -> str | None:
+    state = lock.read()
     return state and state[0]

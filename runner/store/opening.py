@@ -1,13 +1,31 @@
-"""Which kind of store a place is. Only this module knows that it is a folder."""
+"""Which kind of store the settings name: a folder, or objects behind a folder of this machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from runner.store.base import WorkStore
+from runner.config.addresses import is_address
+from runner.config.objects import ConfigError
+from runner.store.base import RunFiles, WorkStore
 from runner.store.disk import DiskStore
+from runner.store.settings import StoreSettings
+
+RUN_FILES = Path("mlruns")
+"""Where the files of runs under way are if the store is not a folder."""
 
 
-def open_store(place: Path) -> WorkStore:
-    """Return the store at a place; it is created with its first entry."""
-    return DiskStore(place)
+def open_store(settings: StoreSettings) -> WorkStore:
+    """Return the store of the settings, created with its first entry; raises `ConfigError` for one out of reach."""
+    if not is_address(settings.path):
+        return DiskStore(Path(settings.path))
+    from runner.objects import Objects
+    from runner.store.remote import LOCKS, ObjectShelf
+
+    try:
+        Objects(settings.path).list_all(LOCKS)
+    except OSError as error:
+        raise ConfigError(
+            f"store.path={settings.path}: cannot be listed ({error.strerror or error}); check the address, the "
+            "credentials and the endpoint"
+        ) from error
+    return DiskStore(ObjectShelf(settings.path, settings.copies, RunFiles(RUN_FILES)))

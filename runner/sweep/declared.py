@@ -18,13 +18,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import store_path
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.opening import open_store
+from runner.store.settings import store_settings
 from runner.sweep.axes import name_of
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
@@ -58,7 +58,7 @@ class Declared:
         self.tracking: Tracking = build(own["tracking"], "tracking")
         self.traces = traces(config)
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
-        self.bench = Bench(open_store(store_path(own)), analyzer)
+        self.bench = Bench(open_store(store_settings(own)), analyzer)
         if config.get("junit"):
             raise ConfigError("junit: is only available for a single evaluation; remove it from the sweep")
         self.output = None if self.settings.dry_run else _make_folder(self.settings.output)

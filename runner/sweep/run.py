@@ -21,7 +21,6 @@ from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
 from runner.result import Result
-from runner.store.lock import alone
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.identity import combination_id
@@ -65,8 +64,7 @@ class SweepRun:
         self._state = State()
         if settings.resume:
             with console.Working("starting the sweep"):
-                lock = bench.store.run_files.sweeps / f"{sweep.id}.lock"
-                self._context.enter_context(alone(lock, "the same sweep"))
+                self._context.enter_context(bench.store.alone_in_sweep(sweep.id))
             self._state = tracker.state(sweep.id, sweep.report)
         report = self.writer.evaluation if settings.reports else None
         self._finished = FinishedCombinations(self._state, tracker, bench, self.outcome.rankings, report)

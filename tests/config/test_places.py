@@ -1,25 +1,37 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
-from runner.config.values import store_path
+from runner.store.settings import store_settings
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/cache", "gs://bucket", "https://example.org/x", "file:///tmp/x"])
-def test_the_store_is_a_local_folder(address: str) -> None:
+@pytest.mark.parametrize("address", ["https://example.org/x", "file:///tmp/x"])
+def test_the_store_is_a_folder_or_in_an_object_store(address: str) -> None:
     with pytest.raises(
-        ConfigError, match=rf"^store\.path={address}: remote addresses are not supported; set a local path$"
+        ConfigError, match=rf"^store\.path={address}: set a local path, or an address as in s3://BUCKET"
     ):
-        store_path({"store": {"path": address}})
+        store_settings({"store": {"path": address}})
+
+
+@pytest.mark.parametrize(
+    ("address", "package"),
+    [("s3://bucket/x", r"s3fs, .* run pip install 'retrieval-runner\[s3\]'"), ("gs://b", "gcsfs")],
+)
+def test_an_object_store_needs_a_package(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("s3fs", "gcsfs"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=rf"^store\.path={address}: needs {package}"):
+        store_settings({"store": {"path": address}})
 
 
 @pytest.mark.parametrize("path", ["cache", "/tmp/a:b", "C:/cache", "a/s3:/b"])
 def test_paths_that_look_like_addresses_are_paths(path: str) -> None:
-    assert str(store_path({"store": {"path": path}})) == path
+    assert store_settings({"store": {"path": path}}).path == path
 
 
 MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "output=x")
@@ -29,12 +41,12 @@ MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "outpu
     ("words", "line"),
     [
         (
-            ["dataset=beir", "dataset.path=s3://bucket/x"],
-            "dataset.path=s3://bucket/x: remote addresses are not supported; ",
+            ["dataset=beir", "dataset.path=ftp://host/x"],
+            "dataset.path=ftp://host/x: set a local path, or an address as in s3://",
         ),
         (
             ["dataset=beir", "dataset.path=http://me:hush@host/x"],
-            "dataset.path=http://me:***@host/x: remote addresses are not supported; ",
+            "dataset.path=http://me:***@host/x: set a local path, or an address as in s3://",
         ),
         (
             ["export", "output=s3://bucket/x"],
@@ -82,7 +94,7 @@ MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "outpu
         ),
         (["judge", "run=abcd", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
         (["inspect", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
-        (["cache", "store.path=s3://b/x"], "store.path=s3://b/x: remote addresses are not supported; set"),
+        (["cache", "store.path=ftp://b/x"], "store.path=ftp://b/x: set a local path, or an address as in s3://"),
         (
             ["llm=openai", "llm.model=x", "llm.ledger=s3://b/x"],
             "grading.llm.ledger=s3://b/x: remote addresses are not supported; set",

@@ -15,9 +15,10 @@ from omegaconf import DictConfig
 
 from runner.__main__ import _take_verb, main
 from runner.config.objects import build, build_settings
-from runner.config.values import resolve_config, settle, store_path
+from runner.config.values import resolve_config, settle
 from runner.datasets.settings import build_dataset
 from runner.experiment import build_experiment
+from runner.store.settings import store_settings
 from runner.sweep.settings import SweepSettings
 from runner.tracking.settings import Tracking
 from tests.generation.mining.worlds import written
@@ -34,7 +35,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def accept(cfg: DictConfig) -> int:
     """Build all that a command configures, and do nothing with it."""
     config = resolve_config(cfg)
-    store_path(config)
+    store_settings(config)
     if "sweep" in config:
         build_settings(SweepSettings, config["sweep"], "sweep")
         build_experiment(settle(cfg, HydraConfig.get().runtime.choices))

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from runner.config.objects import ConfigError
-from runner.config.values import config_hash, public, settle, store_path, with_value, without_secrets
+from runner.config.values import config_hash, public, settle, with_value, without_secrets
+from runner.store.settings import store_settings
 
 CONFIG = OmegaConf.create(
     {
@@ -164,8 +164,8 @@ def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
 )
 def test_a_store_has_a_path(store: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        store_path({"store": store})
-    assert store_path({"store": {"path": "a/b"}}) == Path("a/b")
+        store_settings({"store": store})
+    assert store_settings({"store": {"path": "a/b"}}).path == "a/b"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,9 @@ class ElsewhereStore(MemoryStore):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.run_files = RunFiles(folder)
+
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     @contextmanager
     def account(self) -> Iterator[Costs]:

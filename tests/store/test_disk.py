@@ -511,7 +511,7 @@ def test_a_store_goes_to_another_process_as_its_folder(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     thing = store.share(KEY, lambda: threading.Lock())  # what can't be pickled stays here
     other = pickle.loads(pickle.dumps(store))
-    assert other.folder == tmp_path
+    assert other.location == str(tmp_path)
     assert other.share(KEY, object) is not thing
 
 

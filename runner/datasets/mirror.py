@@ -1,0 +1,73 @@
+"""Copies of data files from object stores, in the cache folder of the user.
+
+A copy has the time at which its original was written, and is fetched again if that or the size changes. Nothing here
+knows what the files hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+from runner.config.addresses import check_reachable
+from runner.datasets.splits import SPLIT
+from runner.objects import Objects, ObjectStatus, find_cache_folder
+
+_WILD = re.compile(r"[*?\[]")
+
+
+@cache
+def mirror(address: str) -> Path:
+    """Return the path of the copy of a file or folder, or the glob of the copies of all files that match a glob.
+
+    The name of a split in `address` may be `{split}`, which stands for any, and a file may be packed, with .gz added to
+    its name. Files are fetched once in each process, if at all: the copy of what does not exist does not exist either.
+    Raises `ValueError` for an address that is not of an object store, and `OSError` for one out of reach.
+    """
+    protocol, _, path = check_reachable(address).partition("://")
+    bucket, _, name = path.rstrip("/").partition("/")
+    objects, copies = Objects(f"{protocol}://{bucket}"), find_cache_folder() / "data" / protocol / bucket
+    pattern = name.replace(SPLIT, "*")
+    if wild := _WILD.search(pattern):
+        folder = pattern[: wild.start()].rpartition("/")[0]
+        listed = objects.list_all(folder)
+        files = [file for file in listed if fnmatch(file.name, pattern) or fnmatch(file.name, f"{pattern}.gz")]
+    else:
+        files = objects.list_all(name) or objects.list_all(f"{name}.gz")
+        _remove_others(copies / name, {copies / file.name for file in files})
+    for file in files:
+        _fetch(objects, file, copies / file.name)
+    return copies / name
+
+
+def address_of(path: Path) -> str | None:
+    """Return the address of what has this path if it is copied; None for a path outside the folder of copies."""
+    root = find_cache_folder() / "data"
+    if not path.is_relative_to(root) or len(parts := path.relative_to(root).parts) < 3:
+        return None
+    return f"{parts[0]}://{'/'.join(parts[1:])}"
+
+
+def _fetch(objects: Objects, file: ObjectStatus, copy: Path) -> None:
+    """Write a file to its copy in one step, unless the copy has its size and time."""
+    if copy.is_file() and (copy.stat().st_size, int(copy.stat().st_mtime)) == (file.bytes, int(file.modified)):
+        return
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    aside = copy.with_name(f".{copy.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        objects.download(file.name, aside)
+        os.utime(aside, (file.modified, file.modified))
+        aside.replace(copy)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _remove_others(folder: Path, present: set[Path]) -> None:
+    """Remove the copies of files that are gone."""
+    for copy in folder.rglob("*") if folder.is_dir() else ():
+        if copy.is_file() and copy not in present and not copy.name.startswith("."):
+            copy.unlink(missing_ok=True)

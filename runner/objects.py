@@ -1,0 +1,131 @@
+"""Objects of an object store (S3, Google Cloud Storage, Azure), through fsspec.
+
+A few operations are enough: read, write, create if absent, list and remove. Every failure is an `OSError`. Nothing here
+knows what the objects hold.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
+"""The codes of S3 servers for a conditional write that came second."""
+
+_MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
+"""Where file systems say when an object was written."""
+
+
+class ObjectStatus(NamedTuple):
+    """An object: its name, its size in bytes, and when it was written, in seconds since 1970."""
+
+    name: str
+    bytes: int
+    modified: float
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects below an address such as s3://bucket/folder; their names are relative to it."""
+
+    address: str
+
+    def read(self, name: str) -> bytes:
+        """Return the content of an object; raises `OSError`."""
+        with _as_os_error():
+            content: bytes = self._system.cat_file(self._path(name))
+            return content
+
+    def read_heads(self, names: Sequence[str], length: int) -> dict[str, bytes]:
+        """Return up to `length` first bytes of each object that exists; raises `OSError`."""
+        with _as_os_error():
+            paths = [self._path(name) for name in names]
+            heads = self._system.cat_ranges(paths, 0, length, on_error="return") if paths else []
+        return {name: head for name, head in zip(names, heads, strict=True) if isinstance(head, bytes)}
+
+    def download(self, name: str, file: Path) -> None:
+        """Write the content of an object to a file; raises `OSError`."""
+        with _as_os_error():
+            self._system.get_file(self._path(name), str(file))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write an object, in place of an earlier one of its name; raises `OSError`."""
+        with _as_os_error():
+            self._system.pipe_file(self._path(name), content)
+
+    def create(self, name: str, content: bytes | Path) -> bool:
+        """Write an object, from memory or a file, unless it exists; return whether it was written. Raises `OSError`.
+
+        Of several processes that create an object at the same time, one succeeds.
+        """
+        try:
+            with _as_os_error():
+                if isinstance(content, bytes):
+                    self._system.pipe_file(self._path(name), content, mode="create")
+                else:
+                    self._system.put_file(str(content), self._path(name), mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def list_all(self, folder: str = "") -> list[ObjectStatus]:
+        """Return the objects in a folder and its folders, by name; raises `OSError`."""
+        with _as_os_error():
+            objects = self._system.find(self._path(folder), detail=True)
+        start = len(self._path("")) + 1
+        by_path = sorted(objects.items())
+        return [ObjectStatus(path[start:], status["size"], _modification_time(status)) for path, status in by_path]
+
+    def remove(self, name: str) -> None:
+        """Remove an object if it exists; raises `OSError`."""
+        with suppress(FileNotFoundError), _as_os_error():
+            self._system.rm_file(self._path(name))
+
+    @property
+    def _system(self) -> Any:  # noqa: ANN401 (fsspec has no types)
+        return _open_system(self.address.partition("://")[0])
+
+    def _path(self, name: str) -> str:
+        path: str = self._system._strip_protocol(f"{self.address.rstrip('/')}/{name}".rstrip("/"))
+        return path
+
+
+def find_cache_folder() -> Path:
+    """Return the folder of this user and machine for copies of what is elsewhere."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retrieval-runner"
+
+
+@cache
+def _open_system(protocol: str) -> Any:  # noqa: ANN401 (fsspec has no types)
+    """Return the file system of a protocol, which sees at once what others write."""
+    import fsspec
+
+    return fsspec.filesystem(protocol, use_listings_cache=False)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Turn the errors of file systems into `OSError`; that an object exists already is `FileExistsError`."""
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError, PermissionError):
+        raise
+    except Exception as error:  # of several libraries, each with errors of its own
+        response = getattr(error.__cause__, "response", None) or {}
+        if response.get("Error", {}).get("Code") in _REFUSED:
+            raise FileExistsError(errno.EEXIST, "the object exists") from error
+        raise OSError(errno.EIO, " ".join(str(error).split()) or type(error).__name__) from error
+
+
+def _modification_time(status: dict[str, Any]) -> float:
+    written = next((status[name] for name in _MODIFIED if name in status), 0.0)
+    if isinstance(written, str):
+        written = datetime.fromisoformat(written)
+    return written.timestamp() if isinstance(written, datetime) else float(written)

@@ -1,0 +1,271 @@
+"""Entries in an object store, behind a folder of this machine.
+
+An entry is one object, `KIND/DIGEST.tar`, with the files that it has in a folder, the manifest first. It is created in
+one conditional write once it is complete: whatever ends a process, and however many write the same entry, there is one
+whole entry or none. It is read by unpacking it into the folder, where it stays. Locks are objects in `.locks`, uses of
+entries are noted in `.used`, an object for each note.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tarfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from retrievers.store import ENGINE_BYTES, Arrays, Key
+from runner.objects import Objects, ObjectStatus, find_cache_folder
+from runner.store import entries
+from runner.store.base import Entry, EntryUse, RunFiles
+from runner.store.entries import LEFTOVER_S, MANIFEST, USES, Manifest
+from runner.store.lock import alone, is_gone
+from runner.store.seals import Damaged
+from runner.store.shelf import FolderShelf
+
+LOCKS = ".locks"
+
+_HEAD_BYTES = 1 << 15
+"""How much of each entry is read to list it; the rest only if its manifest is longer."""
+
+_BLOCK = 512
+"""The size of the header of a file in an archive."""
+
+_NAME = re.compile(r"([^/]+)/([0-9a-f]{32})\.tar")
+
+
+@dataclass(frozen=True)
+class LockObject:
+    """A lock that is an object; its second line changes when it is touched."""
+
+    objects: Objects
+    name: str
+
+    def create(self, text: str) -> bool:
+        """Create the object."""
+        return self.objects.create(self.name, text.encode())
+
+    def read(self) -> tuple[str, object] | None:
+        """Return the first line of the object, and the second."""
+        try:
+            text, _, touched = self.objects.read(self.name).decode(errors="replace").partition("\n")
+        except FileNotFoundError:
+            return None
+        return text, touched
+
+    def touch(self, text: str) -> None:
+        """Write the object with another second line."""
+        self.objects.write(self.name, f"{text}\n{uuid.uuid4().hex}".encode())
+
+    def remove(self) -> None:
+        """Remove the object."""
+        self.objects.remove(self.name)
+
+
+class ObjectShelf:
+    """Entries as objects below an address, with copies in a folder.
+
+    `copies` null is the cache folder of the user. Files of runs under way are in `run_files`, on this machine.
+    """
+
+    def __init__(self, address: str, copies: str | None, run_files: RunFiles) -> None:
+        self._objects, self._run_files, self._copies_setting = Objects(address), run_files, copies
+        folder = find_cache_folder() / "store" / address.replace("://", "/", 1) if copies is None else Path(copies)
+        self._copies = FolderShelf(folder.expanduser())
+
+    def __reduce__(self) -> tuple[type[ObjectShelf], tuple[str, str | None, RunFiles]]:
+        """Return the shelf for another process, perhaps on another machine, with another cache folder."""
+        return ObjectShelf, (self.location, self._copies_setting, self._run_files)
+
+    @property
+    def location(self) -> str:
+        """Return the address."""
+        return self._objects.address
+
+    @property
+    def run_files(self) -> RunFiles:
+        """Return the files of runs under way, on this machine."""
+        return self._run_files
+
+    def place_of(self, key: Key) -> str:
+        """Return the address of an entry."""
+        return self._address(_name_of(key))
+
+    def read(self, key: Key) -> tuple[Arrays, Manifest]:
+        """Return the arrays of an entry and its manifest from the copy here, which is fetched if necessary."""
+        try:
+            return self._copies.read(key)
+        except Damaged:
+            self._copies.remove_damaged(key)
+        except FileNotFoundError:
+            pass
+        folder = self._copies.path_of(key)
+        with self._unpack(_name_of(key), folder) as unpacked:
+            entries.settle(unpacked, folder)
+        return self._copies.read(key)
+
+    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
+        """Write an entry here, then as an object; an existing one stays. Raises `OSError`."""
+        self._copies.write(key, arrays, costs)
+        folder = self._copies.path_of(key)
+        with _aside(folder) as aside:
+            with tarfile.open(aside / "entry.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+                for name in (MANIFEST, *(f"{name}.npy" for name in arrays)):
+                    archive.add(folder / name, name)
+            self._objects.create(_name_of(key), aside / "entry.tar")
+
+    @contextmanager
+    def alone(self, key: Key) -> Iterator[None]:
+        """Hold the locks of an entry: first the one here, so that one process of this machine waits for the other."""
+        with self._copies.alone(key), alone(LockObject(self._objects, f"{LOCKS}/{key.digest}"), key.kind):
+            yield
+
+    @contextmanager
+    def alone_in_sweep(self, sweep: str) -> Iterator[None]:
+        """Hold the locks of a sweep, here and among all machines."""
+        here, everywhere = self.run_files.sweeps / f"{sweep}.lock", LockObject(self._objects, f"{LOCKS}/sweep-{sweep}")
+        with alone(here, "the same sweep"), alone(everywhere, "the same sweep"):
+            yield
+
+    def remove_damaged(self, key: Key) -> str | None:
+        """Remove the object of an entry if it is damaged, and return what was wrong. Raises `OSError`."""
+        return self._remove_damaged(_name_of(key), self._copies.path_of(key))
+
+    def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
+        """Write a use of entries as an object. Raises `OSError`."""
+        digests = list(digests)
+        self._copies.note_use(use, digests)
+        self._objects.write(f"{USES}/{uuid.uuid4().hex}.jsonl", entries.format_note(use, digests))
+
+    def list_entries(self) -> list[Entry]:
+        """Return every entry, the least recently used first. Raises `OSError`."""
+        objects = self._objects.list_all()
+        uses: dict[str, list[EntryUse]] = {}
+        for note in self._read_notes(objects).values():
+            for use, digests in entries.parse_notes(note):
+                for digest in digests:
+                    uses.setdefault(digest, []).append(use)
+        archives = [status for status in objects if _NAME.fullmatch(status.name)]
+        heads = self._objects.read_heads([status.name for status in archives], _HEAD_BYTES)
+        listed = [self._describe(status, heads[status.name], uses) for status in archives if status.name in heads]
+        return sorted(listed, key=lambda entry: (entry.used, entry.place))
+
+    def find_damage(self, entry: Entry) -> str | None:
+        """Fetch an entry and return what is wrong with it; None if it is whole, or gone."""
+        try:
+            with TemporaryDirectory() as folder, self._unpack(self._name(entry), Path(folder) / entry.digest):
+                return None
+        except FileNotFoundError:
+            return None
+        except Damaged as error:
+            return str(error)
+        except OSError as error:
+            return f"the entry cannot be read ({error.strerror or error})"
+
+    def remove(self, entry: Entry, only_damaged: bool = False) -> None:
+        """Remove an entry, or remove it if it is damaged, and its copy here; raises `OSError`."""
+        name, copy = self._name(entry), self._copies.folder / self._name(entry).removesuffix(".tar")
+        if only_damaged:
+            self._remove_damaged(name, copy)
+        else:
+            self._objects.remove(name)
+            entries.remove(copy)
+
+    def tidy(self) -> None:
+        """Remove what dead processes left, here and among the objects, and notes on entries that are gone."""
+        self._copies.tidy()
+        objects = self._objects.list_all()
+        digests = {match[2] for status in objects if (match := _NAME.fullmatch(status.name))}
+        for name, note in self._read_notes(objects).items():
+            if not any(digests.intersection(noted) for _, noted in entries.parse_notes(note)):
+                self._objects.remove(name)
+        for status in objects:
+            if status.name.startswith(f"{LOCKS}/"):
+                lock = LockObject(self._objects, status.name)
+                text, _ = lock.read() or ("", None)
+                if is_gone(text.partition(" ")[0]) or time.time() - status.modified > LEFTOVER_S:
+                    lock.remove()
+
+    def _address(self, name: str) -> str:
+        return f"{self.location.rstrip('/')}/{name}"
+
+    def _name(self, entry: Entry) -> str:
+        return entry.place.removeprefix(self._address(""))
+
+    def _read_notes(self, objects: Iterable[ObjectStatus]) -> dict[str, bytes]:
+        """Return the notes on uses by the name of their object."""
+        notes = [status for status in objects if status.name.startswith(f"{USES}/")]
+        longest = max((status.bytes for status in notes), default=0)
+        return self._objects.read_heads([status.name for status in notes], longest)
+
+    @contextmanager
+    def _unpack(self, name: str, folder: Path) -> Iterator[Path]:
+        """Yield an entry in a folder beside its own, which is removed at the end. Raises `OSError` and `Damaged`."""
+        with _aside(folder) as aside:
+            self._objects.download(name, aside / "entry.tar")
+            unpacked = aside / folder.name
+            try:
+                with tarfile.open(aside / "entry.tar", "r:") as archive:
+                    archive.extractall(unpacked, filter="data")
+            except (tarfile.TarError, EOFError) as error:
+                raise Damaged(f"the archive cannot be unpacked: {error}") from error
+            if (wrong := entries.find_damage(unpacked)) is not None:
+                raise Damaged(wrong)
+            yield unpacked
+
+    def _remove_damaged(self, name: str, copy: Path) -> str | None:
+        wrong = entries.remove_damaged(copy)
+        try:
+            with self._unpack(name, copy):
+                return wrong
+        except FileNotFoundError:
+            return wrong
+        except Damaged as error:
+            self._objects.remove(name)
+            return str(error)
+
+    def _describe(self, status: ObjectStatus, head: bytes, uses: Mapping[str, list[EntryUse]]) -> Entry:
+        place, (folder, digest) = self._address(status.name), _NAME.fullmatch(status.name).groups()  # type: ignore[union-attr]  # it matches
+        used = tuple(uses.get(digest, ()))
+        try:
+            size = tarfile.TarInfo.frombuf(head[:_BLOCK], "utf-8", "strict").size
+            if _BLOCK + size > len(head):
+                head = self._objects.read_heads([status.name], _BLOCK + size)[status.name]
+            manifest = entries.parse_manifest(head[_BLOCK : _BLOCK + size])
+            elsewhere = self._read_engine_bytes(status.name) if ENGINE_BYTES in manifest.arrays else 0
+        except (tarfile.TarError, Damaged, KeyError, OSError):
+            return Entry(place, digest, folder.replace("_", " "), {}, status.bytes, 0.0, status.modified, used)
+        _, seconds = manifest.costs.get(digest, ("", 0.0))
+        size = status.bytes + elsewhere
+        return Entry(place, digest, manifest.kind, manifest.parts, size, seconds, status.modified, used)
+
+    def _read_engine_bytes(self, name: str) -> int:
+        """Return the bytes that a server needs for the work that an entry notes."""
+        with tarfile.open(fileobj=BytesIO(self._objects.read(name))) as archive:
+            file = archive.extractfile(f"{ENGINE_BYTES}.npy")
+            return int(np.load(BytesIO(file.read()), allow_pickle=False)) if file else 0
+
+
+def _name_of(key: Key) -> str:
+    """Return the name of the object of an entry."""
+    return f"{key.kind.replace(' ', '_')}/{key.digest}.tar"
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """Yield a new folder beside an entry, which is removed at the end."""
+    aside = entries.aside_of(folder)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(aside)

@@ -1,0 +1,275 @@
+"""What every store promises, wherever its entries are: in a folder, in memory behind fsspec, or on an S3 server."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrievers.store import ENGINE_BYTES, Arrays, Key
+from runner.config.objects import ConfigError
+from runner.objects import Objects
+from runner.store import disk, lock
+from runner.store.disk import DiskStore
+from runner.store.lock import LockFile, alone
+from runner.store.opening import open_store
+from runner.store.remote import LockObject, ObjectShelf
+from runner.store.settings import StoreSettings
+from tests.object_stores import serve_bucket
+
+Machine = Callable[[str], DiskStore]
+"""Opens the same store as another machine would, which is given by its name."""
+
+
+def key(n: int = 0, kind: str = "small things") -> Key:
+    return Key.of(kind, ["retrievers.base"], n=n, name="ünïcode / key")
+
+
+def arrays_of(n: int) -> Arrays:
+    return {"a": np.arange(n, n + 2000), "empty": np.zeros((0, 3)), "scalar": np.array(2.5, dtype=np.float32)}
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    yield from serve_bucket()
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the place of a new store."""
+    if request.param == "folder":
+        return str(tmp_path / "shared")
+    root = "memory://store" if request.param == "memory" else request.getfixturevalue("s3")
+    return f"{root}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def machine(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)  # everything is worth keeping
+    monkeypatch.chdir(tmp_path)
+
+    def start(name: str) -> DiskStore:
+        store = open_store(StoreSettings(address, str(tmp_path / name)))
+        assert isinstance(store, DiskStore)
+        return store
+
+    return start
+
+
+@pytest.fixture(autouse=True)
+def _in_no_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+
+
+def fail() -> Arrays:
+    raise AssertionError("built although it is kept")
+
+
+def same(one: Arrays, other: Arrays) -> bool:
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name]) for name in one
+    )
+
+
+def test_what_one_machine_built_another_finds(machine: Machine) -> None:
+    built = machine("one").arrays(key(), lambda: arrays_of(5))
+    other = machine("two")
+    with other.account() as costs:
+        read = other.arrays(key(), fail)
+    assert same(built, read)
+    assert not any(array.flags.writeable for array in read.values())
+    assert costs[key().digest].reused
+
+
+def test_a_store_that_was_sent_elsewhere_is_the_same(machine: Machine) -> None:
+    machine("one").arrays(key(), lambda: arrays_of(5))
+    assert same(pickle.loads(pickle.dumps(machine("one"))).arrays(key(), fail), arrays_of(5))
+
+
+def test_of_two_builds_of_an_entry_the_first_stays(machine: Machine) -> None:
+    machine("one").shelf.write(key(), arrays_of(1), {})
+    machine("two").shelf.write(key(), arrays_of(2), {})
+    assert same(machine("three").arrays(key(), fail), arrays_of(1))
+
+
+def test_a_build_that_raises_leaves_nothing(machine: Machine) -> None:
+    with pytest.raises(AssertionError):
+        machine("one").arrays(key(), fail)
+    assert machine("two").list_entries() == []
+    assert same(machine("two").arrays(key(), lambda: arrays_of(3)), arrays_of(3))
+
+
+def test_entries_are_listed_with_who_used_them(machine: Machine) -> None:
+    store = machine("one")
+    for n in (1, 2):
+        with store.account() as costs:
+            store.arrays(key(n), lambda n=n: arrays_of(n))  # type: ignore[misc]  # a default
+        store.note_use(costs, f"dataset {n}", f"print {n}", f"run {n}")
+    store.note_use(costs, "dataset 3", "print 3", "run 3")
+    first, second = machine("two").list_entries()
+    assert (first.kind, first.digest, first.parts) == ("small things", key(1).digest, dict(key(1).parts))
+    assert [(use.dataset, use.run) for use in first.uses] == [("dataset 1", "run 1")]
+    assert {(use.dataset, use.run) for use in second.uses} == {("dataset 2", "run 2"), ("dataset 3", "run 3")}
+    assert first.bytes > sum(array.nbytes for array in arrays_of(1).values())
+    assert 0 <= time.time() - first.made < 600
+    assert first.used <= second.used
+
+
+def test_long_manifests_and_bytes_on_servers_are_listed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.store.remote._HEAD_BYTES", 600)
+    machine("one").arrays(key(), lambda: {ENGINE_BYTES: np.array(10**9)})
+    (entry,) = machine("two").list_entries()
+    assert 10**9 < entry.bytes < 10**9 + 10**5
+    assert entry.parts == dict(key().parts)
+
+
+def test_a_removed_entry_is_built_again(machine: Machine) -> None:
+    one, two = machine("one"), machine("two")
+    with one.account() as costs:
+        one.arrays(key(), lambda: arrays_of(1))
+    one.note_use(costs, "d", "f", "r")
+    (entry,) = two.list_entries()
+    two.remove(entry)
+    two.tidy()
+    assert two.list_entries() == []
+    two.remove(entry)  # another process was quicker
+    assert same(machine("two").arrays(key(), lambda: arrays_of(2)), arrays_of(2))
+    assert machine("three").list_entries()[0].uses == ()
+
+
+def damage(store: DiskStore) -> None:
+    """Flip a bit of the only entry."""
+    shelf = store.shelf
+    if isinstance(shelf, ObjectShelf):
+        (status,) = (s for s in shelf._objects.list_all() if s.name.endswith(".tar"))
+        content = bytearray(shelf._objects.read(status.name))
+        content[len(content) // 2] ^= 1
+        shelf._objects.write(status.name, bytes(content))
+    else:
+        file = next(Path(store.location).rglob("a.npy"))
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+
+
+def test_a_damaged_entry_is_reported_and_built_again(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    machine("one").arrays(key(), lambda: arrays_of(1))
+    damage(machine("one"))
+    two = machine("two")
+    (entry,) = two.list_entries()
+    assert "has changed since it was written" in (two.find_damage(entry) or "")
+    assert same(two.arrays(key(), lambda: arrays_of(2)), arrays_of(2))
+    assert caplog.text.count("; computing it again") == 1
+    (entry,) = two.list_entries()
+    assert two.find_damage(entry) is None
+    assert same(machine("three").arrays(key(), fail), arrays_of(2))
+
+
+def test_only_damaged_entries_are_removed_on_request(machine: Machine) -> None:
+    one = machine("one")
+    one.arrays(key(), lambda: arrays_of(1))
+    (entry,) = one.list_entries()
+    one.remove(entry, only_damaged=True)
+    assert len(one.list_entries()) == 1
+    damage(one)
+    one.remove(entry, only_damaged=True)
+    assert one.list_entries() == []
+    assert one.find_damage(entry) is None
+
+
+def test_machines_build_an_entry_once(machine: Machine) -> None:
+    builds: list[str] = []
+
+    def build(name: str) -> Arrays:
+        builds.append(name)
+        time.sleep(0.1)
+        return arrays_of(1)
+
+    threads = [
+        threading.Thread(target=lambda store=store, n=n: store.arrays(key(), lambda: build(n)))  # type: ignore[misc]
+        for n in ("one", "two", "three")
+        for store in [machine(n)]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(builds) == 1
+
+
+def test_machines_take_turns_in_a_sweep(machine: Machine) -> None:
+    inside: list[str] = []
+
+    def enter(store: DiskStore, name: str) -> None:
+        with store.alone_in_sweep("a" * 32):
+            inside.append(name)
+            time.sleep(0.05)
+            inside.append(name)
+
+    threads = [threading.Thread(target=enter, args=(machine(name), name)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert inside in (["one"] * 2 + ["two"] * 2, ["two"] * 2 + ["one"] * 2)
+
+
+@pytest.fixture
+def held(address: str) -> lock.Lock:
+    """Return a lock, which nobody holds."""
+    if "://" in address:
+        return LockObject(Objects(address), ".locks/x")
+    return LockFile(Path(address) / "x.lock")
+
+
+def test_a_lock_is_created_once_and_changes_when_it_is_touched(held: lock.Lock) -> None:
+    assert held.read() is None
+    assert held.create("me 1")
+    assert not held.create("you 2")
+    before = held.read()
+    time.sleep(0.02)  # the resolution of a file system's times
+    held.touch("me 1")
+    after = held.read()
+    assert before is not None
+    assert after is not None
+    assert before[0] == after[0] == "me 1"
+    assert before[1] != after[1]
+    held.remove()
+    held.remove()
+    assert held.read() is None
+
+
+def test_a_lock_of_another_machine_gives_way_after_a_while(held: lock.Lock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "STALE_S", 0.1)
+    held.create("another-machine.1 x")
+    with alone(held, "a thing"):
+        assert (held.read() or ("",))[0].startswith(lock.holder())
+    assert held.read() is None
+
+
+def test_a_store_out_of_reach_is_one_line(s3: str) -> None:
+    assert s3
+    with pytest.raises(
+        ConfigError, match=r"^store\.path=s3://no-such-bucket-here/x: cannot be listed \(.*\); check the"
+    ):
+        open_store(StoreSettings("s3://no-such-bucket-here/x"))
+
+
+@pytest.mark.parametrize("address", ["https://example.org/x", "file:///tmp/x", "s3:/bucket", "s3://"])
+def test_other_addresses_are_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET"):
+        StoreSettings(address)
+
+
+def test_copies_are_in_the_cache_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
+    store = open_store(StoreSettings("memory://store/x"))
+    store.arrays(key(), lambda: arrays_of(1))
+    assert list((tmp_path / "home" / "retrieval-runner" / "store" / "memory" / "store" / "x").glob("*/*/a.npy"))
+    assert str(store.run_files.folder) == "mlruns"
