@@ -11,9 +11,9 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.extras import check_installed
 from runner.config.addresses import LocalPath
 
-Backend = Literal["sequential", "loky", "dask", "ray"]
+Backend = Literal["sequential", "loky", "dask", "ray", "slurm"]
 
-_EXTRAS = {"dask": "distributed", "ray": "ray"}
+_EXTRAS = {"dask": "distributed", "ray": "ray", "slurm": "submitit"}
 """The module that each extra for a cluster brings."""
 
 
@@ -44,6 +44,10 @@ def _conditions(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     return {} if value is None else value
 
 
+def _as_mapping(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    return {} if value is None else value
+
+
 @settings(frozen=True, config={"extra": "forbid"})
 class Space:
     """The combinations of a sweep besides the product of the axes on its command line: see `conf/evaluate.yaml`.
@@ -69,7 +73,8 @@ class Space:
 class SweepSettings(Space):
     """Settings of a sweep: its combinations (the space), where they are computed, and how failures are handled.
 
-    `workers` null means one per processor, or all of a cluster. `retries` is the number of further attempts after a
+    `workers` null means one per processor, all of a cluster, or 16 jobs of SLURM, each of which evaluates `per_job`
+    combinations and has the parameters `slurm`. `retries` is the number of further attempts after a
     worker dies. `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single
     evaluation, which takes longer than most evaluations.
     """
@@ -85,6 +90,8 @@ class SweepSettings(Space):
     backend: Backend = "sequential"
     workers: int | None = Field(default=None, ge=1)
     address: str | None = None
+    slurm: Annotated[dict[str, Any], BeforeValidator(_as_mapping)] = Field(default_factory=dict)
+    per_job: int = Field(default=1, ge=1)
     select_on: str | None = None
     reports: bool = False
 
@@ -100,7 +107,14 @@ class SweepSettings(Space):
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} needs worker processes; add sweep.backend=loky (or dask, ray)")
+                    raise ValueError(f"{name} needs worker processes; add sweep.backend=loky (or dask, ray, slurm)")
         if self.backend == "loky" and self.address is not None:
             raise ValueError("address names a cluster, but loky runs on this machine; set sweep.backend=dask or ray")
+        if self.backend == "slurm" and self.address not in (None, "local"):
+            raise ValueError(
+                f"address={self.address}: SLURM has no address; remove it, or set address=local to try the sweep on "
+                "this machine"
+            )
+        if self.backend != "slurm" and (self.slurm or self.per_job != 1):
+            raise ValueError("slurm and per_job are settings of jobs; add sweep.backend=slurm")
         return self

@@ -1,4 +1,4 @@
-"""Where combinations are computed: in this process, by workers on this machine (loky), or on a cluster (dask, ray).
+"""Where combinations are computed: in this process, by workers on this machine (loky), or on a cluster.
 
 Each crew runs calls that return a result or a failure; if a future raises, its worker died. Workers share one store and
 log nothing.
@@ -14,11 +14,12 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import psutil
@@ -52,6 +53,10 @@ class WorkerLimits:
 
     timeout_s: float | None = None
     memory_mb: float | None = None
+
+
+SLURM_JOBS = 16
+"""How many jobs of a SLURM cluster run at a time, unless `sweep.workers` is set."""
 
 
 class Crew(Protocol):
@@ -111,7 +116,7 @@ def crew_of(
     """
     if settings.backend == "sequential":
         return nullcontext(_Alone(bench, begin))
-    crews = {"loky": _loky, "dask": _dask, "ray": _ray}
+    crews = {"loky": _loky, "dask": _dask, "ray": _ray, "slurm": _slurm}
     return crews[settings.backend](settings, bench.store)
 
 
@@ -308,3 +313,23 @@ def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
         yield _Cluster(size, lambda *call: remote.remote(*call, store, _limits(settings), 1).future())
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _slurm(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
+    from runner.sweep.jobs import JobCrew, open_executor
+
+    executor = open_executor(settings.address, store.run_files.jobs, settings.slurm)
+    threads = int(settings.slurm.get("cpus_per_task", 1))
+    run = partial(_run_calls, store=store, limits=_limits(settings), threads=threads)
+    crew = JobCrew(executor, settings.workers or SLURM_JOBS, settings.per_job, run)
+    try:
+        yield crew
+    finally:
+        crew.end()
+
+
+def _run_calls(
+    calls: Sequence[tuple[str, Experiment]], store: WorkStore, limits: WorkerLimits, threads: int
+) -> list[Answer]:
+    return [work(*call, store, limits, threads) for call in calls]

@@ -1,0 +1,115 @@
+"""Jobs of a SLURM cluster, through submitit, as workers of a sweep.
+
+A job runs one or more calls and ends. Its state and its result are files in a folder that all nodes share. Nothing here
+knows what the calls do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runner.config.objects import ConfigError
+
+LOOK_EVERY_S = 0.2
+"""The interval at which new calls are sent and finished jobs collected."""
+
+CHECK_EVERY_S = 30.0
+"""The interval at which SLURM is asked for the states of jobs: a job that was killed leaves no file."""
+
+_SHARED = {"name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node"}
+"""Parameters that submitit has for every kind of cluster; all others are SLURM's."""
+
+
+class JobCrew:
+    """Jobs that run `per_job` calls each, at most `jobs` of them at a time."""
+
+    def __init__(
+        self,
+        executor: Any,  # noqa: ANN401 (submitit's)
+        jobs: int,
+        per_job: int,
+        run: Callable[[Sequence[Any]], Sequence[Any]],
+    ) -> None:
+        self.size = jobs * per_job
+        self._executor, self._per_job, self._run = executor, per_job, run
+        self._waiting: deque[tuple[Future[Any], Any]] = deque()
+        self._running: dict[Any, list[Future[Any]]] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
+        self._thread.start()
+
+    def submit(self, *call: object) -> Future[Any]:
+        """Add a call to the next job."""
+        future: Future[Any] = Future()
+        self._waiting.append((future, call))
+        return future
+
+    def end(self) -> None:
+        """Cancel the jobs whose results are not needed any more."""
+        self._ended.set()
+        self._thread.join()
+        for job in self._running:
+            with suppress(Exception):  # it may have ended, or the cluster may be out of reach
+                job.cancel(check=False)
+
+    def _serve(self) -> None:
+        checked = time.monotonic()
+        while not self._ended.wait(LOOK_EVERY_S):
+            while self._waiting:
+                lot = [self._waiting.popleft() for _ in range(min(self._per_job, len(self._waiting)))]
+                self._send([future for future, _ in lot], [call for _, call in lot])
+            due = time.monotonic() - checked >= CHECK_EVERY_S
+            checked = time.monotonic() if due else checked
+            for position, job in enumerate(list(self._running)):
+                if job.done(force_check=due and not position):  # one request has the states of all jobs
+                    self._collect(job, self._running.pop(job))
+
+    def _send(self, futures: list[Future[Any]], calls: list[Any]) -> None:
+        try:
+            self._running[self._executor.submit(self._run, calls)] = futures
+        except Exception as error:  # the cluster refuses it
+            for future in futures:
+                future.set_exception(error)
+
+    def _collect(self, job: Any, futures: list[Future[Any]]) -> None:  # noqa: ANN401 (submitit's)
+        try:
+            answers = job.result()
+        except Exception as error:  # it was killed, or its answer cannot be read
+            lost = RuntimeError(f"SLURM job {job.job_id}: {' '.join(str(error).split())}; see {job.paths.stderr}")
+            for future in futures:
+                future.set_exception(lost)
+            return
+        for future, answer in zip(futures, answers, strict=True):
+            future.set_result(answer)
+        for file in (job.paths.submitted_pickle, job.paths.result_pickle, job.paths.stdout, job.paths.stderr):
+            Path(file).unlink(missing_ok=True)
+
+
+def open_executor(cluster: str | None, folder: Path, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 (submitit's)
+    """Return submitit's executor for SLURM, or for a stand-in on this machine; raises `ConfigError`."""
+    import submitit
+
+    try:
+        executor = submitit.AutoExecutor(folder.absolute(), cluster or "slurm")
+    except RuntimeError as error:
+        raise ConfigError(
+            "sweep.backend=slurm: sbatch was not found; run the command on a machine that submits jobs, or set "
+            "sweep.address=local to try it on this machine"
+        ) from error
+    named = {
+        name if name in _SHARED or name.startswith("slurm_") else f"slurm_{name}": parameters[name]
+        for name in parameters
+    }
+    try:
+        executor.update_parameters(**{"name": "sweep", "timeout_min": 60, **named})
+    except (AssertionError, NameError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(f"sweep.slurm: {reason}") from error
+    return executor
