@@ -16,14 +16,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher
+from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, list_filters
+from retrievers.filter_forms import format_filter
+from retrievers.filters import Filter
 from retrievers.replies import SearchReply, build_reply, join_replies
+from retrievers.search import refuse_filters
 from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 
 Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
-Search = Callable[[str, int], object]
-"""What returns the hits of a query, given how many are wanted."""
+Search = Callable[[str, int, Filter | None], object]
+"""What returns the hits of a query, given how many are wanted and its filter."""
 
 _METHODS = {
     "llama_index": "retrieve",
@@ -36,10 +39,19 @@ _METHODS = {
 
 
 @dataclass(frozen=True)
-class BatchSearch:
-    """A method `search(queries, k)`, which returns the hits of each query, or `Rankings`."""
+class QuerySearch:
+    """How an object is searched, one query at a time, and whether it gets the filters of queries."""
 
-    call: Callable[[Sequence[str], int], object]
+    call: Search
+    applies_filters: bool = False
+
+
+@dataclass(frozen=True)
+class BatchSearch:
+    """A method `search(queries, k)`, perhaps with `filters`, which returns the hits of each query, or `Rankings`."""
+
+    call: Callable[..., object]
+    applies_filters: bool = False
 
 
 ID_NAMES = ("item_id", "document_id", "doc_id", "source", "file_path")
@@ -72,8 +84,13 @@ class ExistingRetriever:
     Several hits of one document count as the first. Hits with the score NaN are left out and counted (`nan_scores`).
     Where texts of documents that the dataset lacks are needed, a method `fetch_texts(ids)` of the object returns them
     as a mapping.
+
+    The filter of a query is passed as an object, such as `{"year": {"from": 2000}}`, or None, to a function or method
+    with a parameter `filter`, and the filters of all queries as a list to `search(queries, k, filters)`. Components and
+    pipelines of Haystack get it as `filters`, in Haystack's form. Other objects refuse queries with filters.
     """
 
+    applies_filters: ClassVar[bool] = True  # or the search refuses: only the object says whether it takes them
     live: ClassVar[bool] = True
     imported_settings: ClassVar[tuple[str, ...]] = ("factory",)
     """The settings that name code to import, which only the command line may allow."""
@@ -143,6 +160,12 @@ class GivenRetriever:
     score: str | None = None
     concurrency: int = Field(default=1, ge=1, repr=False)
 
+    @property
+    def applies_filters(self) -> bool:
+        """Return whether a retriever of this library applies filters; the search refuses them for other objects."""
+        applies = getattr(self.retriever, "applies_filters", False) is True
+        return applies or find_search(self.retriever, self.interface) is not None
+
     def index(self, corpus: Corpus, store: Store) -> Searcher:
         """Return the object as a searcher; raises `RetrieverError` if it has no known interface."""
         search = find_search(self.retriever, self.interface)
@@ -153,7 +176,7 @@ class GivenRetriever:
         raise RetrieverError(f"not a retriever: {describe_interfaces(self.retriever, self.interface)}")
 
 
-def find_search(retriever: object, interface: Interface = "auto") -> Search | BatchSearch | None:
+def find_search(retriever: object, interface: Interface = "auto") -> QuerySearch | BatchSearch | None:
     """Return how to search with an object, None if it has no known interface."""
     kinds = _METHODS if interface == "auto" else [interface]
     kind = next((kind for kind in kinds if callable(getattr(retriever, _METHODS[kind], None))), None)
@@ -163,11 +186,16 @@ def find_search(retriever: object, interface: Interface = "auto") -> Search | Ba
     if kind == "haystack":
         is_pipeline = callable(getattr(retriever, "inputs", None))
         return _search_pipeline(retriever, call) if is_pipeline else _search_component(call)
-    if kind == "search" and _list_parameters(call)[:1] != ["query"]:
-        return BatchSearch(call)
-    if kind in ("search", "function") and len(_list_parameters(call)) > 1:
-        return lambda query, k: call(query, k)
-    return lambda query, k: call(query)
+    positional, names = _list_parameters(call)
+    if kind == "search" and positional[:1] != ["query"]:
+        return BatchSearch(call, "filters" in names)
+    counted = kind in ("search", "function") and len([name for name in positional if name != "filter"]) > 1
+    filtered = "filter" in names
+
+    def search(query: str, k: int, own: Filter | None) -> object:
+        return call(query, *([k] if counted else []), **({"filter": _format_json(own)} if filtered else {}))
+
+    return QuerySearch(search, filtered)
 
 
 def describe_interfaces(retriever: object, interface: Interface) -> str:
@@ -179,26 +207,42 @@ def describe_interfaces(retriever: object, interface: Interface) -> str:
     return f"{type(retriever).__name__}, which has none of {wanted}"
 
 
-def _list_parameters(function: Callable[..., object]) -> list[str]:
-    """Return the names of a function's positional parameters; none if it has no signature."""
+def _format_json(own: Filter | None) -> object:
+    return None if own is None else format_filter(own, "json", {})
+
+
+def _list_parameters(function: Callable[..., object]) -> tuple[list[str], set[str]]:
+    """Return the names of a function's positional parameters, and of all; none if it has no signature."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return [], set()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters.values() if p.kind in positional], set(parameters)
 
 
-def _search_component(call: Callable[..., object]) -> Search:
-    takes = inspect.signature(call).parameters
-    return lambda query, k: call(query=query, **({"top_k": k} if "top_k" in takes else {}))
+def _fill_inputs(query: str, k: int, own: Filter | None) -> dict[str, object]:
+    """Return the values for inputs of Haystack by name; without a filter, `filters` keeps its default."""
+    values: dict[str, object] = {"query": query, "text": query, "top_k": k}
+    return values if own is None else {**values, "filters": format_filter(own, "haystack", {})}
 
 
-def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> Search:  # noqa: ANN401 (Haystack's own class)
+def _search_component(call: Callable[..., object]) -> QuerySearch:
+    _, names = _list_parameters(call)
+    given = (names | {"query"}) - {"text"}
+
+    def search(query: str, k: int, own: Filter | None) -> object:
+        return call(**{name: value for name, value in _fill_inputs(query, k, own).items() if name in given})
+
+    return QuerySearch(search, "filters" in names)
+
+
+def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> QuerySearch:  # noqa: ANN401 (Haystack's own class)
     """Return how to run a pipeline: each input named query or text gets the query, each named top_k the number."""
     inputs: Mapping[str, Mapping[str, object]] = pipeline.inputs()
 
-    def search(query: str, k: int) -> object:
-        values = {"query": query, "text": query, "top_k": k}
+    def search(query: str, k: int, own: Filter | None) -> object:
+        values = _fill_inputs(query, k, own)
         data = {name: {key: values[key] for key in sockets if key in values} for name, sockets in inputs.items()}
         outputs = call(data={name: given for name, given in data.items() if given})
         lists = [part for part in _values(outputs) if isinstance(part, Mapping) and "documents" in part]
@@ -206,7 +250,7 @@ def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> Search:  # n
             raise ValueError("the pipeline has no output named documents; rename its output")
         return lists[-1]
 
-    return search
+    return QuerySearch(search, any("filters" in sockets for sockets in inputs.values()))
 
 
 def _values(outputs: object) -> Sequence[object]:
@@ -218,22 +262,32 @@ class ExistingSearcher:
     """A retriever of another library, and the position of each document by its id."""
 
     settings: ExistingRetriever | GivenRetriever
-    find: Search | BatchSearch
+    find: QuerySearch | BatchSearch
     positions: Mapping[str, int]
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the hits of the object, in its order; a query that raises is an error of the rankings."""
-        if isinstance(self.find, BatchSearch):
-            return self._search_batch(self.find, queries, k)
-        find = self.find
-        concurrency = self.settings.concurrency
-        replies = list(map_threads(lambda query: self._search_one(find, str(query), k), queries, concurrency))
-        return join_replies(replies, self.positions, k)
+        """Return the hits of the object, in its order; a query that raises is an error of the rankings.
+
+        Raises `RetrieverError` for filters that the object does not take.
+        """
+        find, filters = self.find, list_filters(queries)
+        if any(filters) and not find.applies_filters:
+            remedy = "give its function or method a parameter named filter"
+            refuse_filters(type(self.settings).__name__, queries, remedy)
+        if isinstance(find, BatchSearch):
+            return self._search_batch(find, queries, k)
+        replies = map_threads(
+            lambda row: self._search_one(find.call, str(queries[row]), k, filters[row]),
+            range(len(queries)),
+            self.settings.concurrency,
+        )
+        return join_replies(list(replies), self.positions, k)
 
     def _search_batch(self, find: BatchSearch, queries: Sequence[str], k: int) -> Rankings:
         """Return the hits of all queries, found in one call; raises `RetrieverError` if it fails."""
+        own = {"filters": list(map(_format_json, list_filters(queries)))} if find.applies_filters else {}
         try:
-            hits = find.call([str(query) for query in queries], k)
+            hits = find.call([str(query) for query in queries], k, **own)
         except Exception as error:  # anything that another library raises
             raise RetrieverError(f"search: {describe_error(error)}") from error
         n = len(hits) if isinstance(hits, Sized) else 0
@@ -246,10 +300,10 @@ class ExistingSearcher:
         rows = hits if isinstance(hits, Iterable) else ()
         return join_replies([self._parse_reply(row, k) for row in rows], self.positions, k)
 
-    def _search_one(self, find: Search, query: str, k: int) -> SearchReply:
+    def _search_one(self, find: Search, query: str, k: int, own: Filter | None) -> SearchReply:
         start = time.perf_counter()
         try:
-            hits = find(query, k)
+            hits = find(query, k, own)
         except Exception as error:  # anything that another library raises
             return SearchReply(error=describe_error(error))
         seconds = time.perf_counter() - start

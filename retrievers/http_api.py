@@ -24,9 +24,18 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus, Rankings, RetrieverError
 from retrievers.connection import HEALTH_TIMEOUT_S, SHOWN, Connection, ServiceError, read_secret, resolve_port
 from retrievers.encoders.base import Encoder, Vectors
+from retrievers.filter_forms import FilterForm, format_filter
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store, fingerprint
-from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder, iter_text_names
+from retrievers.templates import (
+    MISSING,
+    fill_address,
+    fill_template,
+    format_text,
+    get_path,
+    has_placeholder,
+    iter_text_names,
+)
 from retrievers.threads import map_threads
 
 REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}", "include_answer": False}
@@ -35,7 +44,7 @@ REQUEST = {"query": "{query}", "top_k": "{top_k}", "search_type": "{search_type}
 _QUERY = ("query", "query_json", "vector")
 """The placeholders of a query in a request: its text, the same as a JSON string, and its vector."""
 
-_NAMES = (*_QUERY, "top_k", "search_type")
+_NAMES = (*_QUERY, "filter", "top_k", "search_type")
 
 _DOCUMENT = "document_id"
 """The placeholder of an id in the address of a document."""
@@ -60,6 +69,10 @@ class Http:
     for use in a text), `{top_k}`, `{search_type}` and the names of `parameters` are replaced, then null values are left
     out. `{vector}` is the vector that the `encoder` gives the query; the diagnostic `encoding_ms` is its mean time,
     which is not part of the time of a query. Parameters are replaced in paths, too.
+
+    `{filter}` is the filter of the query, null for a query without one, in the form `filter_form`
+    (`retrievers.filter_forms`); `filter_names` maps fields to the names that they have in the index. A request without
+    `{filter}` applies no filters.
 
     `results` is the path of the list of results in a reply, `item_id` and `score` are paths in each result. `scores` is
     the path of a list of scores beside the results, in place of `score`. A name in a path that ends with "?" may be
@@ -100,6 +113,8 @@ class Http:
     method: Literal["POST", "GET"] = "POST"
     search_path: str = "/search"
     request: dict[str, Any] | None = None
+    filter_form: FilterForm = "json"
+    filter_names: dict[str, str] = Field(default_factory=dict)
     results: str = "results"
     item_id: str = "item_id"
     score: str | None = "score"
@@ -138,6 +153,11 @@ class Http:
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(f"{name}:{value}"):
                 raise RetrieverError(f"headers.{name}: contains characters that are not allowed in a header")
+
+    @property
+    def applies_filters(self) -> bool:
+        """Return whether the request has a place for the filter of a query."""
+        return has_placeholder(self.request, "filter")
 
     def index(self, corpus: Corpus, store: Store) -> HttpSearcher:
         """Connect to the API, check its number of items, and return a searcher; raises `RetrieverError`."""
@@ -320,7 +340,7 @@ class HttpSearcher:
     def _search_one(self, query: str, vector: Sequence[float] | None, k: int) -> SearchReply:
         settings = self.settings
         text = query.encode("utf-8", "replace").decode()  # lone surrogates cannot be sent
-        own = {"query": text, "query_json": json.dumps(text), "vector": vector}
+        own = {"query": text, "query_json": json.dumps(text), "vector": vector, "filter": self._format_filter(query)}
         values = {**settings.parameters, **own, "top_k": k, "search_type": settings.search_type}
         payload = fill_template(settings.request or REQUEST, values)
         try:
@@ -329,6 +349,14 @@ class HttpSearcher:
             return replace(self._parse(reply, k), seconds=seconds)
         except (ServiceError, LookupError) as error:
             return SearchReply(error=self.connection.mask_secrets(str(error)))
+
+    def _format_filter(self, query: str) -> object:
+        """Return the filter of a query for the request; as text if the request is an address."""
+        settings, own = self.settings, getattr(query, "filter", None)
+        if own is None:
+            return None
+        value = format_filter(own, settings.filter_form, settings.filter_names)
+        return format_text(value) if settings.method == "GET" else value
 
     def _parse(self, reply: object, k: int) -> SearchReply:
         """Return the first k distinct items of a reply; raises `ServiceError` if it is partial."""

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -71,12 +71,17 @@ def reads_types(settings: object) -> bool:
 
 def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
     """Raise `RetrieverError` if queries have filters and the retriever, or a part of it, does not apply them."""
+    if any(list_filters(queries)) and (name := _find_unfiltered(retriever)):
+        refuse_filters(name, queries, f"choose {FILTERING}")
+
+
+def refuse_filters(name: str, queries: Sequence[str], remedy: str) -> NoReturn:
+    """Raise `RetrieverError`: a retriever does not apply the filters of queries."""
     n = sum(own is not None for own in list_filters(queries))
-    if n and (name := _find_unfiltered(retriever)):
-        raise RetrieverError(
-            f"{name} does not apply filters, but {n:,} of {len(queries):,} queries have one; choose {FILTERING}, or "
-            "set dataset.filter_field=null to ignore filters"
-        )
+    raise RetrieverError(
+        f"{name} does not apply filters, but {n:,} of {len(queries):,} queries have one; {remedy}, or set "
+        "dataset.filter_field=null to ignore filters"
+    )
 
 
 def _find_unfiltered(retriever: object) -> str | None:

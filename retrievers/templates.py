@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,14 +17,20 @@ MISSING = object()
 def fill_template(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
     """Return a template with `{name}` replaced, in keys too, and null values left out; text with a null in it is null.
 
-    A text that is one placeholder becomes the value itself. A name that has no value stays as it is.
+    A text that is one placeholder becomes the value itself. A name that has no value stays as it is. An object whose
+    values are all null is left out of the object that it is in.
     """
     if isinstance(template, Mapping):
-        filled = {_fill_text(str(name), values): fill_template(value, values) for name, value in template.items()}
+        filled = {_fill_text(str(name), values): _fill_value(value, values) for name, value in template.items()}
         return {name: value for name, value in filled.items() if value is not None and name is not None}
     if isinstance(template, list):
         return [fill_template(value, values) for value in template]
     return _fill_text(template, values) if isinstance(template, str) else template
+
+
+def _fill_value(template: object, values: Mapping[str, object]) -> object:
+    filled = fill_template(template, values)
+    return None if template and filled == {} else filled
 
 
 def _fill_text(template: str, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
@@ -33,7 +40,12 @@ def _fill_text(template: str, values: Mapping[str, object]) -> Any:  # noqa: ANN
     names = [name for name in _PLACEHOLDER.findall(template) if name in values]
     if any(values[name] is None for name in names):
         return None
-    return _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), template)
+    return _PLACEHOLDER.sub(lambda match: format_text(values.get(match[1], match[0])), template)
+
+
+def format_text(value: object) -> str:
+    """Return a value as it stands within a text: objects and lists are JSON."""
+    return json.dumps(value) if isinstance(value, (Mapping, list)) else str(value)
 
 
 def fill_address(path: str, values: Mapping[str, object]) -> str:

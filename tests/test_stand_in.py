@@ -61,7 +61,8 @@ def test_vectors_are_compared_by_cosine_and_more_candidates_find_more(index: Ind
 def test_the_api_answers_as_an_engine_does(index: Index) -> None:
     api = Api(index)
     question = next(iter(index.documents.iter_questions(1)))[1]
-    _, reply = api.answer("/articles/_search", {"query": {"match": {"text": question}}, "size": 3, "_source": False})
+    query = {"bool": {"must": {"match": {"text": question}}}}
+    _, reply = api.answer("/articles/_search", {"query": query, "size": 3, "_source": False})
     hits = [(hit["_id"], hit["_score"]) for hit in reply["hits"]["hits"]]
     assert hits == [(f"d{number}", score) for number, score in index.search_text(question, 3)]
     assert api.answer("/articles/_count", None)[1]["count"] == COUNT
@@ -72,5 +73,7 @@ def test_the_api_answers_as_an_engine_does(index: Index) -> None:
     assert fused["hits"]["hits"][0]["_score"] == 1
     with pytest.raises(RequestError, match=r"no such index \[other\]"):
         api.answer("/other/_search", {})
+    with pytest.raises(RequestError, match="unknown query"):
+        api.answer("/articles/_search", {"query": {"bool": {**query["bool"], "filter": [{"term": {"year": 2000}}]}}})
     with pytest.raises(RequestError, match="unknown query"):
         api.answer("/articles/_search", {"query": {"fuzzy": {}}})

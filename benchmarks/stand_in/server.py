@@ -96,6 +96,8 @@ class Api:
         match query:
             case {"match": {"text": {"query": str(text)}}} | {"match": {"text": str(text)}}:
                 return self.index.search_text(text, k)
+            case {"bool": {"must": dict(part), **others}} if not others:  # the documents have no fields to filter by
+                return self._find(part, k)
             case {"knn": {"vector": {"vector": list(vector), "k": int(candidates)}}}:
                 return [(n, (1 + s) / 2) for n, s in self._find_near(vector, k, candidates)]
             case {

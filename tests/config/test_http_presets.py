@@ -17,10 +17,13 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from retrievers.base import NOTHING, Corpus
+from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
 from retrievers.encoders.base import Embedded
+from retrievers.filters import parse_filter
 from retrievers.http_api import Http
+from retrievers.search import search_cached
 from retrievers.store import NoStore, Store
+from retrievers.templates import get_path
 from runner.config import CONF
 from runner.sweep.compose import Composer
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api
@@ -66,7 +69,7 @@ def hits(*scores: float) -> dict[str, object]:
     }
 
 
-MATCH = {"query": {"match": {"body": QUERY}}, "size": 3, "_source": False}
+MATCH = {"query": {"bool": {"must": {"match": {"body": QUERY}}}}, "size": 3, "_source": False}
 SEARCH = "/x/_search?allow_partial_search_results=false"
 FULL_TEXT = Preset({"index": "x", "field": "body"}, SEARCH, MATCH, hits(1.5, 0.5), [1.5, 0.5], {"count": 2})
 
@@ -78,7 +81,12 @@ PRESETS = {
         "/x/_search?search_pipeline=nlp%20search&allow_partial_search_results=false",
         {
             "query": {
-                "hybrid": {"queries": [{"match": {"text": QUERY}}, {"knn": {"vector": {"vector": VECTOR, "k": 50}}}]}
+                "hybrid": {
+                    "queries": [
+                        {"bool": {"must": {"match": {"text": QUERY}}}},
+                        {"knn": {"vector": {"vector": VECTOR, "k": 50}}},
+                    ]
+                }
             },
             "size": 3,
             "_source": False,
@@ -298,6 +306,78 @@ def test_a_preset_sends_and_reads_what_the_vendor_documents(
     assert has_vector == (str(VECTOR) in str(preset.request))
     if has_vector:
         assert rankings.diagnostics["encoding_ms"] == pytest.approx(2)
+
+
+CONDITIONS = {"year": {"from": 1950, "to": 1960}, "language": ["de", "fr"], "open": True, "size": 2.5}
+CLAUSES = [
+    {"terms": {"language": ["de", "fr"]}},
+    {"term": {"open": True}},
+    {"term": {"size": 2.5}},
+    {"range": {"year": {"gte": 1950, "lte": 1960}}},
+]
+FILTERED: dict[str, tuple[str, object]] = {  # the place of a filter in a request, and what is there
+    "opensearch": ("query.bool.filter", CLAUSES),
+    "elasticsearch": ("query.bool.filter", CLAUSES),
+    "opensearch_hybrid": ("query.hybrid.queries.0.bool.filter", CLAUSES),
+    "opensearch_knn": ("query.knn.vector.filter.bool.filter", CLAUSES),
+    "elasticsearch_knn": ("knn.filter", CLAUSES),
+    "qdrant": (
+        "filter",
+        {
+            "must": [
+                {"key": "language", "match": {"any": ["de", "fr"]}},
+                {"key": "open", "match": {"value": True}},
+                {"key": "size", "range": {"gte": 2.5, "lte": 2.5}},
+                {"key": "year", "range": {"gte": 1950, "lte": 1960}},
+            ]
+        },
+    ),
+    "chroma": (
+        "where",
+        {
+            "$and": [
+                {"language": {"$in": ["de", "fr"]}},
+                {"open": {"$eq": True}},
+                {"size": {"$eq": 2.5}},
+                {"year": {"$gte": 1950}},
+                {"year": {"$lte": 1960}},
+            ]
+        },
+    ),
+    "meilisearch": (
+        "filter",
+        'language IN ["de", "fr"] AND open IN [true] AND size IN [2.5] AND year >= 1950 AND year <= 1960',
+    ),
+    "milvus": (
+        "filter",
+        'language in ["de", "fr"] and open in [true] and size in [2.5] and year >= 1950 and year <= 1960',
+    ),
+    "solr": ("filter", ['language:("de" OR "fr")', 'open:("true")', 'size:("2.5")', "year:[1950 TO 1960]"]),
+    "typesense": (
+        "filter_by",
+        ["language:=[`de`,`fr`] && open:=[true] && size:=[2.5] && year:>=1950 && year:<=1960"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_sends_the_filter_of_a_query_in_the_form_of_the_vendor(
+    loader: ConfigLoader, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TYPESENSE_API_KEY", "xyz")
+    service, queries = Service(PRESETS[name]), [QueryText(QUERY, "q", own=parse_filter(CONDITIONS))]
+    with fake_api(service.answer) as api:
+        preset = load_preset(loader, name, api.url)
+        if name not in FILTERED:
+            with pytest.raises(RetrieverError, match="Http does not apply filters, but 1 of 1 queries have one"):
+                search_cached(preset, CORPUS, queries, 3, NoStore())
+            return
+        assert not search_cached(preset, CORPUS, queries, 3, NoStore()).errors
+    ((request, _),) = service.searches
+    place, expected = FILTERED[name]
+    assert get_path(request.body if request.method == "POST" else request.parameters, place) == expected
+    if name == "opensearch_hybrid":
+        assert request.body["query"]["hybrid"]["queries"][1]["knn"]["vector"]["filter"] == {"bool": {"filter": CLAUSES}}
 
 
 PARTIAL = {

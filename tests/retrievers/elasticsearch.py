@@ -47,4 +47,4 @@ def _answer(corpus: Corpus, without_text: frozenset[str], search: Callable[[str,
                 return Answer({"_index": "articles", "_id": unquote(name), "found": False}, 404)
             source = {"text": corpus.texts[place]}
             return Answer({"_index": "articles", "_id": unquote(name), "found": True, "_source": source})
-    return search(asked.body["query"]["match"]["text"], asked.body["size"])
+    return search(asked.body["query"]["bool"]["must"]["match"]["text"], asked.body["size"])

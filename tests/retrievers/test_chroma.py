@@ -16,8 +16,11 @@ import pytest
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import OmegaConf
 
-from retrievers.base import Corpus
+from retrievers.base import NOTHING, Corpus, QueryText
+from retrievers.dense import Dense
+from retrievers.filters import parse_filter
 from retrievers.http_api import Http
+from retrievers.search import search_cached
 from retrievers.store import NoStore
 from runner.sweep.compose import Composer
 from tests.config.test_http_presets import loader  # noqa: F401 (a fixture)
@@ -26,6 +29,7 @@ from tests.retrievers.test_dense import Numbers, texts_of
 DATABASE = "/api/v2/tenants/default_tenant/databases/default_database"
 VECTORS = np.random.default_rng(0).standard_normal((200, 2)).astype(np.float32).round(3)
 QUERIES = np.random.default_rng(1).standard_normal((20, 2)).astype(np.float32).round(3)
+METADATA = [{"n": i % 7, "kind": "ab"[i % 2], "fresh": i % 3 == 0} for i in range(200)]
 PATIENCE_S = 120
 
 
@@ -66,7 +70,7 @@ def collection(server: str) -> str:
     configuration = {"hnsw": {"space": "cosine"}}
     body = {"name": "articles", "configuration": configuration}
     made = httpx.post(f"{server}{DATABASE}/collections", json=body).raise_for_status().json()
-    rows = {"ids": [f"d{i}" for i in range(len(VECTORS))], "embeddings": VECTORS.tolist()}
+    rows = {"ids": [f"d{i}" for i in range(len(VECTORS))], "embeddings": VECTORS.tolist(), "metadatas": METADATA}
     httpx.post(f"{server}{DATABASE}/collections/{made['id']}/add", json=rows).raise_for_status()
     return str(made["id"])
 
@@ -96,6 +100,23 @@ def test_a_running_server_returns_the_nearest_vectors(
         own = [1 - cosines[row, int(name[1:])] for name in ids]
         np.testing.assert_allclose(-rankings.scores[row], own, atol=1e-5)
     assert np.mean(shares) > 0.95  # an approximate index
+
+
+@pytest.mark.parametrize("conditions", [{"kind": "a"}, {"n": {"from": 2, "to": 3}, "fresh": True}, {"n": [1, 5]}])
+def test_a_running_server_applies_filters(
+    loader: ConfigLoader,  # noqa: F811 (a fixture)
+    server: str,
+    collection: str,
+    conditions: dict[str, Any],
+) -> None:
+    ids = [f"d{i}" for i in range(len(VECTORS))]
+    corpus = Corpus(ids, texts_of(VECTORS), metadata=METADATA, filter_fields=("fresh", "kind", "n"))
+    queries = [QueryText(text, text, own=parse_filter(conditions)) for text in texts_of(QUERIES)]
+    rankings = search_cached(preset(loader, server, collection), corpus, queries, 10, NoStore())
+    exact = search_cached(Dense(Numbers()), corpus, queries, 10, NoStore()).documents
+    assert not rankings.errors
+    assert ((rankings.documents == NOTHING) == (exact == NOTHING)).all()
+    assert np.mean([np.isin(*rows).mean() for rows in zip(rankings.documents, exact, strict=True)]) > 0.95
 
 
 def test_a_running_server_describes_its_index(

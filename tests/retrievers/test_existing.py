@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError
-from retrievers.existing import ExistingRetriever
+from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
+from retrievers.bm25 import BM25
+from retrievers.existing import ExistingRetriever, GivenRetriever
+from retrievers.filters import parse_filter
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from runner.config.objects import ConfigError, build
@@ -170,6 +172,92 @@ def test_a_factory_that_cannot_be_used_is_named(module: ModuleType, factory: str
     with pytest.raises(RetrieverError) as error:
         ExistingRetriever(factory).index(CORPUS, NoStore())
     assert message in str(error.value)
+
+
+CONDITIONS = {"year": {"from": 2000}, "language": "de"}
+FILTERED = [QueryText("q", "1", own=parse_filter(CONDITIONS)), QueryText("p", "2")]
+HAYSTACK = {
+    "operator": "AND",
+    "conditions": [
+        {"field": "meta.language", "operator": "==", "value": "de"},
+        {"field": "meta.year", "operator": ">=", "value": 2000},
+    ],
+}
+
+
+class Filtering:
+    """Notes the filters that it gets, in several interfaces."""
+
+    def __init__(self) -> None:
+        self.filters: list[object] = []
+
+    def invoke(self, query: str, config: object = None, filter: object = None) -> list[str]:
+        self.filters.append(filter)
+        return ["a"]
+
+    def run(self, query: str, filters: object = "none", top_k: int | None = None) -> Mapping[str, object]:
+        self.filters.append(filters)
+        return {"documents": [{"id": "a"}]}
+
+    def search(self, queries: Sequence[str], k: int, filters: Sequence[object]) -> list[list[str]]:
+        self.filters += filters
+        return [["a"]] * len(queries)
+
+    def __call__(self, query: str, filter: object, k: int) -> list[str]:
+        return self.invoke(query, filter=filter)[:k]
+
+
+@pytest.mark.parametrize(
+    ("interface", "expected"),
+    [
+        ("langchain", [CONDITIONS, None]),
+        ("haystack", [HAYSTACK, "none"]),
+        ("search", [CONDITIONS, None]),
+    ],
+)
+def test_an_object_that_takes_a_filter_gets_it(module: ModuleType, interface: Any, expected: list[object]) -> None:
+    made = Filtering()
+    module.build = lambda: made  # type: ignore[attr-defined]  # a module of the test
+    own = ExistingRetriever("my_rag:build", interface=interface)
+    rankings = search_cached(own, CORPUS, FILTERED, 1, NoStore())
+    assert not rankings.errors
+    assert made.filters == expected
+
+
+def test_a_function_that_takes_a_filter_gets_it_and_filters_as_bm25_does(module: ModuleType) -> None:
+    corpus = replace(CORPUS, metadata=[{"n": n} for n in range(3)], filter_fields=("n",))
+    queries = [QueryText("boat", "1", own=parse_filter({"n": {"from": 1}})), QueryText("boat", "2")]
+
+    def find(query: str, k: int, filter: Mapping[str, Any] | None = None) -> list[str]:
+        first = 0 if filter is None else filter["n"]["from"]
+        ranked = BM25().index(corpus, MemoryStore()).search([query], len(corpus)).documents[0].tolist()
+        return [corpus.ids[d] for d in ranked if d >= first][:k]
+
+    module.build = lambda: find  # type: ignore[attr-defined]  # a module of the test
+    expected = search_cached(BM25(), corpus, queries, 2, MemoryStore()).documents
+    for own in (ExistingRetriever("my_rag:build"), GivenRetriever("find", find)):
+        assert search_cached(own, corpus, queries, 2, NoStore()).documents.tolist() == expected.tolist()
+    given_here = GivenRetriever("bm25", BM25())
+    assert search_cached(given_here, corpus, queries, 2, NoStore()).documents.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("made", [lambda query: ["a"], LangChain(), LlamaIndex(), Component()])
+def test_an_object_that_takes_no_filter_refuses_queries_with_one(module: ModuleType, made: object) -> None:
+    module.build = lambda: made  # type: ignore[attr-defined]  # a module of the test
+    message = (
+        "^ExistingRetriever does not apply filters, but 1 of 2 queries have one; give its function or method a "
+        "parameter named filter, or set dataset.filter_field=null to ignore filters$"
+    )
+    with pytest.raises(RetrieverError, match=message):
+        search_cached(ExistingRetriever("my_rag:build"), CORPUS, FILTERED, 1, NoStore())
+    search_cached(ExistingRetriever("my_rag:build"), CORPUS, FILTERED[1:], 1, NoStore())
+
+
+def test_a_pipeline_gets_the_filter_where_it_takes_one(module: ModuleType) -> None:
+    pipeline = Pipeline()
+    module.build = lambda: pipeline  # type: ignore[attr-defined]  # a module of the test
+    search_cached(ExistingRetriever("my_rag:build"), CORPUS, FILTERED, 1, NoStore())
+    assert [call["retriever"] for call in pipeline.given] == [{"top_k": 1, "filters": HAYSTACK}, {"top_k": 1}]
 
 
 def test_results_are_not_cached(module: ModuleType) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.base import NOTHING, Corpus
+from retrievers.base import NOTHING, Corpus, QueryText
 from retrievers.existing import ExistingRetriever
+from retrievers.filters import parse_filter
 from retrievers.store import NoStore
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -34,12 +35,14 @@ def vector(text: str) -> list[float]:
     return (counts / np.linalg.norm(counts)).tolist()  # type: ignore[no-any-return]  # a list
 
 
-def search(monkeypatch: pytest.MonkeyPatch, build: Callable[..., object]) -> list[list[str]]:
+def search(
+    monkeypatch: pytest.MonkeyPatch, build: Callable[..., object], queries: Sequence[str] = QUERIES
+) -> list[list[str]]:
     module = ModuleType("my_rag")
     module.build = build  # type: ignore[attr-defined]  # a module of the test
     monkeypatch.setitem(sys.modules, "my_rag", module)
     retriever = ExistingRetriever("my_rag:build", {"k": K}, pass_corpus=True)
-    rankings = retriever.index(CORPUS, NoStore()).search(QUERIES, K)
+    rankings = retriever.index(CORPUS, NoStore()).search(queries, K)
     assert not rankings.errors
     assert not rankings.unknown_ids
     return [[CORPUS.ids[d] for d in row if d != NOTHING] for row in rankings.documents.tolist()]
@@ -102,7 +105,8 @@ def test_haystack(monkeypatch: pytest.MonkeyPatch, in_pipeline: bool) -> None:
 
     def build(documents: Sequence[tuple[str, str, str]], k: int) -> Any:
         store = stores.InMemoryDocumentStore()
-        store.write_documents([haystack.Document(id=name, content=text) for name, _, text in documents])
+        rows = [haystack.Document(id=n, content=text, meta={"n": int(n[1:])}) for n, _, text in documents]
+        store.write_documents(rows)
         retriever = components.InMemoryBM25Retriever(store, top_k=k)
         if not in_pipeline:
             return retriever
@@ -114,3 +118,11 @@ def test_haystack(monkeypatch: pytest.MonkeyPatch, in_pipeline: bool) -> None:
     own = build(rows, K)
     outputs = [own.run({"retriever": {"query": q}})["retriever"] if in_pipeline else own.run(query=q) for q in QUERIES]
     assert search(monkeypatch, build) == [[hit.id for hit in output["documents"]] for output in outputs]
+    queries = [QueryText(query, query, own=parse_filter({"n": {"from": 10, "to": 29}})) for query in QUERIES]
+    passing = {"field": "meta.n", "operator": ">", "value": 9}, {"field": "meta.n", "operator": "<", "value": 30}
+    filters = {"operator": "AND", "conditions": list(passing)}
+    inputs = [{"query": query, "filters": filters} for query in QUERIES]
+    outputs = [own.run({"retriever": one})["retriever"] if in_pipeline else own.run(**one) for one in inputs]
+    filtered = search(monkeypatch, build, queries)
+    assert filtered == [[hit.id for hit in output["documents"]] for output in outputs]
+    assert filtered != search(monkeypatch, build)

@@ -20,6 +20,7 @@ from retrievers.dense import Dense
 from retrievers.engines.postgres import Postgres
 from retrievers.engines.postgres_server import ServerError, open_server
 from retrievers.filters import parse_filter
+from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.vector_search import VectorSearcher
@@ -345,6 +346,22 @@ def test_flat_with_filters_is_dense_with_filters(
     expected = Dense(Numbers()).index(corpus, MemoryStore()).search(queries, 7)
     rankings = vectors_in(cluster).index(corpus, MemoryStore()).search(queries, 7)
     assert rankings.documents.tolist() == expected.documents.tolist()
+    assert rankings.scores.tolist() == expected.scores.tolist()
+
+
+def test_a_hybrid_fuses_what_passes(cluster: Cluster) -> None:
+    """Neither `ts_rank` nor the vectors depend on other documents, so it is the hybrid over what passes alone."""
+    numbers = np.random.default_rng(1).integers(1, 5, (60, 2))
+    texts = [f"{row[0]} {row[1]}" for row in numbers.tolist()]
+    rows = [{"n": i % 3} for i in range(60)]
+    corpus = Corpus([f"d{i}" for i in range(60)], texts, metadata=rows, filter_fields=("n",))
+    hybrid = Hybrid({"words": Postgres(cluster.dsn, config="simple"), "vectors": vectors_in(cluster)}, alpha=0.3)
+    queries = [QueryText(text, text, own=parse_filter({"n": [0, 2]})) for text in ("1 2", "4 3", "2 2")]
+    rankings = search_cached(hybrid, corpus, queries, 10, MemoryStore())
+    passing = [i for i in range(60) if i % 3 != 1]
+    alone = Corpus([corpus.ids[i] for i in passing], [texts[i] for i in passing])
+    expected = search_cached(hybrid, alone, [str(query) for query in queries], 10, MemoryStore())
+    assert rankings.documents.tolist() == [[passing[d] for d in row] for row in expected.documents.tolist()]
     assert rankings.scores.tolist() == expected.scores.tolist()
 
 

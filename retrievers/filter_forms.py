@@ -1,0 +1,148 @@
+"""Filters in the forms of search engines: what `{filter}` stands for in a request.
+
+A form only writes the conditions down. Whether an engine can apply one, such as a range of text, it says itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from retrievers.filters import Condition, Filter, Scalar
+
+FilterForm = Literal[
+    "json", "chroma", "elasticsearch", "haystack", "meilisearch", "milvus", "qdrant", "solr", "typesense"
+]
+
+Conditions = Sequence[Condition]
+
+
+def format_filter(own: Filter, form: FilterForm, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
+    """Return a filter in the form of an engine; `names` are the engine's names of fields that it names differently."""
+    return FORMS[form]([replace(c, field=names.get(c.field, c.field)) for c in own.conditions])
+
+
+def _format_json(conditions: Conditions) -> object:
+    return {condition.field: condition.format() for condition in conditions}
+
+
+def _format_chroma(conditions: Conditions) -> object:
+    """Return `where` (Chroma, "Metadata Filtering"), in which an object has one comparison."""
+    comparisons = [
+        {c.field: comparison} for c in conditions for comparison in _compare(c, "$gte", "$lte", "$in", "$eq")
+    ]
+    return comparisons[0] if len(comparisons) == 1 else {"$and": comparisons}
+
+
+def _format_elasticsearch(conditions: Conditions) -> object:
+    """Return the clauses of `bool.filter` (Elasticsearch and OpenSearch, "Boolean query")."""
+
+    def format_clause(c: Condition) -> object:
+        if c.values:
+            return {"term": {c.field: c.values[0]}} if len(c.values) == 1 else {"terms": {c.field: list(c.values)}}
+        return {"range": {c.field: _format_ends(c)}}
+
+    return [format_clause(condition) for condition in conditions]
+
+
+def _format_haystack(conditions: Conditions) -> object:
+    """Return `filters` of Haystack 2 ("Metadata Filtering"), whose fields begin with `meta.`."""
+    comparisons = [
+        {"field": f"meta.{c.field}", "operator": operator, "value": value}
+        for c in conditions
+        for comparison in _compare(c, ">=", "<=", "in", "==")
+        for operator, value in comparison.items()
+    ]
+    return {"operator": "AND", "conditions": comparisons}
+
+
+def _format_qdrant(conditions: Conditions) -> object:
+    """Return `filter` (Qdrant, "Filtering"); it matches text, integers and booleans, and compares other numbers."""
+
+    def match(name: str, value: Scalar) -> dict[str, object]:
+        if isinstance(value, float):
+            return {"key": name, "range": {"gte": value, "lte": value}}
+        return {"key": name, "match": {"value": value}}
+
+    def format_condition(c: Condition) -> dict[str, object]:
+        if not c.values:
+            return {"key": c.field, "range": _format_ends(c)}
+        if len(c.values) == 1:
+            return match(c.field, c.values[0])
+        if c.kind == "boolean" or any(isinstance(value, float) for value in c.values):
+            return {"should": [match(c.field, value) for value in c.values]}
+        return {"key": c.field, "match": {"any": list(c.values)}}
+
+    return {"must": [format_condition(condition) for condition in conditions]}
+
+
+def _format_solr(conditions: Conditions) -> object:
+    """Return the queries of `filter` (Solr, "JSON Request API"), in the syntax of its standard query parser."""
+
+    def format_query(c: Condition) -> str:
+        if c.values:
+            return f"{c.field}:({' OR '.join(map(json.dumps, map(str, map(_format_boolean, c.values))))})"
+        start, end = ("*" if value is None else json.dumps(value) for value in (c.start, c.end))
+        return f"{c.field}:[{start} TO {end}]"
+
+    return [format_query(condition) for condition in conditions]
+
+
+def _format_typesense(conditions: Conditions) -> object:
+    """Return `filter_by` (Typesense, "Filter parameters"), in which backticks enclose text."""
+
+    def write(value: Scalar) -> str:
+        return f"`{value}`" if isinstance(value, str) else json.dumps(value)
+
+    def format_condition(c: Condition) -> str:
+        if c.values:
+            return f"{c.field}:=[{','.join(map(write, c.values))}]"
+        return " && ".join(f"{c.field}:{sign}{write(value)}" for sign, value in _list_ends(c, ">=", "<="))
+
+    return " && ".join(map(format_condition, conditions))
+
+
+def _build_expressions(conjunction: str, membership: str) -> Callable[[Conditions], object]:
+    """Return how a filter is written in a language of expressions, `year >= 2000 and language in ["de", "fr"]`."""
+
+    def format_condition(c: Condition) -> str:
+        parts: Sequence[tuple[str, object]] = _list_ends(c, ">=", "<=") or [(membership, list(c.values))]
+        texts = (f"{c.field} {operator} {json.dumps(value, ensure_ascii=False)}" for operator, value in parts)
+        return f" {conjunction} ".join(texts)
+
+    return lambda conditions: f" {conjunction} ".join(map(format_condition, conditions))
+
+
+def _list_ends(c: Condition, start: str, end: str) -> list[tuple[str, Scalar]]:
+    return [(name, value) for name, value in ((start, c.start), (end, c.end)) if value is not None]
+
+
+def _format_ends(c: Condition) -> dict[str, Scalar]:
+    return dict(_list_ends(c, "gte", "lte"))
+
+
+def _compare(c: Condition, start: str, end: str, among: str, equal: str) -> list[dict[str, object]]:
+    """Return the comparisons of a condition, each an operator and a value."""
+    if not c.values:
+        return [{name: value} for name, value in _list_ends(c, start, end)]
+    return [{equal: c.values[0]} if len(c.values) == 1 else {among: list(c.values)}]
+
+
+def _format_boolean(value: Scalar) -> Scalar:
+    return json.dumps(value) if isinstance(value, bool) else value
+
+
+FORMS: Mapping[FilterForm, Callable[[Conditions], object]] = {
+    "json": _format_json,
+    "chroma": _format_chroma,
+    "elasticsearch": _format_elasticsearch,
+    "haystack": _format_haystack,
+    "meilisearch": _build_expressions("AND", "IN"),
+    "milvus": _build_expressions("and", "in"),
+    "qdrant": _format_qdrant,
+    "solr": _format_solr,
+    "typesense": _format_typesense,
+}
+"""How conditions are written, by form. json is the form of datasets (`retrievers.filters.parse_filter`)."""
