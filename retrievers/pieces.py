@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.id_table import IdTable
 from retrievers.threads import count_threads, map_threads
 
 Column = NDArray[Any]
@@ -30,6 +31,13 @@ class Pieces(NamedTuple):
     starts: NDArray[np.int64]
     slots: NDArray[np.int64]
 
+    def to_table(self) -> IdTable:
+        """Return the pieces as a table."""
+        text = self.lines[: self.starts[self.n]]
+        is_text = np.ones(len(text), dtype=np.bool_)
+        is_text[self.starts[1 : self.n + 1] - 1] = False
+        return IdTable(text[is_text], self.starts[: self.n + 1] - np.arange(self.n + 1))
+
     def texts(self, first: int = 0, errors: str = "surrogatepass") -> list[str]:
         """Return the pieces from number `first` on."""
         begin, end = int(self.starts[first]), int(self.starts[self.n])
@@ -41,9 +49,9 @@ class Pieces(NamedTuple):
         return [lines[i : j - 1].decode("utf-8", errors) for i, j in pairwise(starts)]
 
 
-def create_pieces() -> Pieces:
-    """Return a table without pieces."""
-    room = 1 << 14
+def create_pieces(room: int = 1 << 14) -> Pieces:
+    """Return a table without pieces, with room for about so many before it grows."""
+    room = 1 << max(room - 1, 1).bit_length()
     columns = np.empty(8 * room, dtype=np.uint8), np.zeros(room + 1, dtype=np.int64)
     return Pieces(0, *columns, np.full(2 * room, -1, dtype=np.int64))
 
@@ -58,21 +66,35 @@ def merge_pieces(first: Pieces, second: Pieces) -> tuple[NDArray[np.int32], Piec
     return numbers, Pieces(*both)
 
 
+def find_pieces(ids: IdTable, pieces: Pieces) -> NDArray[np.int32]:
+    """Return the number of the piece that each id is, int32; -1 for an id that is none of them."""
+    from retrievers.compiled.pieces import find_ranges
+
+    numbers: NDArray[np.int32] = find_ranges(ids.text, ids.starts, pieces)
+    return numbers
+
+
+_PARALLEL = 1 << 18
+"""Number of pieces from which several threads are faster, though their tables have to be merged."""
+
+
 def number_parts(
-    text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]
+    text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], parallel: int = _PARALLEL
 ) -> tuple[NDArray[np.int32], Pieces]:
-    """Return the number of each part of a read-only text, int32, and the distinct parts; in parallel."""
+    """Return the number of each part of a read-only text, int32, and the distinct parts; many parts in parallel."""
     from retrievers.compiled.pieces import number_ranges
 
-    limits = np.linspace(0, len(begins), count_threads() + 1).astype(np.int64).tolist()
+    threads = count_threads() if len(begins) >= parallel else 1
+    limits = np.linspace(0, len(begins), threads + 1).astype(np.int64).tolist()
 
     def number_some(some: tuple[int, int]) -> tuple[NDArray[np.int32], Pieces]:
-        numbers, pieces = number_ranges(text, begins[slice(*some)], ends[slice(*some)], create_pieces())
+        table = create_pieces(some[1] - some[0])
+        numbers, pieces = number_ranges(text, begins[slice(*some)], ends[slice(*some)], table)
         return numbers, Pieces(*pieces)
 
-    (first, pieces), *others = map_threads(number_some, list(pairwise(limits)))
+    (first, pieces), *others = map_threads(number_some, list(pairwise(limits)), threads)
     columns = [first]
     for numbers, other in others:
         places, pieces = merge_pieces(pieces, other)
         columns.append(places[numbers])
-    return np.concatenate(columns), pieces
+    return np.concatenate(columns) if others else first, pieces

@@ -49,10 +49,10 @@ class IdRanges:
     lengths: NDArray[np.int32]
 
     def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
-        """Return the number of the document of some hits, and the ids by number; raises `UnicodeDecodeError`."""
+        """Return the number of the document of some hits, and the ids by number."""
         begins = self.begins[rows].astype(np.int64, copy=False)
         numbers, pieces = number_parts(self.text, begins, begins + self.lengths[rows])
-        return numbers, pieces.texts(errors="strict")
+        return numbers, pieces.to_table()
 
     def reorder(self, rows: NDArray[np.int64]) -> IdRanges:
         """Return the documents of these hits, in this order."""

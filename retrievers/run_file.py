@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import compress, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
+from retrievers.id_table import IdTable, select_ids
 from retrievers.run_columns import Columns, DocumentIds
 from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, decode_token, find_format, read_columns
 from retrievers.store import NoStore, Store
@@ -105,7 +106,7 @@ class RunSearcher:
         if (queries[1:] < queries[:-1]).any() or ((queries[1:] == queries[:-1]) & (scores[1:] > scores[:-1])).any():
             rows = np.lexsort((-scores, queries))
             queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
-        starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1))
+        starts = np.concatenate(([0], np.cumsum(np.bincount(queries, minlength=len(columns.query_ids)))))
         numbers = {name: place for place, name in enumerate(columns.query_ids)}
         if tokens:
             numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
@@ -166,13 +167,14 @@ class RunSearcher:
     def _locate(self, names: Sequence[str]) -> tuple[Sequence[str], NDArray[np.int32], Sequence[str]]:
         """Return the decoded names of documents, their positions in the corpus, and the names that it lacks."""
         n, positions = len(self.corpus), self.corpus.positions
-        if self.tokens and "%" in "".join(names):
+        if self.tokens and _has_percent(names):
             names = [decode_token(name) if name not in positions else name for name in names]
         places = np.full(len(names), NOTHING, dtype=np.int32)
         if n:
+            names = list(names)
             places[:] = np.fromiter(map(positions.get, names, repeat(NOTHING)), np.int32, len(names))
         outside = places == NOTHING
-        unknown = tuple(compress(names, outside.tolist()))
+        unknown = select_ids(names, outside)
         places[outside] = np.arange(n, n + len(unknown))
         if n and names and len(unknown) == len(names):
             log.warning(
@@ -181,6 +183,10 @@ class RunSearcher:
                 self.path, f"{len(names):,}", names[0], self.corpus.ids[0],
             )  # fmt: skip
         return names, places, unknown
+
+
+def _has_percent(names: Sequence[str]) -> bool:
+    return bool((names.text == ord("%")).any()) if isinstance(names, IdTable) else "%" in "".join(names)
 
 
 def _break_ties(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
 from retrievers.compiled.pieces import number_ranges
+from retrievers.id_table import IdTable
 from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces
 from retrievers.run_columns import Columns, IdRanges, collect_rows
 from retrievers.threads import count_threads, map_threads
@@ -95,10 +96,11 @@ def _read_chunks(content: memoryview) -> Columns | None:
         begins = np.concatenate([chunk.begins for chunk in chunks], dtype=place, casting="unsafe")
         documents = IdRanges(text, begins, np.concatenate([chunk.lengths for chunk in chunks]))
         if not all(chunk.ascii for chunk in chunks):
-            documents.number(np.arange(len(begins)))
+            _, ids = documents.number(np.arange(len(begins)))
+            IdTable.of(ids).to_arrow()
         queries = np.concatenate([chunk.queries for chunk in chunks])
         scores = np.concatenate([chunk.scores for chunk in chunks])
-    except ValueError:  # a score is not a number, or an id not UTF-8
+    except ValueError:  # a score is not a number, or an id is not UTF-8
         return None
     return Columns(queries, scores, names, documents)
 

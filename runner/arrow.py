@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.id_table import IdTable
+
 
 def build_text_column(values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of strings."""
-    import pyarrow as pa
-
-    encoded = [value.encode() for value in values]
-    starts = _offsets(encoded)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(starts), pa.py_buffer(b"".join(encoded)))
+    """Return a column of strings; raises `pyarrow.ArrowInvalid` for lone surrogates."""
+    return IdTable.of(values if isinstance(values, Sequence) else list(values)).to_arrow()
 
 
 def build_number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 (pyarrow has no types)

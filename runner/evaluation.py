@@ -45,7 +45,7 @@ def hide_private_values(result: Result) -> Result:
 
     For the process that composed the settings: a worker may not have the variables.
     """
-    queries = replace(result.queries, errors=[hide_values(error) for error in result.queries.errors])
+    queries = replace(result.queries, errors=[error and hide_values(error) for error in result.queries.errors])
     addresses = {part: hide_values(address) for part, address in result.addresses.items()}
     return replace(result, queries=queries, addresses=addresses)
 

@@ -101,13 +101,16 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
     outside = rankings.unknown_ids
     if not outside:
         return Hits(rankings, documents.ids, grades, documents.metadata, documents.parents)
+    is_unknown = np.ones(len(outside), dtype=np.bool_)
+    if parents := set(documents.parents):
+        is_unknown[:] = [name not in parents for name in outside]
     return Hits(
         replace(rankings, unknown_ids=()),
-        [*documents.ids, *outside],
+        [*documents.ids, *outside] if len(documents.ids) else outside,
         grades,
         [*documents.metadata, *({} for _ in outside)] if documents.metadata else (),
         [*documents.parents, *outside] if documents.parents else (),
-        frozenset(outside).difference(documents.parents),
+        np.concatenate((np.zeros(len(documents.ids), dtype=np.bool_), is_unknown)) if is_unknown.any() else None,
     )
 
 
@@ -121,7 +124,7 @@ def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int, cutoffs: S
 
     rates = {str(k): count(unjudged, k) / n for k in sorted({*cutoffs, cutoff}) if (n := count(there, k))}
     counts = count(there, cutoff), count(unjudged, cutoff)
-    if not hits.unknown:
+    if hits.unknown is None:
         return Holes(cutoff, *counts, 0, 0, rates)
     outside = hits.is_unknown
     return Holes(cutoff, *counts, count(outside[counted], cutoff), int(np.count_nonzero(outside)), rates)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ import orjson
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
+from retrievers.id_table import IdTable, select_ids
 from retrievers.work import Cost
 from runner.analysis.grades import load_grades, save_grades
 from runner.arrow import (
@@ -178,22 +179,22 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
     assert result.hits is not None  # noqa: S101 (the caller looked)
     documents, ids = result.hits.rankings.documents, result.hits.documents
     there = documents != NOTHING
-    used, positions = np.unique(documents[there], return_inverse=True)
-    codes = positions.astype(np.int32)
+    is_used, codes = result.hits.number_used()
+    codes = codes[there]
     queries, places = np.nonzero(there)
     columns: dict[str, Any] = {}
     if result.hits.metadata:
-        shown = (orjson.dumps(dict(result.hits.metadata[d])).decode() for d in used)
+        shown = (orjson.dumps(dict(row)).decode() for row in compress(result.hits.metadata, is_used.tolist()))
         columns["metadata"] = build_coded_column(codes, shown)
     if result.hits.parents:
-        columns["parent_id"] = build_coded_column(codes, (result.hits.parents[d] for d in used))
-    if result.hits.unknown:
+        columns["parent_id"] = build_coded_column(codes, select_ids(result.hits.parents, is_used))
+    if result.hits.unknown is not None:
         columns["unknown"] = build_number_column(result.hits.is_unknown[there])
     return pa.table(
         {
             "query_id": build_coded_column(queries.astype(np.int32), result.queries.ids),
             "rank": build_number_column(places.astype(np.int32) + 1),
-            "document_id": build_coded_column(codes, (ids[d] for d in used)),
+            "document_id": build_coded_column(codes, select_ids(ids, is_used)),
             "score": build_number_column(result.hits.rankings.scores[there]),
             "grade": build_number_column(result.hits.grades[there]),
             **columns,
@@ -215,7 +216,8 @@ def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (py
         return Hits(replace(nothing, errors=errors), [], nothing.documents)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     position = {query: i for i, query in enumerate(query_table.ids)}
-    codes, ids = columns["document_id"].indices.to_numpy(), columns["document_id"].dictionary.to_pylist()
+    codes = columns["document_id"].indices.to_numpy()
+    ids = IdTable.of_arrow(columns["document_id"].dictionary)
     in_table = np.array([position[q] for q in columns["query_id"].dictionary.to_pylist()], dtype=np.int64)
     queries = in_table[columns["query_id"].indices.to_numpy()]
     places = columns["rank"].to_numpy() - 1
@@ -225,13 +227,13 @@ def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (py
     documents[queries, places], scores[queries, places] = codes, columns["score"].to_numpy()
     grades[queries, places] = columns["grade"].to_numpy()
 
-    def list_values(name: str) -> list[str]:
-        """Return the value of each document in a column, by code; nothing without such a column."""
-        if name not in columns:
-            return []
-        values = dict(zip(codes.tolist(), columns[name].cast("string").to_pylist(), strict=True))
-        return [values[code] for code in range(len(ids))]
+    hit_of = np.zeros(len(ids), dtype=np.int64)
+    hit_of[codes] = np.arange(len(codes))
 
-    metadata = [orjson.loads(shown) for shown in list_values("metadata")]
-    unknown = frozenset(name for name, flag in zip(ids, list_values("unknown"), strict=False) if flag == "true")
-    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, list_values("parent_id"), unknown)
+    def list_texts(name: str) -> list[str]:
+        """Return the text of each document in a column, by code; nothing without such a column."""
+        return columns[name].cast("string").to_numpy(zero_copy_only=False)[hit_of].tolist() if name in columns else []
+
+    metadata = [orjson.loads(shown) for shown in list_texts("metadata")]
+    unknown = columns["unknown"].to_numpy(zero_copy_only=False)[hit_of] if "unknown" in columns else None
+    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, list_texts("parent_id"), unknown)

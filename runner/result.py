@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
+from retrievers.id_table import IdTable, select_ids
 from retrievers.work import Cost
 from runner.analysis.clusters import Clusters, number_clusters
 from runner.analysis.grades import Grades
@@ -98,8 +100,8 @@ class Hits:
     """Rankings by document id, with the grade of what is judged (n x k, -1 for unjudged or nothing).
 
     `metadata` is what a reader is shown of each document besides its id, or empty. Where chunks were searched, the
-    documents are these, and `parents` the ids of what they are chunks of; else it is empty. `unknown` are the ids of
-    those documents that a service returned and the dataset lacks.
+    documents are these, and `parents` the ids of what they are chunks of; else it is empty. `unknown` marks those
+    documents that a service returned and the dataset lacks; None stands for none.
     """
 
     rankings: Rankings
@@ -107,15 +109,19 @@ class Hits:
     grades: NDArray[np.int32]
     metadata: Sequence[Mapping[str, Any]] = ()
     parents: Sequence[str] = ()
-    unknown: frozenset[str] = frozenset()
+    unknown: NDArray[np.bool_] | None = None
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
         """Return which hits the dataset lacks (n x k)."""
-        if not self.unknown:
+        if self.unknown is None:
             return np.zeros(self.rankings.documents.shape, dtype=np.bool_)
-        unknown = np.fromiter(map(self.unknown.__contains__, self.documents), np.bool_, len(self.documents))
-        return np.append(unknown, False)[self.rankings.documents]  # the last place is for no document
+        return np.append(self.unknown, False)[self.rankings.documents]  # the last place is for no document
+
+    @property
+    def unknown_ids(self) -> frozenset[str]:
+        """Return the ids of the documents that the dataset lacks."""
+        return frozenset() if self.unknown is None else frozenset(select_ids(self.documents, self.unknown))
 
     @property
     def judged(self) -> Sequence[str]:
@@ -128,20 +134,27 @@ class Hits:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process gets: of a large corpus those documents alone that were found."""
-        there = self.rankings.documents != NOTHING
-        if np.count_nonzero(there) >= len(self.documents):
-            return dict(vars(self))
-        is_used = np.zeros(len(self.documents), dtype=bool)  # a mask: sorting would take five times as long
-        is_used[self.rankings.documents[there]] = True
-        used = np.flatnonzero(is_used).tolist()
-        codes = np.cumsum(is_used, dtype=np.int32) - 1
-        positions = np.where(there, codes[self.rankings.documents], np.int32(NOTHING))
-        columns = {
-            name: [column[d] for d in used] if (column := getattr(self, name)) else ()
-            for name in ("documents", "metadata", "parents")
-        }
-        rankings = replace(self.rankings, documents=positions)
-        return {"rankings": rankings, "grades": self.grades, "unknown": self.unknown, **columns}
+        hits = self
+        if np.count_nonzero(self.rankings.documents != NOTHING) < len(self.documents):
+            is_used, positions = self.number_used()
+            hits = replace(
+                self,
+                rankings=replace(self.rankings, documents=positions),
+                documents=select_ids(self.documents, is_used),
+                metadata=list(compress(self.metadata, is_used.tolist())),
+                parents=select_ids(self.parents, is_used) if self.parents else (),
+                unknown=None if self.unknown is None else self.unknown[is_used],
+            )
+        return {**vars(hits), "documents": IdTable.of(hits.documents)}
+
+    def number_used(self) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+        """Return which documents are among the hits, and the number of each hit among these (n x k), -1 for none."""
+        documents = self.rankings.documents
+        is_used = np.zeros(len(self.documents) + 1, dtype=np.bool_)  # a mask: sorting would take five times as long
+        is_used[documents] = True  # the last place is for no document
+        numbers = np.cumsum(is_used, dtype=np.int32) - 1
+        numbers[-1] = NOTHING
+        return is_used[:-1], numbers[documents]
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from retrievers.pieces import FNV_PRIME, Column, Pieces
+from retrievers.compiled.byte_words import load_bytes, load_word
+from retrievers.pieces import Column, Pieces
 
 _LINE_END = ord("\n")
 
@@ -62,6 +65,25 @@ def spread(slots: Column) -> Column:
     return larger
 
 
+_FACTOR, _MIXED_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+"""The factor of Fibonacci hashing (Knuth, volume 3, 6.4), and by how many bits its products are folded."""
+
+
+@njit(cache=True, nogil=True)
+def _hash(text: Column, begin: int, end: int) -> Any:  # noqa: ANN401 (compiled)
+    """Return a hash of 31 bits of a piece of the text."""
+    hashed = np.uint64(end - begin)
+    at = begin
+    while at + 8 <= end:
+        hashed = (hashed ^ load_word(text, at)) * _FACTOR
+        hashed ^= hashed >> _MIXED_BITS
+        at += 8
+    if at < end:
+        hashed = (hashed ^ load_bytes(text, at, end - at)) * _FACTOR
+        hashed ^= hashed >> _MIXED_BITS
+    return np.int64(hashed & np.uint64(0x7FFFFFFF))
+
+
 @njit(cache=True, nogil=True)
 def number_ranges(text: Column, begins: Column, ends: Column, pieces: Pieces) -> tuple[Column, Pieces]:
     """Return the number of the piece between each begin and end of a text, int32, and all pieces including new ones.
@@ -73,27 +95,54 @@ def number_ranges(text: Column, begins: Column, ends: Column, pieces: Pieces) ->
     hashes, entries, touched = np.empty(_BLOCK, dtype=np.int64), np.empty(_BLOCK, dtype=np.int64), 0
     for first in range(0, len(begins), _BLOCK):
         size = min(_BLOCK, len(begins) - first)
+        length = starts[n] + size
         for i in range(size):
-            hashed = 0
-            for at in range(begins[first + i], ends[first + i]):
-                hashed = (hashed ^ text[at]) * FNV_PRIME
-            hashes[i] = (hashed ^ hashed >> 32) & 0x7FFFFFFF
+            hashes[i] = _hash(text, begins[first + i], ends[first + i])
+            length += ends[first + i] - begins[first + i]
+        while 2 * (n + size) > len(slots):
+            slots, starts = spread(slots), double(starts)
+        while length > len(lines):
+            lines = double(lines)
         for i in range(size):
             entries[i] = slots[hashes[i] & (len(slots) - 1)]
         for i in range(size):
             entries[i] = starts[entries[i] & 0xFFFFFFFF] if entries[i] >= 0 else 0
         for i in range(size):
             touched ^= lines[entries[i]]
-        for i in range(size):
-            begin, end = begins[first + i], ends[first + i]
-            slot = find_slot(hashes[i], slots, lines, starts, text, begin, end)
-            if slots[slot] < 0:
-                slots[slot] = hashes[i] << 32 | n
-                lines = append_line(lines, starts[n], text, begin, end)
-                starts[n + 1] = starts[n] + end - begin + 1
-                n += 1
-            numbers[first + i] = slots[slot] & 0xFFFFFFFF
-            if 2 * n == len(slots):
-                slots, starts = spread(slots), double(starts)
+        places = slice(first, first + size)
+        n = _number_block(text, begins[places], ends[places], hashes, numbers[places], n, lines, starts, slots)
     entries[0] = touched  # so that the compiler keeps it
     return numbers, Pieces(n, lines, starts, slots)
+
+
+@njit(cache=True, nogil=True)
+def _number_block(
+    text: Column, begins: Column, ends: Column, hashes: Column, numbers: Column, n: int, lines: Column, starts: Column,
+    slots: Column,
+) -> int:  # fmt: skip
+    """Fill in the numbers of pieces with these hashes; return the count of all pieces. All arrays have room."""
+    for i in range(len(begins)):
+        slot = find_slot(hashes[i], slots, lines, starts, text, begins[i], ends[i])
+        if slots[slot] < 0:
+            slots[slot] = hashes[i] << 32 | n
+            at = starts[n]
+            for place in range(begins[i], ends[i]):
+                lines[at] = text[place]
+                at += 1
+            lines[at] = _LINE_END
+            starts[n + 1] = at + 1
+            n += 1
+        numbers[i] = slots[slot] & 0xFFFFFFFF
+    return n
+
+
+@njit(cache=True, nogil=True)
+def find_ranges(text: Column, starts: Column, pieces: Pieces) -> Column:
+    """Return the number of the piece between each start and the next one of a text, int32; -1 for none."""
+    _, lines, line_starts, slots = pieces
+    numbers = np.empty(len(starts) - 1, dtype=np.int32)
+    for i in range(len(numbers)):
+        hashed = _hash(text, starts[i], starts[i + 1])
+        entry = slots[find_slot(hashed, slots, lines, line_starts, text, starts[i], starts[i + 1])]
+        numbers[i] = entry & 0xFFFFFFFF if entry >= 0 else -1
+    return numbers

@@ -163,7 +163,7 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
 def compute_depth(result: Result) -> int:
     """Return how many hits each query can have; a service that returned unknown documents may exceed the corpus."""
     requested = int((result.config.get("metrics") or {}).get("depth", 0))
-    if not result.dataset.documents or (result.hits is not None and result.hits.unknown):
+    if not result.dataset.documents or (result.hits is not None and result.hits.unknown is not None):
         return requested
     return min(requested, result.dataset.documents)
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
+from retrievers.id_table import IdTable
 from runner.datasets.base import Judgments
 from runner.metrics.delegated import compute
 from runner.metrics.errors import MeasureError
@@ -166,8 +168,23 @@ class Grader:
         if self.document_of is None and not unknown:
             return positions
         known = np.arange(n, dtype=np.int32) if self.document_of is None else self.document_of
-        outside = map(self.judged_ids.get, unknown, repeat(self._unjudged))
-        return np.concatenate((known, np.array([*outside, NOTHING], dtype=np.int32)))[positions]
+        return np.concatenate((known, self._locate(unknown), np.array([NOTHING], dtype=np.int32)))[positions]
+
+    def _locate(self, ids: Sequence[str]) -> NDArray[np.int32]:
+        """Return the positions of documents that the corpus lacks in the judgments."""
+        if not isinstance(ids, IdTable):
+            return np.fromiter(map(self.judged_ids.get, ids, repeat(self._unjudged)), np.int32, len(ids))
+        from retrievers.pieces import find_pieces
+
+        positions = np.array([*self.judged_ids.values(), self._unjudged], dtype=np.int32)
+        return positions[find_pieces(ids, self._judged_pieces)]
+
+    @cached_property
+    def _judged_pieces(self) -> Any:  # noqa: ANN401 (loaded only for tables of ids)
+        from retrievers.pieces import number_parts
+
+        ids = IdTable.of(list(self.judged_ids))
+        return number_parts(ids.text, ids.starts[:-1], ids.starts[1:])[1]
 
     @cached_property
     def ideal(self) -> Graded:

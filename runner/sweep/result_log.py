@@ -115,6 +115,9 @@ class ResultLog:
         reports = self._report(result, self._bench.lexicon(experiment, result)) if self._report else {}
         tags = {"combination": combination}
         entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
+        if self._tracker.tracking.is_off and waiting is None:  # nothing can refuse it
+            self._tracker.log(entry)
+            return
         try:
             self._tracker.log(self._unlogged.keep(combination, entry, waiting))
         except OSError as error:

@@ -96,8 +96,9 @@ class Tracker:
         ]
         with self._artifact_folders.announce(ids, self._existing):
             for _, uri, record in rows:  # artifacts first: a run that is there has them
-                with _artifacts(uri) as folder:
-                    record.write(folder)
+                if not self.tracking.is_off:
+                    with _artifacts(uri) as folder:
+                        record.write(folder)
             with self._runs.transaction() as session:
                 insert_runs(session, self.experiment, _user(), rows)
         for _, waiting in read:

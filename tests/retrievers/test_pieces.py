@@ -15,10 +15,11 @@ THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
 def check(texts: list[str]) -> None:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    numbers, pieces = number_parts(np.frombuffer(b"".join(encoded), np.uint8), offsets[:-1], offsets[1:])
+    numbers, pieces = number_parts(np.frombuffer(b"".join(encoded), np.uint8), offsets[:-1], offsets[1:], 0)
     distinct = list(dict.fromkeys(texts))
     assert pieces.texts() == distinct
     assert pieces.texts(len(distinct) // 2) == distinct[len(distinct) // 2 :]
+    assert pieces.to_table().to_list() == distinct
     assert [distinct[number] for number in numbers.tolist()] == texts
 
 

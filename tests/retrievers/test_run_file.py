@@ -93,7 +93,7 @@ def test_every_format_says_the_same(name: str, tmp_path: Path) -> None:
     WRITERS[name](tmp_path / name)
     rankings = read(tmp_path / name)
     assert hits(rankings) == RANKED
-    assert rankings.unknown_ids == ("new",)
+    assert list(rankings.unknown_ids) == ["new"]
     assert rankings.diagnostics == {"unknown_items": 1, "repeated_items": 0, "missing_queries": 1}
 
 

@@ -36,7 +36,7 @@ def assert_alike(content: bytes) -> None:
     rows = np.arange(len(simple.queries))
     (numbers, ids), (expected, expected_ids) = compiled.documents.number(rows), simple.documents.number(rows)
     assert numbers.tolist() == expected.tolist()
-    assert ids == expected_ids
+    assert list(ids) == list(expected_ids)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(compiled.scores.astype(np.float32), simple.scores.astype(np.float32))
 

@@ -41,7 +41,8 @@ def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     hits, queries, truth = result.hits, result.queries, result.of(result.primary)
     cutoff = _cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
-    known = set(hits.judged) - hits.unknown if len(hits.documents) - len(hits.unknown) == searched else None
+    unknown = hits.unknown_ids
+    known = set(hits.judged) - unknown if len(hits.documents) - len(unknown) == searched else None
     run = JudgedRun(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
     lengths = [len(text.split()) for text in queries.texts]
     tunings, untunable = _tunings(result)

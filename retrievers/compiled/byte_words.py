@@ -1,0 +1,50 @@
+"""Eight bytes of a text at a time, for compiled code: a word is an integer of 64 bits, the first byte lowest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WORD = 8
+"""The bytes of a word."""
+
+
+@intrinsic
+def load_word(context: Any, text: Any, at: Any) -> Any:  # noqa: ANN401 (compiled)
+    """Return the word that begins at a place of a text (uint8), which must have eight bytes from there, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 (compiled)
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), cgutils.ir.IntType(64).as_pointer())
+        word = builder.load(place)
+        word.align = 1
+        return builder.bswap(word) if sys.byteorder == "big" else word
+
+    return types.uint64(text, at), generate
+
+
+@intrinsic
+def count_low_zeros(context: Any, word: Any) -> Any:  # noqa: ANN401 (compiled)
+    """Return the number of zero bits below the lowest one of a word that is not 0, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 (compiled)
+        return builder.cttz(arguments[0], cgutils.true_bit)
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(cache=True, nogil=True)
+def load_bytes(text: Any, at: int, size: int) -> Any:  # noqa: ANN401 (compiled)
+    """Return up to eight bytes of a text as a word, the others 0."""
+    if at + 8 <= len(text):
+        word = load_word(text, at)
+        return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
+    word = np.uint64(0)
+    for i in range(min(size, 8)):
+        word |= np.uint64(text[at + i]) << np.uint64(8 * i)
+    return word

@@ -1,0 +1,92 @@
+"""Ids as one text: a table of a million ids is two arrays, not a million objects.
+
+Such a table is quick to make from the bytes of a file, to send to another process, and to write to Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ERRORS = "surrogatepass"  # Python's text may have lone surrogates
+
+
+class IdTable(Sequence[str]):
+    """Ids in UTF-8, one after the other: the i-th is `text[starts[i]:starts[i + 1]]` (uint8, int64)."""
+
+    __slots__ = ("starts", "text")
+
+    def __init__(self, text: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        self.text, self.starts = text.view(), starts
+        self.text.flags.writeable = False
+
+    @staticmethod
+    def of(ids: Sequence[str]) -> IdTable:
+        """Return ids as a table; a table is returned as it is."""
+        if isinstance(ids, IdTable):
+            return ids
+        joined = "".join(ids)
+        encoded: Sequence[str | bytes] = ids if joined.isascii() else [name.encode("utf-8", _ERRORS) for name in ids]
+        starts = np.zeros(len(ids) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(ids)), out=starts[1:])
+        return IdTable(np.frombuffer(joined.encode("utf-8", _ERRORS), np.uint8), starts)
+
+    @staticmethod
+    def of_arrow(column: Any) -> IdTable:  # noqa: ANN401 (pyarrow has no types)
+        """Return an array of strings as a table; raises `pyarrow.ArrowException` if it cannot be cast to strings."""
+        import pyarrow
+
+        column = column.cast(pyarrow.large_string())
+        _, offsets, text = column.buffers()
+        starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+        return IdTable(np.frombuffer(text or b"", np.uint8)[starts[0] : starts[-1]], starts - starts[0])
+
+    def to_arrow(self) -> Any:  # noqa: ANN401 (pyarrow has no types)
+        """Return the table as an array of strings; raises `pyarrow.ArrowInvalid` for text that is not UTF-8."""
+        import pyarrow
+
+        text, starts = np.ascontiguousarray(self.text), np.ascontiguousarray(self.starts)
+        column = pyarrow.LargeStringArray.from_buffers(len(self), pyarrow.py_buffer(starts), pyarrow.py_buffer(text))
+        column.validate(full=True)
+        return column.cast(pyarrow.string())
+
+    def to_list(self) -> list[str]:
+        """Return the ids as strings."""
+        text, starts = self.text.tobytes(), self.starts.tolist()
+        if text.isascii():
+            characters = text.decode()
+            return [characters[begin:end] for begin, end in pairwise(starts)]
+        return [text[begin:end].decode("utf-8", _ERRORS) for begin, end in pairwise(starts)]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return self.to_list()[place]
+        place = range(len(self))[place]
+        return self.text[self.starts[place] : self.starts[place + 1]].tobytes().decode("utf-8", _ERRORS)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_list())
+
+    def __reduce__(self) -> tuple[type[IdTable], tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+        return IdTable, (self.text, self.starts)
+
+
+def select_ids(ids: Sequence[str], is_selected: NDArray[np.bool_]) -> Sequence[str]:
+    """Return the ids at the places that a mask selects, in their order."""
+    if is_selected.all():
+        return ids
+    names = ids.to_list() if isinstance(ids, IdTable) else ids
+    return [names[place] for place in np.flatnonzero(is_selected).tolist()]
