@@ -102,6 +102,13 @@ class Connection:
             wait = max(requested_wait, min(self._backoff_s * 2**attempt, LONGEST_WAIT_S))
         raise ServiceError(f"{method} {self.base_url}{path}: {reason} (attempt {attempt + 1})")
 
+    def send_once(self, method: str, path: str, payload: Mapping[str, Any]) -> tuple[httpx.Response, bytes]:
+        """Return the response to one request, whatever its status, and its content.
+
+        Raises `httpx.RequestError` without a response, and `ServiceError` if it is too large.
+        """
+        return self._send(self._build_request(method, path, payload), self._timeout_s)
+
     def _send(self, request: httpx.Request, timeout_s: float) -> tuple[httpx.Response, bytes]:
         """Return a response and its content, received within a total time; raises `ServiceError` if it is too large."""
         content = bytearray()

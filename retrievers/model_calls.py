@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 from retrievers.base import Corpus, iter_parts
-from retrievers.chat import Chat
 from retrievers.prompting import number_passages
 
 
@@ -21,13 +20,15 @@ class ModelCalls:
     """The calls of a model for one purpose, and the UTF-8 bytes of all their prompts: upper bounds, without retries.
 
     `replies_read` is how often the prompts contain the reply to an earlier call, whose length is not in `prompt_bytes`.
+    The model is a `Chat`, or a reranker behind an API, which may bill by `units` other than tokens.
     """
 
-    llm: Chat
+    llm: object
     purpose: str
     calls: int
     prompt_bytes: int
     replies_read: int = 0
+    units: int = 0
 
 
 @runtime_checkable

@@ -33,8 +33,8 @@ class PlannedStage:
 class PlannedCalls:
     """The most calls of a language model for a purpose, without retries, and their tokens and cost, None if unknown.
 
-    Figures that are not from earlier calls are either `rough`, with the most tokens out, or an upper bound (`most`): no
-    token is shorter than a byte.
+    Figures that are neither exact nor from earlier calls are either `rough`, with the most tokens out, or an upper
+    bound (`most`): no token is shorter than a byte. `price_settings` are the settings to add if the cost is unknown.
     """
 
     purpose: str
@@ -45,6 +45,7 @@ class PlannedCalls:
     cost: float | None = None
     rough: bool = False
     most: bool = False
+    price_settings: str = "llm.price_in and llm.price_out"
 
 
 @dataclass(frozen=True)

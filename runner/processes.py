@@ -1,4 +1,4 @@
-"""Worker processes on this machine, each of which ends with the process that started it.
+"""Worker processes on this machine, each of which ends with the process that started it; and names of processes.
 
 Nothing here knows what they work on.
 """
@@ -6,14 +6,19 @@ Nothing here knows what they work on.
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from retrievers.store import fingerprint
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
@@ -28,6 +33,36 @@ LOOK_FOR_PARENT_S = 1.0
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def holder() -> str:
+    """Return a name for this process, without spaces, that `is_gone` understands."""
+    return f"{_place()}.{os.getpid()}"
+
+
+def is_gone(holder: str) -> bool:
+    """Return whether a process is known to have ended, which is known only of processes on this machine."""
+    place, _, pid = holder.partition(".")
+    if place != _place():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError, ValueError):  # another user's process, or not a process's name
+        return False
+    with suppress(OSError):  # it may have ended, but its parent has not waited for it yet
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False
+
+
+@cache
+def _place() -> str:
+    """Return what processes that see one another share: the machine, its boot, its set of process ids."""
+    parts = [platform.node()]
+    with suppress(OSError):  # Linux alone has these; containers may share a name
+        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())]
+    return fingerprint(*parts)[:12]
 
 
 def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)

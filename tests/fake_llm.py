@@ -1,4 +1,4 @@
-"""A server of language models that misbehaves as real ones do: OpenAI's chat completions and Anthropic's messages.
+"""A server of models that misbehaves as real ones do: OpenAI's chat completions, Anthropic's messages, or any other.
 
 Each request gets one behaviour of `FAULTS`, or is served: first those of `script`, in the order of arrival, then by
 `rates`, drawn with `seed` from the request's number, so that the same run has the same faults. It counts what it did.
@@ -84,7 +84,8 @@ class FakeLLM:
 
     `answer` is given question and system. `script` and `rates` are as the module says, "ok" being no fault.
     `retry_after_s` is what a 429 asks for, `hang_s` how long a time-out lasts, `delay_s` how long each answer takes.
-    Tokens are words: of system and question, and of the answer.
+    Tokens are words: of system and question, and of the answer. `respond` makes it another service: it is given path
+    and body of a request, and returns the JSON of the reply; what it raises closes the connection.
     """
 
     answer: Callable[[str, str], str] = grade_of
@@ -95,6 +96,7 @@ class FakeLLM:
     hang_s: float = 1.0
     delay_s: float = 0.0
     port: int = 0
+    respond: Callable[[str, Any], Any] | None = None
 
     def __post_init__(self) -> None:
         if unknown := ({*self.script, *self.rates} - {"ok", *FAULTS}):
@@ -197,8 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, body: dict[str, Any], behaviour: str) -> None:
         fake = self.server.fake
-        roles = {message["role"]: str(message["content"]) for message in body["messages"]}
-        system, question = str(body.get("system") or roles.get("system", "")), roles["user"]
+        roles = {message["role"]: str(message["content"]) for message in body.get("messages", ())}
+        system, question = str(body.get("system") or roles.get("system", "")), roles.get("user", "")
         headers = {name.lower(): value for name, value in self.headers.items()}
         fake.note(Asked(question, system, str(body.get("model")), body, headers, self.path, behaviour))
         time.sleep(fake.delay_s)
@@ -211,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif behaviour in ("timeout", "dropped"):
             time.sleep(fake.hang_s if behaviour == "timeout" else 0)
             self.close_connection = True
+        elif fake.respond is not None:
+            self._reply(200, fake.respond(self.path, body), cut=behaviour == "cut")
         else:
             text = TEXTS.get(behaviour) or fake.answer(question, system)
             text = f"```json\n{text}\n```" if behaviour == "fenced" else text

@@ -57,6 +57,7 @@ NOT_HERE = {
     r"runner (ui|serve)\b": "runs until it is stopped; tests/test_ui.py and tests/serving start it",
     r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/test_search_api.py has one",
     r"retriever=(postgres|pgvector)|parts.lexical=postgres": "needs a server; tests/retrievers/engines starts one",
+    r"(encoder|reranker)=api": "calls an API; tests/llm has stand-ins",
     r"\bllm=": "asks a language model; the tests of each verb have a fake one",
     r"-m retriever=reranked": "downloads a cross-encoder; tests/retrievers/test_reranked.py has a small one",
     r"HOST|-m \.\.\.": "needs a cluster",

@@ -21,8 +21,8 @@ from mlflow.tracking import MlflowClient
 
 from release.tables import dump_tables, sort_definitions
 from runner.config.objects import ConfigError
+from runner.processes import holder
 from runner.records import load_record
-from runner.store.lock import holder
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.client import ClientRuns

@@ -1,4 +1,6 @@
-"""Language models: providers through their own SDKs, with retries, rate limits, a budget, a ledger and a cache.
+"""Models behind APIs, with retries, rate limits, a budget, prices, a ledger and a cache.
+
+Language models use the SDKs of their providers; embeddings and rerankers use HTTP.
 
 The room decides how a question is sent and paid for, not what is asked or what an answer means.
 """

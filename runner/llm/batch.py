@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import chain, islice
 
 from retrievers.chat import Chat, ChatError, Reply
-from runner.llm.client import STOP
+from runner.llm.api_model import STOP
 
 MAX_UNREACHABLE = 3
 """The number of consecutive questions, each with all its retries, after which an unreachable server is given up."""

@@ -61,7 +61,7 @@ def fault_of(error: Exception) -> Fault:
         return Fault("request", f"the question cannot be sent ({error})")
     status = getattr(error, "status_code", None)
     if status is not None and status >= 400:
-        return _fault_of_status(error, status)
+        return fault_of_status(status, getattr(error, "body", None), _headers(error), str(error))
     causes = {type(cause).__name__ for cause in _causes(error)}
     if "APITimeoutError" in causes:
         if causes & {"ConnectTimeout", "PoolTimeout"}:
@@ -74,9 +74,10 @@ def fault_of(error: Exception) -> Fault:
     return Fault("malformed", f"unexpected form of reply ({shorten_text(str(error), SHOWN)})", again=True, tokens=None)
 
 
-def _fault_of_status(error: Any, status: int) -> Fault:  # noqa: ANN401 (either SDK's error)
-    message = f"{status}: {shorten_text(_message(error), SHOWN)}"
-    body = error.body if isinstance(error.body, Mapping) else {}
+def fault_of_status(status: int, body: object, headers: Mapping[str, str], text: str) -> Fault:
+    """Return the fault that a reply of a status of at least 400 stands for; `text` is quoted if it has no message."""
+    message = f"{status}: {shorten_text(_message(body, text), SHOWN)}"
+    body = body if isinstance(body, Mapping) else {}
     inner = body.get("error") if isinstance(body.get("error"), Mapping) else body
     code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, Mapping) else ""
     if code in NO_QUOTA:
@@ -84,17 +85,21 @@ def _fault_of_status(error: Any, status: int) -> Fault:  # noqa: ANN401 (either 
     if code == "content_filter":  # Azure's, of a question
         return Fault("refusal", message)
     if status in RETRYABLE or status >= 500:
-        return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=_retry_after(error.response.headers))
+        return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=_retry_after(headers))
     if status in (401, 403):
         return Fault("denied", message, final=status == 401)  # 403 may be about the question alone
     return Fault("not_found", message, final=True) if status == 404 else Fault("request", message)
 
 
-def _message(error: Any) -> str:  # noqa: ANN401 (either SDK's error)
-    body = error.body
-    for key in ("error", "message"):
+def _message(body: object, text: str) -> str:
+    for key in ("error", "message", "detail"):
         body = body.get(key, body) if isinstance(body, Mapping) else body
-    return body if isinstance(body, str) and body.strip() else str(error)
+    return body if isinstance(body, str) and body.strip() else text
+
+
+def _headers(error: Any) -> Mapping[str, str]:  # noqa: ANN401 (either SDK's error)
+    headers: Mapping[str, str] = error.response.headers
+    return headers
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

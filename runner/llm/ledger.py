@@ -1,16 +1,18 @@
 """A ledger of calls in a SQLite file: each call is reserved before it is made and settled after.
 
 All threads and processes of a run share it, so budgets hold to the call and rates to the minute. A call of a process
-that was killed stays reserved at its highest possible cost. The ledger also caches replies.
+that was killed stays reserved at its highest possible cost. The ledger also caches replies, and keeps every vector that
+was paid for, in the transaction that settles its call.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,11 +23,17 @@ from filelock import FileLock
 
 from retrievers.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
+from runner.processes import holder, is_gone
 
 NANO = 1_000_000_000
 """Costs are whole billionths of the currency of the prices, so that sums are exact."""
 
 _PATIENCE_S = 60.0
+
+_KEYS = 10_000
+"""How many vectors are read at a time."""
+
+_FROM_VECTORS = "FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS budgets (name TEXT PRIMARY KEY, calls INTEGER NOT NULL, nanos INTEGER NOT NULL);
@@ -38,6 +46,11 @@ CREATE INDEX IF NOT EXISTS calls_under_way ON calls (budget) WHERE outcome IS NU
 CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, level REAL NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY, text TEXT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS sizes (
+    server TEXT, model TEXT, bytes INTEGER NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (server, model)
 );
 """
 
@@ -70,7 +83,8 @@ class Order:
     """A call to reserve: its budget, model and server, and its highest possible cost.
 
     `tokens` is an estimate that the call's own figures correct. `patience_s` is how long to wait for calls under way if
-    the budget depends on their cost.
+    the budget depends on their cost. `group` is the prefix of its settings, for messages, and `size` the bytes of its
+    texts if tokens per byte are to be recorded.
     """
 
     budget: str
@@ -85,6 +99,8 @@ class Order:
     requests_per_minute: float | None
     tokens_per_minute: float | None
     patience_s: float
+    group: str = "llm"
+    size: int = 0
 
     def rates(self) -> Iterator[tuple[str, float, float]]:
         """Yield the rate limits of the call: the bucket's name, the amount it takes, and the amount per minute."""
@@ -137,7 +153,7 @@ class Ledger:
             except sqlite3.Error as error:
                 raise ChatError(f"llm.ledger={self._path}: cannot be written ({error})", "ledger", True) from error
 
-    def _query(self, query: str, values: tuple[str, ...]) -> list[Any]:
+    def _query(self, query: str, values: Sequence[str]) -> list[Any]:
         with self._lock:
             try:
                 return self._db.execute(query, values).fetchall()
@@ -155,8 +171,8 @@ class Ledger:
             calls, nanos = row or (0, 0)
             if order.max_calls is not None and calls >= order.max_calls:
                 raise BudgetSpent(
-                    f"llm.max_calls={order.max_calls}: all calls in the budget have been used; raise the limit to "
-                    "make more",
+                    f"{order.group}.max_calls={order.max_calls}: all calls in the budget have been used; raise the "
+                    "limit to make more",
                     "budget",
                     True,
                 )
@@ -168,7 +184,7 @@ class Ledger:
                 if nanos - under_way + order.most_nanos <= order.max_nanos:
                     return None
                 raise BudgetSpent(
-                    f"llm.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another "
+                    f"{order.group}.max_cost={order.max_nanos / NANO:g}: the rest of the budget does not cover another "
                     f"call, which may cost up to {order.most_nanos / NANO:g}; raise the limit to make more",
                     "budget",
                     True,
@@ -183,11 +199,12 @@ class Ledger:
 
     def settle(
         self, ticket: Ticket, outcome: str, tokens: tuple[int, int] | None, nanos: int, seconds: float, key: str = "",
-        text: str = "",
+        text: str = "", vectors: Mapping[str, bytes] | None = None,
     ) -> None:  # fmt: skip
-        """Record the outcome of a call: "ok" or the kind of its fault. With a key, cache its reply as well, atomically.
+        """Record the outcome of a call: "ok" or the kind of its fault. In the same transaction, keep what it brought.
 
-        `tokens` are None if they are unknown.
+        With a `key`, that is the text of its reply; `vectors` by key are kept always. `tokens` are None if they are
+        unknown.
         """
         tokens_in, tokens_out = tokens or (0, 0)
         with self._transaction() as db:
@@ -201,6 +218,14 @@ class Ledger:
             if key:
                 values = (key, text, tokens_in, tokens_out, time.time())
                 db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", values)
+            if vectors:
+                db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", vectors.items())
+            if outcome == "ok" and tokens_in and ticket.order.size:
+                db.execute(
+                    "INSERT INTO sizes VALUES (?, ?, ?, ?) ON CONFLICT (server, model) DO UPDATE "
+                    "SET bytes = bytes + excluded.bytes, tokens = tokens + excluded.tokens",
+                    (ticket.order.server, ticket.order.model, ticket.order.size, tokens_in),
+                )
 
     def cancel(self, ticket: Ticket) -> None:
         """Remove the reservation of a call that was never made."""
@@ -214,6 +239,43 @@ class Ledger:
         """Return the cached reply of a key, None if there is none."""
         rows = self._query("SELECT text, tokens_in, tokens_out FROM replies WHERE key = ?", (key,))
         return next((Reply(text, read, written, cached=True, calls=0) for text, read, written in rows), None)
+
+    def recall_vectors(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the vectors that are kept under some keys, as (key, bytes)."""
+        for start in range(0, len(keys), _KEYS):  # not all at once, as together they may fill the memory
+            yield from self._query(f"SELECT key, vector {_FROM_VECTORS}", (json.dumps(keys[start : start + _KEYS]),))
+
+    def find_missing(self, keys: Sequence[str]) -> list[str]:
+        """Return the keys that have no vector, in their order."""
+        there = {key for (key,) in self._query(f"SELECT key {_FROM_VECTORS}", (json.dumps(keys),))}
+        return [key for key in keys if key not in there]
+
+    def claim(self, keys: Sequence[str], patience_s: float) -> list[str]:
+        """Claim the keys whose vectors are to be paid for, and return those that no other call is bringing.
+
+        A claim lapses when its process has ended, or after `patience_s`. Keys with a vector are not claimed.
+        """
+        now, mine, listed = time.time(), holder(), (json.dumps(keys),)
+        with self._transaction() as db:
+            claims = db.execute(
+                "SELECT key, holder, until FROM claims WHERE key IN (SELECT value FROM json_each(?))", listed
+            )
+            unavailable = {key for key, other, until in claims if until > now and not is_gone(other)}
+            unavailable.update(key for (key,) in db.execute(f"SELECT key {_FROM_VECTORS}", listed))
+            free = [key for key in keys if key not in unavailable]
+            rows = [(key, mine, now + patience_s) for key in free]
+            db.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", rows)
+        return free
+
+    def release(self, keys: Sequence[str]) -> None:
+        """Give up claims."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM claims WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),))
+
+    def tokens_per_byte(self, server: str, model: str) -> float | None:
+        """Return the mean tokens per byte of the texts that a model was sent, None if there are none."""
+        rows = self._query("SELECT tokens, bytes FROM sizes WHERE server = ? AND model = ?", (server, model))
+        return next((tokens / size for tokens, size in rows), None)
 
     def usage(self, budget: str) -> dict[str, Usage]:
         """Return the totals of a budget's calls, by purpose. A call without a recorded outcome is `lost`."""

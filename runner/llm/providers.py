@@ -16,7 +16,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
-from runner.llm.client import LLM, Answer
+from runner.llm.api_model import Answer
+from runner.llm.client import LLM
 from runner.llm.faults import SHOWN, Fault, fault_of
 
 if TYPE_CHECKING:

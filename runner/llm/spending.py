@@ -1,4 +1,4 @@
-"""The spending on language models: a line of text for people, and figures by purpose for trackers."""
+"""The spending on models behind APIs: a line of text for people, and figures by purpose for trackers."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from retrievers.base import iter_parts
-from runner.llm.client import LLM
+from runner.llm.api_model import ApiModel
 from runner.llm.ledger import Usage, open_ledger
 
 COUNTS = ("calls", "retries", "tokens_in", "tokens_out")
 
 
 def describe_spending(settings: Iterable[object]) -> str:
-    """Return all spending on the budgets of the language models within settings, as a line; "" if there is none.
+    """Return all spending on the budgets of the models within settings, a line for each kind; "" if there is none.
 
     The calls of this command's workers are included, and so are those of other commands with the same named budget.
     """
-    total = sum(measure_spending(settings).values(), Usage())
-    if not total.calls:
-        return ""
+    labels: dict[tuple[str, str], dict[str, ApiModel]] = {}
+    for model in (model for part in settings for model in iter_models(part)):
+        labels.setdefault((model.ledger, str(model.budget)), {}).setdefault(model.label, model)
+    groups: dict[str, list[ApiModel]] = {}
+    for models in labels.values():
+        groups.setdefault(" and ".join(models), []).append(next(iter(models.values())))
+    totals = {label: sum(measure_spending(models).values(), Usage()) for label, models in groups.items()}
+    return "\n".join(_describe_usage(label, total) for label, total in totals.items() if total.calls)
+
+
+def _describe_usage(label: str, total: Usage) -> str:
     retries = f" ({total.retries:,} of them retries)" if total.retries else ""
     cost = f", cost {total.cost:.4g}" if total.cost else ""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(total.failures.items()))
     failures = f"; failed: {kinds}" if kinds else ""
     calls = "call" if total.calls == 1 else "calls"
     tokens = f"{total.tokens_in:,} tokens in, {total.tokens_out:,} out"
-    return f"language model: {total.calls:,} {calls}{retries}, {tokens}{cost}{failures}"
+    return f"{label}: {total.calls:,} {calls}{retries}, {tokens}{cost}{failures}"
 
 
 def measure_spending(settings: Iterable[object]) -> dict[str, Usage]:
-    """Return all spending on the budgets of the language models within settings, by purpose."""
+    """Return all spending on the budgets of the models behind APIs within settings, by purpose."""
     budgets = {(model.ledger, str(model.budget)): None for part in settings for model in iter_models(part)}
     spending: dict[str, Usage] = {}
     for path, budget in budgets:
@@ -56,9 +64,9 @@ def compute_figures(spending: Mapping[str, Usage], before: Mapping[str, Usage]) 
     return figures
 
 
-def iter_models(settings: object) -> Iterator[LLM]:
-    """Yield the language models within settings."""
-    if isinstance(settings, LLM):
+def iter_models(settings: object) -> Iterator[ApiModel]:
+    """Yield the models behind APIs within settings."""
+    if isinstance(settings, ApiModel):
         yield settings
         return
     for part in iter_parts(settings):

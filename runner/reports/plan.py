@@ -56,7 +56,7 @@ def stages_table(plan: Plan) -> Table:
 
 
 def calls_table(plan: Plan) -> Table:
-    """Return the calls of language models and their cost."""
+    """Return the calls of models behind APIs and their cost."""
     columns = [
         Column("purpose"),
         Column("model", spare=2, least=12),
@@ -85,16 +85,25 @@ def _cost(calls: PlannedCalls) -> str:
 
 
 def _describe_calls(plan: Plan) -> list[str]:
-    """Return remarks on the calls of language models."""
+    """Return remarks on the calls of models behind APIs."""
     if not plan.calls:
         return []
     lines = ["calls are upper bounds without retries; their time is not included"]
-    if any(c.rough for c in plan.calls):
+    prompts, texts = ([c for c in plan.calls if (c.tokens_out is None) is alone] for alone in (False, True))
+    if any(c.rough for c in texts):
+        lines.append(f"{ROUGH} estimated from the tokens per byte of earlier calls")
+    if any(c.most for c in texts):
+        lines.append(f"{MOST} upper bound with a token for each byte: {_NO_SUCH_CALL}")
+    if any(c.rough for c in prompts):
         lines.append(f"{ROUGH} estimated from typical text lengths, with tokens out at most: {_NO_SUCH_CALL}")
-    if any(c.most for c in plan.calls):
+    if any(c.most for c in prompts):
         lines.append(f"{MOST} upper bound from the longest texts that may be sent and llm.max_tokens: {_NO_SUCH_CALL}")
-    if unknown := dict.fromkeys(c.model for c in plan.calls if c.cost is None):
-        lines.append(f"no price for {', '.join(unknown)}; set llm.price_in and llm.price_out to see a cost")
+    unknown: dict[str, list[str]] = {}
+    for c in plan.calls:
+        if c.cost is None:
+            unknown.setdefault(c.price_settings, []).append(c.model)
+    for settings, models in unknown.items():
+        lines.append(f"no price for {', '.join(dict.fromkeys(models))}; set {settings} to see a cost")
     return lines
 
 

@@ -25,9 +25,9 @@ import numpy as np
 import orjson
 
 from retrievers.store import ENGINE_BYTES, Arrays, Key
+from runner.processes import holder, is_gone
 from runner.store import seals
 from runner.store.base import Entry, EntryUse
-from runner.store.lock import holder, is_gone
 from runner.store.seals import Damaged, Seals, verify
 
 LEFTOVER_S = 24 * 3600

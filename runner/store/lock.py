@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from retrievers.store import fingerprint
+from runner.processes import holder, is_gone
 
 BEAT_S = 4.0
 """The interval at which a holder touches its lock."""
@@ -39,27 +37,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.25
 """The pause between two attempts to take a lock, at first and at most."""
 
 log = logging.getLogger("runner.store")
-
-
-def holder() -> str:
-    """Return a name for this process, without spaces, that `is_gone` understands."""
-    return f"{_place()}.{os.getpid()}"
-
-
-def is_gone(holder: str) -> bool:
-    """Return whether a process is known to have ended, which is known only of processes on this machine."""
-    place, _, pid = holder.partition(".")
-    if place != _place():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError, ValueError):  # another user's process, or not a process's name
-        return False
-    with suppress(OSError):  # it may have ended, but its parent has not waited for it yet
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return False
 
 
 class Lock(Protocol):
@@ -169,15 +146,6 @@ class _Heart:
 
 
 _HEART = _Heart()
-
-
-@cache
-def _place() -> str:
-    """Return what processes that see one another share: the machine, its boot, its set of process ids."""
-    parts = [platform.node()]
-    with suppress(OSError):  # Linux alone has these; containers may share a name
-        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())]
-    return fingerprint(*parts)[:12]
 
 
 def _acquire(lock: Lock, mine: str, what: str) -> None:

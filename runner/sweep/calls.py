@@ -1,6 +1,7 @@
-"""The language model calls of a sweep and their cost, planned before any is made.
+"""The calls of models behind APIs that a sweep makes, and their cost, planned before any is made.
 
-Token counts come from earlier calls in the ledger; without such calls they are estimates or upper bounds.
+Token counts come from earlier calls in the ledger; without such calls they are estimates or upper bounds. Texts to be
+embedded are known in advance: with the model's tokenizer their price is exact.
 """
 
 from __future__ import annotations
@@ -9,27 +10,85 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from retrievers.chat import Chat
+from retrievers.base import iter_parts
 from retrievers.model_calls import iter_model_calls
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
 from runner.experiment import Experiment
+from runner.llm.api_model import ApiModel
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
-from runner.llm.ledger import open_ledger
+from runner.llm.embedding import PURPOSE, ApiEncoder
+from runner.llm.ledger import NANO, open_ledger
 from runner.plan import PlannedCalls
-
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
 class _Calls:
     """Calls of a model for one purpose and the input tokens of all: an upper bound, or an estimate if not `bounded`."""
 
-    llm: Chat
+    llm: object
     purpose: str
     n: int
     tokens_in: float
     bounded: bool = True
+    units: int = 0
+
+
+class _Embeddings:
+    """The texts that the encoders behind APIs are still to be paid for, each once for all experiments."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str, str, bool]] = set()
+        self._known: set[tuple[str, str]] = set()
+        self._planned: dict[tuple[str, str], tuple[ApiEncoder, int, int, int]] = {}
+
+    def add(self, settings: object, dataset: Dataset) -> None:
+        """Add the texts of a search by a retriever: its queries and, unless a service has these, the documents."""
+        for encoder, reads_documents in _iter_encoders(settings):
+            same = (repr(encoder), encoder.ledger, dataset.fingerprint, reads_documents)
+            if same in self._seen:
+                continue
+            self._seen.add(same)
+            lists = [encoder.list_texts(dataset.queries.texts, "query")]
+            if reads_documents:
+                lists.insert(0, encoder.list_texts(list(dataset.corpus.contents()), "document"))
+            for texts in lists:
+                wanted = {text.key: text for text in texts if text and (encoder.ledger, text.key) not in self._known}
+                self._known.update((encoder.ledger, key) for key in wanted)
+                missing = list(wanted)
+                if missing and Path(encoder.ledger).exists():
+                    missing = open_ledger(encoder.ledger).find_missing(missing)
+                if not missing:
+                    continue
+                sent = [wanted[key] for key in missing]
+                which = (repr(encoder), encoder.ledger)
+                _, calls, tokens, size = self._planned.get(which, (encoder, 0, 0, 0))
+                calls += sum(1 for _ in encoder.split_batches(sent))
+                tokens += sum(text.tokens for text in sent)
+                size += sum(len(text.text.encode()) for text in sent)
+                self._planned[which] = encoder, calls, tokens, size
+
+    def sum(self) -> Iterator[PlannedCalls]:
+        """Yield the calls of each encoder: exact with a tokenizer, else from earlier calls, else an upper bound."""
+        for encoder, calls, tokens, size in self._planned.values():
+            ratio = None
+            if encoder.tokenizer is None and Path(encoder.ledger).exists():
+                ratio = open_ledger(encoder.ledger).tokens_per_byte(encoder.host, encoder.model)
+            counted = tokens if ratio is None else round(size * ratio)
+            cost = encoder.nanos((counted, 0)) / NANO if encoder.has_prices else None
+            most = encoder.tokenizer is None and ratio is None
+            rough = ratio is not None
+            yield PlannedCalls(PURPOSE, encoder.model, calls, counted, None, cost, rough, most, encoder.price_settings)
+
+
+def _iter_encoders(settings: object, reads_documents: bool = True) -> Iterator[tuple[ApiEncoder, bool]]:
+    """Yield the encoders behind APIs within settings, and whether they embed documents: a service has embedded its."""
+    if isinstance(settings, ApiEncoder):
+        yield settings, reads_documents
+        return
+    own = getattr(settings, "live", False) is not True
+    for part in iter_parts(settings):
+        yield from _iter_encoders(part, reads_documents and own)
 
 
 def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> list[PlannedCalls]:
@@ -39,6 +98,7 @@ def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> l
     share counts once.
     """
     groups: dict[tuple[str, str], list[_Calls]] = {}
+    embeddings = _Embeddings()
     searched: set[tuple[str, str]] = set()
     for experiment, dataset, to_search in experiments:
         planned: list[_Calls] = []
@@ -46,11 +106,12 @@ def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> l
         if to_search and same not in searched:
             searched.add(same)
             planned += _plan_search(experiment.retriever, dataset)
+            embeddings.add(experiment.retriever, dataset)
         if experiment.grading is not None:
             planned.append(_plan_grading(experiment.grading, dataset))
         for calls in planned:
             groups.setdefault((calls.purpose, repr(calls.llm)), []).append(calls)
-    return [_sum_calls(purpose, group) for (purpose, _), group in groups.items()]
+    return [*embeddings.sum(), *(_sum_calls(purpose, group) for (purpose, _), group in groups.items())]
 
 
 def _plan_search(settings: object, dataset: Dataset) -> Iterator[_Calls]:
@@ -58,7 +119,7 @@ def _plan_search(settings: object, dataset: Dataset) -> Iterator[_Calls]:
     for planned in iter_model_calls(settings, dataset.corpus, dataset.queries.texts):
         reply = planned.llm.max_tokens if isinstance(planned.llm, LLM) else 0
         tokens = planned.calls * TEMPLATE_TOKENS + planned.prompt_bytes + planned.replies_read * reply
-        yield _Calls(planned.llm, planned.purpose, planned.calls, tokens)
+        yield _Calls(planned.llm, planned.purpose, planned.calls, tokens, units=planned.units)
 
 
 def _plan_grading(grading: Grading, dataset: Dataset) -> _Calls:
@@ -73,16 +134,17 @@ def _plan_grading(grading: Grading, dataset: Dataset) -> _Calls:
 
 def _sum_calls(purpose: str, group: list[_Calls]) -> PlannedCalls:
     n, llm = sum(calls.n for calls in group), group[0].llm
-    if not isinstance(llm, LLM):  # a plug-in, whose tokens and prices are unknown
+    if not isinstance(llm, ApiModel):  # a plug-in, whose tokens and prices are unknown
         return PlannedCalls(purpose, type(llm).__name__, n)
     known = open_ledger(llm.ledger).mean_tokens(purpose, llm.model) if Path(llm.ledger).exists() else None
     if known is not None:
-        tokens_in, tokens_out = (n * tokens for tokens in known)
+        tokens_in, tokens_out = (round(n * tokens) for tokens in known)
     else:
-        tokens_in, tokens_out = sum(calls.tokens_in for calls in group), n * llm.max_tokens
-    cost = None
-    if llm.price_in is not None and llm.price_out is not None:
-        cost = (tokens_in * llm.price_in + tokens_out * llm.price_out) / MILLION
+        tokens_in = round(sum(calls.tokens_in for calls in group))
+        tokens_out = n * llm.max_tokens if isinstance(llm, LLM) else 0
+    units = sum(calls.units for calls in group)
+    cost = llm.nanos((tokens_in, tokens_out), units) / NANO if llm.has_prices else None
     most = known is None and all(calls.bounded for calls in group)
     rough = known is None and not most
-    return PlannedCalls(purpose, llm.model, n, round(tokens_in), round(tokens_out), cost, rough, most)
+    written = tokens_out if isinstance(llm, LLM) else None
+    return PlannedCalls(purpose, llm.model, n, tokens_in, written, cost, rough, most, llm.price_settings)

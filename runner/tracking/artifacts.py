@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from retrievers.store import fingerprint
-from runner.store.lock import holder, is_gone
+from runner.processes import holder, is_gone
 
 _FOLDER = ".unlogged"
 """Where processes announce what they write, within the folder of all artifacts."""

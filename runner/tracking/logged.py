@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from runner.config.objects import ConfigError
-from runner.store.lock import holder
+from runner.processes import holder
 from runner.tracking.mlflow_internals import Rows, read_sqlite, sweep_rows
 from runner.tracking.settings import Tracking
 

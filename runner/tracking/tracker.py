@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from runner.processes import holder, is_gone
 from runner.records import load_record
 from runner.result import Result
-from runner.store.lock import holder, is_gone
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.client import ClientRuns
 from runner.tracking.logged import LoggedRun, State, Sweep, local_path, state_of

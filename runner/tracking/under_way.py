@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from runner.store.lock import holder, is_gone
+from runner.processes import holder, is_gone
 
 _ENDING = ".under-way"
 

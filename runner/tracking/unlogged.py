@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from retrievers.files import replace_file
-from runner.store.lock import holder, is_gone
+from runner.processes import holder, is_gone
 from runner.tracking.record import Finished
 
 _HEADER = b"retrieval-runner result 1\n"

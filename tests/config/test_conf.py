@@ -45,6 +45,7 @@ PLACES = {
     "needle": ["dataset.questions=x", "dataset.documents=x"],
     "sentence_transformer": ["encoder.model=x"],
     "vectors": ["encoder.documents=x", "encoder.queries=x"],
+    "api": ["encoder.model=x"],
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],

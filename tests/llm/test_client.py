@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from retrievers.chat import BudgetSpent, Chat, ChatError, Reply
 from runner.config.objects import ConfigError, build
-from runner.llm.client import LLM, STOP
+from runner.llm.api_model import STOP
+from runner.llm.client import LLM
 from runner.llm.ledger import Usage
 from runner.llm.none import NoLLM
 from runner.llm.observers import Exchange, observe
@@ -136,7 +137,7 @@ def test_after_its_retries_the_last_fault_is_the_error(made: Made) -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the pauses before calls, none of which takes any time: the ledger's clock stands still."""
     made: list[float] = []
-    monkeypatch.setattr("runner.llm.client._pause", made.append)
+    monkeypatch.setattr("runner.llm.api_model._pause", made.append)
     monkeypatch.setattr("runner.llm.ledger.time", SimpleNamespace(time=lambda: 1e9))
     return made
 

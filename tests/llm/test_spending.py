@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from retrievers.bm25 import BM25
 from retrievers.chat import ChatError
+from retrievers.dense import Dense
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
+from runner.llm.embedding import ApiEncoder
 from runner.llm.none import NoLLM
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
+from tests.fake_embeddings import EmbeddingService
 from tests.fake_llm import FakeLLM
 from tests.llm.conftest import Made
 
@@ -67,3 +71,17 @@ def test_where_nobody_was_asked_nothing_is_told_and_no_book_opened(made: Made, t
     with FakeLLM() as fake:
         assert describe_spending([Expanded(base=BM25(), llm=made(fake)), NoLLM(), BM25(), None]) == ""
     assert not (tmp_path / "llm.db").exists()
+
+
+def test_embeddings_have_a_budget_and_a_line_of_their_own(made: Made, tmp_path: Path) -> None:
+    with FakeLLM() as fake, FakeLLM(respond=EmbeddingService()) as embeddings:
+        llm = made(fake, max_calls=1)
+        encoder = ApiEncoder(model="e", base_url=embeddings.url, ledger=llm.ledger, price_in=1e6, max_calls=1)
+        encoder.load_vectors(["two words"], "query")
+        llm.ask("two words")
+        lines = describe_spending([Expanded(base=Dense(encoder), llm=llm)]).splitlines()
+        made(fake, budget="b").ask("two words")
+        shared = describe_spending([Dense(replace(encoder, budget="b")), made(fake, budget="b")])
+    assert lines[0] == "embeddings: 1 call, 2 tokens in, 0 out, cost 2"
+    assert lines[1].startswith("language model: 1 call, 2 tokens in, ")
+    assert shared.startswith("embeddings and language model: 1 call, 2 tokens in, ")

@@ -15,6 +15,7 @@ import pytest
 from retrievers.store import ENGINE_BYTES, Arrays, Key
 from runner.config.objects import ConfigError
 from runner.objects import Objects
+from runner.processes import holder
 from runner.store import disk, lock
 from runner.store.disk import DiskStore
 from runner.store.lock import LockFile, alone
@@ -249,7 +250,7 @@ def test_a_lock_of_another_machine_gives_way_after_a_while(held: lock.Lock, monk
     monkeypatch.setattr(lock, "STALE_S", 0.1)
     held.create("another-machine.1 x")
     with alone(held, "a thing"):
-        assert (held.read() or ("",))[0].startswith(lock.holder())
+        assert (held.read() or ("",))[0].startswith(holder())
     assert held.read() is None
 
 

@@ -25,6 +25,7 @@ from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
 from retrievers.store import Arrays, Key, NoStore, Store
+from runner import processes
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
 from runner.store.base import WORTH_KEEPING_S
@@ -443,7 +444,7 @@ def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> Non
 
 def build_each(folder: Path, begin: Any, built: Path, machine: str) -> None:
     if machine:
-        lock._place = lambda: machine  # type: ignore[assignment]  # a process of its own
+        processes._place = lambda: machine  # type: ignore[assignment]  # a process of its own
     begin.wait()
     for n in range(12):
 

@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrievers.store import Arrays, Key
+from runner.processes import _place, holder
 from runner.store import entries, seals
 from runner.store.base import EntryUse
 from runner.store.entries import (
@@ -31,7 +32,6 @@ from runner.store.entries import (
     tidy,
     write,
 )
-from runner.store.lock import _place, holder
 from runner.store.seals import Damaged, Seals
 
 KEY = Key.of("small things", ["retrievers.base"], corpus="c", name="ünïcode / key")

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from runner.processes import _place, holder, is_gone
 from runner.store import lock
-from runner.store.lock import alone, holder, is_gone
+from runner.store.lock import alone
 from tests.warm import WARM
 
 ELSEWHERE = "another-host.4711"
@@ -82,7 +83,7 @@ def test_a_lock_of_a_process_that_was_killed_gives_way_at_once(
 
 def test_who_was_killed_and_is_not_yet_asked_for_is_gone() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    name = f"{lock._place()}.{process.pid}"
+    name = f"{_place()}.{process.pid}"
     assert not is_gone(name)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is not forgotten
@@ -93,7 +94,7 @@ def test_who_was_killed_and_is_not_yet_asked_for_is_gone() -> None:
 
 @pytest.mark.parametrize("name", ["", ELSEWHERE, "x", "{here}.{me}", "{here}.x", f"{{here}}.{2**70}"])
 def test_who_is_not_known_to_be_dead_is_not_gone(name: str) -> None:
-    assert not is_gone(name.format(here=lock._place(), me=os.getpid()))
+    assert not is_gone(name.format(here=_place(), me=os.getpid()))
 
 
 class Clock:

@@ -15,8 +15,10 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Retriever, Searcher
 from retrievers.bm25 import BM25
 from retrievers.chat import Chat, Reply
+from retrievers.dense import Dense
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
+from retrievers.http_api import Http
 from retrievers.model_calls import ModelCalls
 from retrievers.reranked import Reranked
 from retrievers.rerankers.base import Rerank
@@ -27,11 +29,13 @@ from runner.analysis.grading import Grading
 from runner.datasets.base import Queries
 from runner.experiment import Experiment
 from runner.llm.client import TEMPLATE_TOKENS
+from runner.llm.embedding import ApiEncoder
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
 from runner.plan import PlannedCalls
 from runner.sweep.calls import estimate_calls
 from tests.analysis.chats import always
+from tests.fake_embeddings import EmbeddingService, write_tokenizer
 from tests.fake_llm import FakeLLM
 from tests.test_evaluation import Small
 
@@ -187,3 +191,47 @@ def test_without_prices_there_is_no_cost(llm: OpenAI) -> None:
 def test_of_a_model_that_is_a_plugins_only_the_calls_are_known() -> None:
     found = planned(experiment(BM25(), Grading(llm=always('{"grade": 5}'))))["grade"]
     assert found == PlannedCalls("grade", "Scripted", N)
+
+
+WORDS = len(["red", "boat", "blue", "boat", "red", "house", "green"]) + len(["red", "boat", "blue", "purple", "boat"])
+"""The words of all texts: those of a document and a query that are equal count for both."""
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> ApiEncoder:
+    """Return an embedding API with a price and a tokenizer, whose documents and queries do not share vectors."""
+    return ApiEncoder(
+        model="e", base_url="http://localhost:1", ledger=str(tmp_path / "llm.db"), price_in=2.0, document_type="d",
+        query_type="q", batch_size=3, tokenizer=str(write_tokenizer(tmp_path / "tokenizer.json")),
+    )  # fmt: skip
+
+
+def test_the_price_of_embeddings_is_planned_once_for_all_searches_and_exactly(encoder: ApiEncoder) -> None:
+    searches = [Dense(encoder), Dense(encoder, metric="dot"), Hybrid({"a": Dense(encoder, metric="l2"), "b": BM25()})]
+    found = planned(*map(experiment, searches))["embed"]
+    price = "encoder.price_in"
+    assert found == PlannedCalls("embed", "e", 4, WORDS, None, pytest.approx(2 * WORDS / 1e6), price_settings=price)
+    assert not Path(encoder.ledger).exists()
+    assert planned(*map(experiment, searches), to_search=False) == {}
+
+
+def test_a_service_that_has_embedded_its_documents_only_needs_vectors_of_queries(encoder: ApiEncoder) -> None:
+    found = planned(experiment(Http(base_url="http://localhost:1", encoder=encoder, request={"v": "{vector}"})))
+    assert found["embed"].tokens_in == len(["red", "boat", "blue", "purple", "boat"])
+
+
+def test_without_a_tokenizer_embeddings_have_an_upper_bound_and_later_an_estimate(encoder: ApiEncoder) -> None:
+    with FakeLLM(respond=EmbeddingService()) as fake:
+        rough = replace(encoder, tokenizer=None, base_url=fake.url)
+        bound = planned(experiment(Dense(rough)))["embed"]
+        assert (bound.most, bound.rough) == (True, False)
+        assert bound.tokens_in is not None and bound.tokens_in > WORDS
+        rough.load_vectors(["red boat", "blue"], "query")  # 3 words, 12 bytes
+        estimate = planned(experiment(Dense(rough)))["embed"]
+    texts = ["red boat", "blue boat", "red house", "green", "purple", "boat"]
+    assert (estimate.most, estimate.rough, estimate.calls) == (False, True, 3)
+    assert estimate.tokens_in == round(sum(map(len, texts)) * 3 / 12)
+
+
+def test_embeddings_without_a_price_have_no_cost(encoder: ApiEncoder) -> None:
+    assert planned(experiment(Dense(replace(encoder, price_in=None))))["embed"].cost is None
