@@ -73,6 +73,10 @@ class CompareSettings:
     junit: LocalPath | None = None
 
 
+_MOST_RULES = 20
+"""The most rules of a gate shown in the terminal, violated ones first; the report lists all."""
+
+
 def main(cfg: DictConfig) -> int:
     """Compare, show, write the reports; return 1 when a rule of the gate is violated, 3 when this program fails."""
     try:
@@ -220,7 +224,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
     for text in ("", *tables.about(comparison)):
         console.paragraph(text)
     if checks:
-        console.show_table(tables.gate_table([check for check in checks if check.violated]), "Violations")
+        console.show_table(tables.gate_table(checks, _MOST_RULES), "Rules of the gate")
         console.line(f"\n{tables.gate_verdict(checks)}")
         for check in checks:
             if check.violated or not math.isnan(check.p):  # only drops larger than allowed are tested

@@ -316,7 +316,7 @@ def describe_statistics(comparison: Comparison) -> str:
     by = "" if clusters is None else f" and tested by cluster ({clusters:,} clusters of variants)"
     return (
         f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)} for the "
-        f"{_count_tests(comparison)} of the table; seed {s.seed}. {_describe_intervals(s)}"
+        f"{_count_tests(comparison)} of the complete table; seed {s.seed}. {_describe_intervals(s)}"
     )
 
 
@@ -353,7 +353,7 @@ def describe_headroom(comparison: Comparison) -> str:
         return ""
     return (
         f"An oracle that picks the best system for each query would reach {comparison.primary} {score4(h.oracle)}, "
-        f"{score4(h.oracle - h.mean)} more than {comparison.labels[h.best]}."
+        f"{score4(max(0.0, h.oracle - h.mean))} more than {comparison.labels[h.best]}."
     )
 
 

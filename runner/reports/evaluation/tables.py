@@ -15,6 +15,7 @@ from runner.comparison.queries import list_hardest
 from runner.metrics.formulas import find_formula
 from runner.reports.rendering.numbers import (
     duration,
+    format_documents,
     gist,
     interval,
     interval_title,
@@ -38,7 +39,7 @@ def heading(result: Result) -> str:
     chunks = f" in {d.chunks:,} chunks" if d.chunks else ""
     n, queries = len(result.own_gold), observations(d.queries, d.clusters)
     own = f"; separate gold for {n:,} of {queries}: search type {result.search_type or result.retriever}" if n else ""
-    text = f"{d.name} ({d.split}): {d.documents:,} documents{chunks}, {queries}, {d.judgments:,} judgments"
+    text = f"{d.name} ({d.split}): {format_documents(d.documents)}{chunks}, {queries}, {d.judgments:,} judgments"
     return text + own
 
 

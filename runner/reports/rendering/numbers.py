@@ -38,13 +38,13 @@ def format_signed(value: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a probability as text, which does not read as a level (0.05, 0.01, 0.005) where it is below that."""
+    """Return a probability as text, which does not read as a level (0.1, 0.05, 0.01) where it is below that."""
     if value is None or missing(value):
         return DASH
     if value < 0.001:
         return "<0.001"
     shown = f"{value:.3f}"
-    if shown[-1] in "05" and float(shown) > value:  # rounded up to what may be a level: cut instead
+    if shown[-1] in "05" and 0.1 >= float(shown) > value:  # rounded up to what may be a level: cut instead
         return str(Decimal(str(value)).quantize(Decimal("0.0001"), ROUND_DOWN))
     return shown
 
@@ -78,6 +78,11 @@ def number(value: float | None) -> str:
 def format_count(count: int, one: str, several: str) -> str:
     """Return a count with what is counted."""
     return f"{count:,} {one if count == 1 else several}"
+
+
+def format_documents(count: int) -> str:
+    """Return the size of a corpus as text; a dataset for a live index may have none."""
+    return f"{count:,} documents" if count else "no corpus"
 
 
 def milliseconds(value: float | None) -> str:

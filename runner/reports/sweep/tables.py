@@ -13,6 +13,7 @@ from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
     FORMATS,
     format_count,
+    format_documents,
     format_signed,
     interval,
     interval_title,
@@ -44,7 +45,7 @@ def board_heading(board: Leaderboard) -> str:
     """Return the dataset and the number of combinations."""
     d = board.dataset
     queries = observations(board.queries, board.clusters)
-    where = "" if d is None else f"{d.name} ({d.split}), {d.documents:,} documents, {queries}: "
+    where = "" if d is None else f"{d.name} ({d.split}), {format_documents(d.documents)}, {queries}: "
     combinations = format_count(len(board.rows), "combination", "combinations")
     failed = f", {len(board.failures):,} failed" if board.failures else ""
     return f"{where}{combinations} by {board.primary}{failed}"
