@@ -18,6 +18,7 @@ from mlflow.tracking import MlflowClient
 from retrievers.base import NOTHING, Rankings
 from retrievers.bm25 import BM25Searcher
 from runner.__main__ import main
+from runner.analysis.sheet import load_sheet, save_sheet
 from runner.records import load_record
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
@@ -315,3 +316,36 @@ def test_grades_off_the_scale_are_counted_and_calls_are_those_of_the_ledger(
     (judged,) = [each for each in runs() if each.data.tags["kind"] == "judging"]
     assert (judged.data.metrics["judge/clamped"], judged.data.metrics["judge/calls"]) == (3, calls)
     assert judged.data.tags["judged_run"] == run.info.run_id
+
+
+def test_people_correct_a_judge_without_asking_it_again(
+    server: FakeLLM, runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retriever=bm25", *DATA]) == 0
+    (run,) = runs()
+    judge = ["judge", f"run={run.info.run_id[:8]}", "output=judged", "judging.depth=3"]
+    assert main([*judge, "sample=12"]) == 2
+    assert (
+        "llm=none: judged/verdicts.jsonl does not exist, so there are no grades to correct" in capsys.readouterr().err
+    )
+    assert main([*judge, "llm=openai", "llm.model=m", f"llm.base_url={server.url}", "judging.backoff_s=0"]) == 0
+    asked = len(server.asked)
+    assert main([*judge, "sample=12"]) == 0
+    assert "sheet: judged/sheet.csv has 12 pairs to grade; write a grade from 0 to 3" in capsys.readouterr().out
+    rows = load_sheet(Path("judged/sheet.csv"))
+    assert len(rows) == 12 and all(row.query and row.document and row.grade is None for row in rows)
+    save_sheet(Path("judged/sheet.csv"), [replace(row, grade=place % 4) for place, row in enumerate(rows)])
+    assert main([*judge, "sample=14"]) == 0
+    assert [row.grade for row in load_sheet(Path("judged/sheet.csv"))] == [
+        *(place % 4 for place in range(12)),
+        None,
+        None,
+    ]
+    shown = capsys.readouterr().out
+    assert "judge compared with people" in shown and "nDCG@3 is corrected to first order" in shown
+    report = orjson.loads((Path("judged") / "correction.json").read_bytes())
+    assert (report["graded"], {figure["measure"] for figure in report["figures"]}) == (
+        12, {"mean grade", "share of grades above 0", "P@3", "nDCG@3"},
+    )  # fmt: skip
+    assert all(figure["corrected"]["low"] <= figure["corrected"]["high"] for figure in report["figures"])
+    assert len(server.asked) == asked

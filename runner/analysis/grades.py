@@ -160,6 +160,12 @@ def verdict_columns(verdict: GradeVerdict) -> dict[str, Any]:
     return {columns.get(name, name): value for name, value in asdict(verdict).items()}
 
 
+def verdict_of(columns: Mapping[str, Any]) -> GradeVerdict:
+    """Return the verdict that `verdict_columns` made a row of."""
+    names = {_FIELDS.get(column, column): value for column, value in columns.items()}
+    return GradeVerdict(**{name: names[name] for name in GradeVerdict.__dataclass_fields__})
+
+
 def save_grades(grades: Grades, query_ids: Sequence[str], file: Path) -> None:
     """Write the verdicts into a Parquet file."""
     import pyarrow as pa

@@ -135,7 +135,8 @@ def judge_pairs(
     """
     queries, longest = runs[0].dataset.queries.texts, judging.max_characters
     texts = [
-        (queries[query], _content(runs[run].dataset.corpus, position)) for (query, _), (run, position) in pairs.items()
+        (queries[query], read_content(runs[run].dataset.corpus, position))
+        for (query, _), (run, position) in pairs.items()
     ]
     questions = [
         judging.template.fill(question=shorten(query, longest), document=shorten(document, longest))
@@ -188,6 +189,12 @@ def _documents(run: JudgedRankings) -> NDArray[np.int32]:
     return np.concatenate((known, np.array(outside, dtype=np.int32)))
 
 
+def rank_documents(run: JudgedRankings, depth: int) -> NDArray[np.int32]:
+    """Return the documents among the first `depth` of each query, by position in judgments, -1 for none (n x depth)."""
+    documents = np.concatenate((_documents(run), np.array([NOTHING], dtype=np.int32)))
+    return documents[run.rankings.documents[:, :depth]]
+
+
 def _unreadable(run: JudgedRankings, depth: int) -> list[Pair]:
     """Return the unjudged pairs among the first documents whose text the corpus lacks."""
     hits, documents, lacks = run.rankings.documents[:, :depth], _documents(run), _lacks(run.judgments)
@@ -196,7 +203,7 @@ def _unreadable(run: JudgedRankings, depth: int) -> list[Pair]:
     return [pair for pair in pairs if lacks(pair)]
 
 
-def _content(corpus: Corpus, position: int) -> str:
+def read_content(corpus: Corpus, position: int) -> str:
     """Return what the judge reads of a document, or a chunk: its title, then its text."""
     title = corpus.titles[position] if corpus.titles else ""
     return f"{title} {corpus.texts[position]}" if title else corpus.texts[position]

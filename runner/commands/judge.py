@@ -10,23 +10,36 @@ import numpy as np
 import orjson
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.texts import fetch_documents
-from runner.analysis.grades import verdict_columns
+from runner.analysis.grades import verdict_columns, verdict_of
 from runner.analysis.judging import (
     SCALE,
     JudgedRankings,
     Judging,
     Pair,
+    Place,
     Standing,
     bounds,
     fill_judgments,
     judge_pairs,
     pool,
+    read_content,
 )
-from runner.analysis.verdicts import GradeVerdict, cut_warning
+from runner.analysis.people import (
+    FEWEST,
+    JudgeReport,
+    collect_sample,
+    draw_pairs,
+    list_strata,
+    name_runs,
+    report_judge,
+)
+from runner.analysis.sheet import PairIds, SheetRow, load_sheet, match_sheet, save_sheet
+from runner.analysis.verdicts import GradeVerdict, cut_warning, shorten
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
@@ -37,7 +50,14 @@ from runner.llm.spending import describe_spending
 from runner.lookup import as_typed, results_of_run
 from runner.metrics.measures import parse
 from runner.reports import console
-from runner.reports.judging import pool_figures, pool_table, standings_table
+from runner.reports.judging import (
+    confusion_table,
+    correction_table,
+    judge_table,
+    pool_figures,
+    pool_table,
+    standings_table,
+)
 from runner.result import Result, ResultError
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
@@ -49,6 +69,9 @@ class JudgeSettings:
 
     judging: Judging
     output: LocalPath | None = None
+    sample: int | None = Field(default=None, ge=1)
+    sheet: LocalPath | None = None
+    seed: int = Field(default=0, ge=0)
 
 
 def main(cfg: DictConfig) -> int:
@@ -58,7 +81,8 @@ def main(cfg: DictConfig) -> int:
     word = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
     judging = own.judging
-    if isinstance(judging.llm, NoLLM):
+    has_judge = not isinstance(judging.llm, NoLLM)
+    if not has_judge and own.sample is None:
         raise ConfigError("llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL")
     tracking = build(config["tracking"], "tracking")
     with console.Working("reading the results"):
@@ -67,12 +91,16 @@ def main(cfg: DictConfig) -> int:
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     measure = parse(results[0].primary)
     pairs = pool(ranked, judging.depth)
-    try:
-        with console.Progress(len(pairs), what="pairs") as progress:
-            verdicts, journal = judge_pairs(judging, ranked, pairs, folder, progress.advance)
-    finally:  # the cost is shown even after an error
-        if spent := describe_spending([judging]):
-            console.note(spent)
+    journal = None
+    if has_judge:
+        try:
+            with console.Progress(len(pairs), what="pairs") as progress:
+                verdicts, journal = judge_pairs(judging, ranked, pairs, folder, progress.advance)
+        finally:  # the cost is shown even after an error
+            if spent := describe_spending([judging]):
+                console.note(spent)
+    else:
+        verdicts = _load_verdicts(folder, _pair_ids(ranked[0].dataset, pairs))
     after = {id(one.judgments): fill_judgments(one.judgments, pairs, verdicts) for one in ranked}
     standings = [
         Standing(
@@ -97,8 +125,15 @@ def main(cfg: DictConfig) -> int:
             "sent to the model"
         )
         console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
-    else:
+    elif journal is not None:
         journal.forget()
+    if own.sample is not None:
+        sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
+        named = name_runs((result.name for result in results), ranked)
+        report = _ask_people(own, sheet, named, pairs, verdicts, min(measure.cutoff or judging.depth, judging.depth))
+        if report is not None:
+            files["correction.json"] = orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2).decode()
+            (folder / "correction.json").write_text(files["correction.json"], encoding="utf-8")
     console.line(f"judgments: {folder / 'judgments.tsv'}")
     parameters = {"judge": repr(judging.llm), "prompt": judging.prompt, "depth": str(judging.depth)}
     figures = {f"judge/{name}": value for name, value in pool_figures(verdicts).items()}
@@ -117,6 +152,69 @@ def main(cfg: DictConfig) -> int:
     if logged.id:  # else tracking=none
         console.line(f"run: {logged.id}")
     return 0
+
+
+def _ask_people(
+    own: JudgeSettings,
+    sheet: Path,
+    runs: Mapping[str, JudgedRankings],
+    pairs: Mapping[Pair, Place],
+    verdicts: Sequence[GradeVerdict],
+    k: int,
+) -> JudgeReport | None:
+    """Read people's grades from the sheet, show what they correct, and add pairs to the sheet; None without grades."""
+    ranked = list(runs.values())
+    ids = _pair_ids(ranked[0].dataset, pairs)
+    rows = load_sheet(sheet)
+    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)})
+    strata, grades = list_strata(verdicts), [row.grade for row in rows]
+    new = draw_pairs(strata, places, grades, min(int(own.sample or 0), len(pairs)), own.seed)
+    if new:
+        listed = list(pairs.items())
+        added = []
+        for place in new:
+            (query, _), (run, position) = listed[place]
+            text, longest = ranked[0].dataset.queries.texts[query], own.judging.max_characters
+            document = read_content(ranked[run].dataset.corpus, position)
+            added.append(SheetRow(ids[place], shorten(text, longest), shorten(document, longest)))
+        save_sheet(sheet, [*rows, *added])
+    sample = collect_sample(strata, places, grades)
+    empty = len(rows) + len(new) - len(sample.sampled)
+    if empty:
+        console.line(
+            f"sheet: {sheet} has {empty:,} pairs to grade; write a grade from {SCALE.least} to {SCALE.greatest} in the "
+            "column 'grade', from the top, then run the same command without llm="
+        )
+    if len(sample.sampled) < FEWEST:
+        if len(sample.sampled):
+            console.note(f"{len(sample.sampled)} of at least {FEWEST} grades; estimates appear once there are enough")
+        return None
+    with console.Working("correcting the judge"):
+        report = report_judge(sample, runs, list(pairs), k, own.seed)
+    console.show_table(judge_table(report))
+    console.show_table(confusion_table(report))
+    console.show_table(correction_table(report))
+    console.line(f"nDCG@{k} is corrected to first order, the other measures exactly; intervals are of 95 %")
+    return report
+
+
+def _pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
+    names = dataset.documents.ids
+    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
+
+
+def _load_verdicts(folder: Path, ids: Sequence[PairIds]) -> list[GradeVerdict]:
+    """Return the verdicts on pairs that the folder has; a pair without one is unjudged."""
+    file = folder / "verdicts.jsonl"
+    if not file.is_file():
+        raise ConfigError(
+            f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
+            "for example with llm=openai llm.model=MODEL"
+        )
+    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
+    missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
+    return [earlier.get(pair, missing) for pair in ids]
 
 
 def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
@@ -189,7 +287,7 @@ def _write(
 ) -> None:
     """Write the model's judgments as qrels, its verdicts with their reasons, and the other files."""
     folder.mkdir(parents=True, exist_ok=True)
-    ids = [(dataset.queries.ids[query], dataset.documents.ids[document]) for query, document in pairs]
+    ids = _pair_ids(dataset, pairs)
     rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in zip(ids, verdicts, strict=True) if v.grade is not None]
     (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
     records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in zip(ids, verdicts, strict=True)]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.analysis.judging import Standing
+from runner.analysis.people import JudgeReport
+from runner.analysis.prediction_powered import Corrected
 from runner.analysis.verdicts import GradeVerdict
 from runner.reports.rendering.numbers import number, percent, score4
 from runner.reports.rendering.tables import Column, Table
@@ -46,3 +48,51 @@ def pool_table(verdicts: Sequence[GradeVerdict]) -> Table:
     """Return how many pairs of a pool ended how, and what they took."""
     rows = [[WORDS.get(name, name.replace("_", " ")), value] for name, value in pool_figures(verdicts).items()]
     return Table([Column("pool of unjudged pairs"), Column("", number, numeric=True)], rows)
+
+
+def judge_table(report: JudgeReport) -> Table:
+    """Return how the judge's grades compare with people's."""
+
+    def show(kappa: float | None) -> str:
+        return "not defined: all grades are equal" if kappa is None else f"{kappa:.3f}"
+
+    rows = [
+        ["pairs graded by people", f"{report.graded:,} of {report.pairs:,}"],
+        ["bias (judge minus people, in grades)", _interval(report.bias, "+.2f")],
+        ["same grade", percent(report.agreement)],
+        ["Cohen's kappa", show(report.kappa)],
+        ["kappa with quadratic weights", show(report.weighted_kappa)],
+    ]
+    return Table([Column("judge compared with people"), Column("")], rows)
+
+
+def confusion_table(report: JudgeReport) -> Table:
+    """Return the estimated share of pairs with each grade of the judge and of people."""
+    people = [Column(f"people {grade}", percent, numeric=True) for grade in range(len(report.confusion))]
+    rows = [[f"judge {grade}", *shares] for grade, shares in enumerate(report.confusion)]
+    return Table([Column("share of pairs"), *people], rows)
+
+
+def correction_table(report: JudgeReport) -> Table:
+    """Return measures with the judge's grades and corrected by people's, with 95 % intervals."""
+    columns = [
+        Column("result"), Column("measure"), Column("judge", score4, numeric=True),
+        Column("corrected", numeric=True), Column("half width without the judge", score4, numeric=True, spare=2),
+        Column("grades saved", number, numeric=True, spare=1),
+    ]  # fmt: skip
+    rows = [
+        [
+            f.name,
+            f.measure,
+            f.judge,
+            _interval(f.corrected, ".4f"),
+            f.alone,
+            f.saved,
+        ]
+        for f in report.figures
+    ]
+    return Table(columns, rows)
+
+
+def _interval(estimate: Corrected, form: str) -> str:
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

@@ -1,0 +1,87 @@
+"""Pools of pairs that simulations of judging draw from: the first documents of 20 systems on a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cases import DATA
+from retrievers.analyzer import Analyzer
+from retrievers.base import Retriever
+from retrievers.bm25 import BM25
+from retrievers.dense import Dense
+from retrievers.encoders.lsa import LSAEncoder
+from retrievers.fusion import Hybrid
+from retrievers.search import search_cached
+from retrievers.store import MemoryStore
+from runner.datasets.base import Dataset
+from runner.datasets.beir import Beir
+
+DEPTH = 10
+ANALYZERS = (Analyzer(), Analyzer(stemmer=None, stopwords=None))
+
+
+@dataclass(frozen=True)
+class JudgedPool:
+    """Pairs with their true grades (N), and what rank a system has each at.
+
+    `ranks` (systems x N) count from 1, 0 where a system has not the pair; `weights` are those of P@10. Pairs are sorted
+    by query (`queries`, from 0).
+    """
+
+    queries: NDArray[np.int64]
+    grades: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Return the weight of each pair's relevance in the P@10 of each system (systems x N)."""
+        return (self.ranks > 0) / (DEPTH * (self.queries.max() + 1))
+
+
+def load_settings_pool(collection: str) -> JudgedPool:
+    """Return the pool of 20 BM25 settings: five of k1, two of b, with and without stemming and stopwords."""
+    dataset = Beir(path=str(DATA / collection)).load()
+    systems = [
+        BM25(analyzer=analyzer, k1=k1, b=b)
+        for analyzer in ANALYZERS
+        for k1, b in product(np.linspace(0.3, 3, 5).tolist(), (0.25, 0.75))
+    ]
+    return pool_documents(dataset, systems)
+
+
+def load_mixed_pool(collection: str) -> JudgedPool:
+    """Return the pool of 20 systems of different kinds: twelve BM25 settings, four LSA, and four hybrids of both."""
+    dataset = Beir(path=str(DATA / collection)).load()
+    lexical = [
+        BM25(analyzer=analyzer, k1=k1, b=b)
+        for analyzer in ANALYZERS
+        for k1, b in product((0.5, 1.2, 2.5), (0.25, 0.75))
+    ]
+    latent = [Dense(encoder=LSAEncoder(dimensions=dimensions)) for dimensions in (32, 64, 128, 256)]
+    hybrids = [
+        Hybrid({"lexical": BM25(), "latent": part}, alpha=alpha) for part in latent[1::2] for alpha in (0.3, 0.7)
+    ]
+    return pool_documents(dataset, [*lexical, *latent, *hybrids])
+
+
+def pool_documents(dataset: Dataset, systems: Sequence[Retriever]) -> JudgedPool:
+    """Return the pool of the first documents of some systems."""
+    store = MemoryStore()
+    rows = [search_cached(system, dataset.corpus, dataset.queries.inputs, DEPTH, store).documents for system in systems]
+    size = len(dataset.corpus) + len(dataset.unknown_documents)
+    hits = np.stack(rows).astype(np.int64)  # systems x queries x ranks
+    keys = hits + np.arange(hits.shape[1])[:, None] * size
+    pairs = np.unique(keys[hits >= 0])
+    ranks = np.zeros((len(hits), len(pairs)), dtype=np.int64)
+    for system, (own, there) in enumerate(zip(keys, hits >= 0, strict=True)):
+        ranks[system, np.searchsorted(pairs, own[there])] = np.nonzero(there)[1] + 1
+    judged = dataset.judgments.queries.astype(np.int64) * size + dataset.judgments.documents
+    at = np.minimum(np.searchsorted(judged, pairs), len(judged) - 1)
+    grades = np.where(judged[at] == pairs, dataset.judgments.grades[at], 0).astype(np.int64)
+    queries = np.unique(pairs // size, return_inverse=True)[1]
+    return JudgedPool(queries, grades, ranks)

@@ -1,0 +1,192 @@
+"""Correct a judge by people's grades: which pairs people grade next, and what their grades say of judge and results.
+
+The strata of `runner.analysis.prediction_powered` are the judge's grades; pairs without one are a stratum of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from runner.analysis.expansion import (
+    IdealDraws,
+    convert_grades,
+    draw_ideals,
+    expand_ndcg,
+    expand_precision,
+    list_pooled,
+)
+from runner.analysis.judging import SCALE, JudgedRankings, Pair
+from runner.analysis.prediction_powered import (
+    Corrected,
+    Expansion,
+    Floats,
+    GradedSample,
+    Ints,
+    allocate_sample,
+    compute_kappa,
+    estimate,
+    estimate_spreads,
+    expand_linear,
+    tabulate_grades,
+    variance_by_people_alone,
+)
+from runner.analysis.verdicts import GradeVerdict
+
+FEWEST = 10
+"""The number of people's grades from which estimates are made."""
+
+_NO_GRADE = SCALE.greatest + 1
+"""The stratum of pairs that the judge has not graded."""
+
+
+@dataclass(frozen=True)
+class CorrectedFigure:
+    """A measure of the pool or of a result: with the judge's grades, and corrected by people's.
+
+    `alone` is half the width that the interval would have without the judge, and `saved` how many more grades of people
+    such an interval would need to be as short. `linear` is false for a measure that was expanded to first order.
+    """
+
+    name: str
+    measure: str
+    judge: float
+    corrected: Corrected
+    alone: float
+    saved: int
+    linear: bool = True
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """How a judge's grades compare with those of people, estimated for the whole pool.
+
+    `bias` is the mean of the judge's grade minus people's; `confusion` the share of pairs with each grade of the judge
+    (rows) and of people (columns).
+    """
+
+    pairs: int
+    graded: int
+    bias: Corrected
+    agreement: float
+    kappa: float | None
+    weighted_kappa: float | None
+    confusion: Sequence[Sequence[float]]
+    figures: Sequence[CorrectedFigure]
+
+
+def list_strata(verdicts: Sequence[GradeVerdict]) -> Ints:
+    """Return the judge's grade of each pair, rounded (N); one above the scale where there is none."""
+    grades = [_NO_GRADE if verdict.grade is None else int(verdict.grade + 0.5) for verdict in verdicts]
+    return np.array(grades, dtype=np.int64)
+
+
+def draw_pairs(strata: Ints, rows: Sequence[int], grades: Sequence[int | None], size: int, seed: int) -> list[int]:
+    """Return the pairs to add to a sheet so that it has a `size`, by position in the pool, in random order.
+
+    `rows` are the pairs in the sheet and `grades` what people said of them. Strata where people's grades vary get more.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(strata))
+    taken = np.bincount(strata[np.asarray(rows, dtype=np.int64)], minlength=int(strata.max(initial=0)) + 1)
+    sample = collect_sample(strata, rows, grades)
+    counts = allocate_sample(np.bincount(strata), estimate_spreads(sample), taken, max(size - len(rows), 0))
+    there = np.zeros(len(strata), dtype=np.bool_)
+    there[np.asarray(rows, dtype=np.int64)] = True
+    free = order[~there[order]]
+    new = np.concatenate([free[strata[free] == stratum][:count] for stratum, count in enumerate(counts.tolist())])
+    return [int(pair) for pair in rng.permutation(new)]
+
+
+def collect_sample(strata: Ints, rows: Sequence[int], grades: Sequence[int | None]) -> GradedSample:
+    """Return the pairs in a sheet that have a grade."""
+    graded = [(row, grade) for row, grade in zip(rows, grades, strict=True) if grade is not None]
+    columns = np.array(graded, dtype=np.int64).reshape(-1, 2).T
+    return GradedSample(strata, columns[0], columns[1], SCALE.greatest)
+
+
+def report_judge(
+    sample: GradedSample, runs: Mapping[str, JudgedRankings], pairs: Sequence[Pair], k: int, seed: int
+) -> JudgeReport:
+    """Return the judge's quality, and corrected measures of the pool and of each result."""
+    merged = _merge_ungraded(sample)
+    judged = np.where(sample.strata == _NO_GRADE, 0, sample.strata)
+    size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
+    chances = merged.chances()[merged.strata]
+    bias = estimate(merged, expand_linear(0.0, (judged[:, None] - scale) / size, chances))
+    table = tabulate_grades(sample, [stratum % _NO_GRADE for stratum in range(len(sample.sizes))])
+    return JudgeReport(
+        pairs=size,
+        graded=len(sample.sampled),
+        bias=bias,
+        agreement=float(np.trace(table) / table.sum()),
+        kappa=compute_kappa(table),
+        weighted_kappa=compute_kappa(table, quadratic=True),
+        confusion=table.tolist(),
+        figures=[
+            *_pool_figures(merged, judged, chances),
+            *_result_figures(merged, judged, chances, runs, pairs, k, seed),
+        ],
+    )
+
+
+def _pool_figures(sample: GradedSample, judged: Ints, chances: Floats) -> Iterator[CorrectedFigure]:
+    size, scale = len(judged), np.arange(SCALE.greatest + 1, dtype=np.float64)
+    for measure, values in (("mean grade", scale), ("share of grades above 0", (scale > 0).astype(np.float64))):
+        parts = np.tile(values / size, (size, 1))
+        expansion = expand_linear(0.0, parts, chances)
+        yield _figure("pool", measure, sample, expansion, float(values[judged].mean()))
+
+
+def _result_figures(
+    sample: GradedSample,
+    judged: Ints,
+    chances: Floats,
+    runs: Mapping[str, JudgedRankings],
+    pairs: Sequence[Pair],
+    k: int,
+    seed: int,
+) -> Iterator[CorrectedFigure]:
+    certain = np.eye(SCALE.greatest + 1)[judged]
+    shared: dict[int, tuple[IdealDraws, IdealDraws]] = {}
+    for name, run in runs.items():
+        gains = convert_grades(int(run.judgments.grades.max(initial=1)))
+        pooled = list_pooled(run, pairs, k)
+        by_judge = expand_precision(pooled, k, gains, certain).base
+        yield _figure(name, f"P@{k}", sample, expand_precision(pooled, k, gains, chances), by_judge)
+        key = id(run.judgments)
+        if key not in shared or shared[key][0].gains.keys() != pooled.known.keys():
+            rng = np.random.default_rng(seed)
+            shared[key] = (draw_ideals(pooled, k, gains, chances, rng), draw_ideals(pooled, k, gains, certain, rng))
+        drawn, exact = shared[key]
+        by_judge = expand_ndcg(pooled, k, gains, certain, exact).base
+        yield _figure(name, f"nDCG@{k}", sample, expand_ndcg(pooled, k, gains, chances, drawn), by_judge, linear=False)
+
+
+def _figure(
+    name: str, measure: str, sample: GradedSample, expansion: Expansion, judge: float, linear: bool = True
+) -> CorrectedFigure:
+    corrected = estimate(sample, expansion)
+    alone = variance_by_people_alone(sample, expansion.effects)
+    n = len(sample.sampled)
+    saved = int(n * (alone / corrected.variance - 1)) if corrected.variance else 0
+    return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0), linear)
+
+
+def _merge_ungraded(sample: GradedSample) -> GradedSample:
+    """Return the sample with each stratum that nobody graded made part of the nearest one that somebody did."""
+    taken = np.bincount(sample.strata[sample.sampled], minlength=len(sample.sizes))
+    graded = np.flatnonzero(taken)
+    nearest = np.array([graded[np.abs(graded - stratum).argmin()] for stratum in range(len(taken))])
+    return GradedSample(nearest[sample.strata], sample.sampled, sample.grades, sample.greatest)
+
+
+def name_runs(names: Iterable[str], runs: Iterable[JudgedRankings]) -> dict[str, JudgedRankings]:
+    """Return results by name; a name that occurs twice has a number from its second occurrence."""
+    named: dict[str, JudgedRankings] = {}
+    for name, run in zip(names, runs, strict=True):
+        copies = sum(other == name or other.startswith(f"{name} (") for other in named)
+        named[f"{name} ({copies + 1})" if copies else name] = run
+    return named

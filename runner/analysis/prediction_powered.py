@@ -1,0 +1,185 @@
+"""Estimates from the grades of a judge and a few grades by people: prediction-powered inference.
+
+A judge has graded all pairs, people a random sample of each stratum: the pairs with the same grade by the judge. The
+judge's errors are estimated from the sample and taken out of the total, so the interval is valid however biased the
+judge is; a good judge makes it short. This is the difference estimator of survey sampling, or PPI++ with the power
+tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453). Nothing here reads a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_LEVEL = 0.95
+_PRIOR = 2.0
+"""The weight of the distribution of grades in all strata, in grades, where that of one stratum is estimated."""
+_FEWEST = 4
+"""The number of pairs of a stratum that a sample has at least, if the stratum has so many."""
+
+
+@dataclass(frozen=True)
+class GradedSample:
+    """The pairs of a pool by stratum, and the grades that people gave to some of them.
+
+    `strata` (N) has the stratum of each pair, from 0. `sampled` (n) are pairs by position, `grades` (n) their grades
+    from 0 to `greatest`.
+    """
+
+    strata: Ints
+    sampled: Ints
+    grades: Ints
+    greatest: int
+
+    @property
+    def sizes(self) -> Ints:
+        """Return the number of pairs of each stratum (H)."""
+        return np.bincount(self.strata)
+
+    def chances(self) -> Floats:
+        """Return the estimated probability of each grade in each stratum (H x grades)."""
+        counts = np.zeros((len(self.sizes), self.greatest + 1))
+        np.add.at(counts, (self.strata[self.sampled], self.grades), 1)
+        taken = counts.sum(axis=1, keepdims=True)
+        shares = np.divide(counts, taken, out=np.zeros_like(counts), where=taken > 0)
+        overall = (self.sizes[:, None] * shares).sum(axis=0) / self.sizes[taken[:, 0] > 0].sum()
+        chances: Floats = (counts + _PRIOR * overall) / (taken + _PRIOR)
+        return chances
+
+    def without_judge(self) -> GradedSample:
+        """Return the same grades as a simple random sample, which ignores the judge."""
+        return GradedSample(np.zeros_like(self.strata), self.sampled, self.grades, self.greatest)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A measure as a function of grades: `base`, its expectation, plus the effect of each pair's grade (N x grades).
+
+    The expectation of each pair's effects is 0. For a measure that is linear in the grades this is exact.
+    """
+
+    base: float
+    effects: Floats
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    variance: float
+
+
+def expand_linear(constant: float, parts: Floats, chances: Floats) -> Expansion:
+    """Return the expansion of a constant plus the sum of a part for each pair's grade (N x grades).
+
+    `chances` are the probabilities of grades of each pair (N x grades).
+    """
+    expected = (parts * chances).sum(axis=1, keepdims=True)
+    return Expansion(constant + float(expected.sum()), parts - expected)
+
+
+def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
+    """Return a measure of all pairs: its expectation given the judge's grades, corrected by the sampled grades."""
+    from scipy.stats import t
+
+    sizes, strata = sample.sizes, sample.strata[sample.sampled]
+    taken = np.bincount(strata, minlength=len(sizes))
+    if (taken[sizes > 0] == 0).any():
+        raise ValueError("a stratum has no grade")
+    residuals = expansion.effects[sample.sampled, sample.grades]
+    means = np.bincount(strata, residuals, len(sizes)) / np.maximum(taken, 1)
+    squares = np.bincount(strata, (residuals - means[strata]) ** 2, len(sizes))
+    observed = np.divide(squares, taken - 1, out=np.zeros(len(sizes)), where=taken > 1)
+    expected = (sample.chances()[sample.strata] * expansion.effects**2).sum(axis=1)
+    modelled = np.bincount(sample.strata, expected, len(sizes)) / np.maximum(sizes, 1)
+    spread = (observed + modelled) / 2  # few equal grades do not show that all are equal
+    parts = sizes**2 * (1 - taken / np.maximum(sizes, 1)) * spread / np.maximum(taken, 1)
+    value, variance = expansion.base + float((sizes * means).sum()), float(parts.sum())
+    freedom = variance**2 / max(float((parts**2 / np.maximum(taken - 1, 1)).sum()), 1e-300) if variance else 1.0
+    half = float(t.ppf((1 + _LEVEL) / 2, freedom)) * variance**0.5
+    return Corrected(value, value - half, value + half, variance)
+
+
+def variance_by_people_alone(sample: GradedSample, parts: Floats) -> float:
+    """Return the variance that an estimate from as many grades of a simple random sample would have, without a judge.
+
+    `parts` (N x grades) are those of a linear measure, or effects. The distribution of grades is that of the sample,
+    weighted to the pool.
+    """
+    n, size, sizes = len(sample.sampled), len(sample.strata), sample.sizes
+    strata = sample.strata[sample.sampled]
+    weights = (sizes / np.maximum(np.bincount(strata, minlength=len(sizes)), 1))[strata]
+    overall = np.bincount(sample.grades, weights, sample.greatest + 1) / weights.sum()
+    effects = parts - (parts * overall).sum(axis=1, keepdims=True)
+    chances = sample.chances()[sample.strata]
+    variance = (chances * effects**2).sum(axis=1).mean()
+    return float(size**2 * (1 - n / size) * variance / n)
+
+
+def allocate_sample(sizes: Ints, spreads: Floats, taken: Ints, more: int) -> Ints:
+    """Return how many pairs of each stratum to grade next, `more` in all if there are so many (H).
+
+    The shares are those of Neyman's allocation, proportional to the size times the spread of a stratum, counting the
+    pairs `taken` before. Each stratum has a few pairs.
+    """
+    left, total = sizes - taken, int(taken.sum()) + more
+    fewest = np.minimum(np.maximum(_FEWEST - taken, 0), left)
+    given = np.zeros(len(sizes), dtype=np.int64)
+    wanted = sizes * spreads
+    for _ in range(min(more, int(left.sum()))):
+        lacking = fewest - given
+        if lacking.max(initial=0) > 0:
+            best = int(lacking.argmax())
+        else:
+            open_ = left - given > 0
+            short = np.where(open_, wanted / max(wanted[open_].sum(), 1e-12) * total - taken - given, -np.inf)
+            best = int(short.argmax())
+        given[best] += 1
+    return given
+
+
+def estimate_spreads(sample: GradedSample) -> Floats:
+    """Return the spread of the grades of each stratum for the allocation of a sample (H); equal without any grade.
+
+    It is the root of the mean of the variance within the stratum and in all pairs: where few grades happen to be equal,
+    a stratum would get too few pairs for a valid interval.
+    """
+    if not len(sample.sampled):
+        return np.ones(len(sample.sizes))
+    chances, grades = sample.chances(), np.arange(sample.greatest + 1)
+    overall = sample.sizes @ chances / len(sample.strata)
+    variances = [shares @ grades**2 - (shares @ grades) ** 2 for shares in (chances, overall)]
+    spreads: Floats = np.sqrt(np.maximum((variances[0] + variances[1]) / 2, 0))
+    return spreads
+
+
+def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
+    """Return the estimated share of pairs with each grade of the judge and of people (H x grades).
+
+    `judged` has the judge's grade of each stratum; the result has a row for each grade up to the greatest.
+    """
+    strata = sample.strata[sample.sampled]
+    counts = np.zeros((len(sample.sizes), sample.greatest + 1))
+    np.add.at(counts, (strata, sample.grades), 1)
+    taken = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    shares = counts / taken * (sample.sizes / len(sample.strata))[:, None]
+    table = np.zeros((sample.greatest + 1, sample.greatest + 1))
+    np.add.at(table, np.asarray(judged), shares)
+    return table
+
+
+def compute_kappa(table: Floats, quadratic: bool = False) -> float | None:
+    """Return Cohen's kappa of a table of shares, perhaps with quadratic weights; None where chance agrees fully."""
+    places = np.arange(len(table))
+    cost = (places[:, None] - places) ** 2 if quadratic else (places[:, None] != places)
+    by_chance = float((cost * np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
+    return float(1 - (cost * table).sum() / by_chance) if by_chance > 0 else None

@@ -1,0 +1,104 @@
+"""A sheet of pairs that people grade in a spreadsheet: CSV with the query, the document and an empty grade.
+
+The judge's grades, ranks and systems are not shown. Rows are in random order, so a sheet that is graded from the top to
+any row is a random sample. Nothing here estimates anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from retrievers.files import replace_file
+from runner.analysis.judging import SCALE
+from runner.datasets.base import DatasetError
+
+COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note")
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet program takes for a formula."""
+
+PairIds = tuple[str, str]
+"""The ids of a query and a document."""
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """A pair in a sheet; `grade` is None until somebody gives one."""
+
+    pair: PairIds
+    query: str
+    document: str
+    grade: int | None = None
+    note: str = ""
+
+
+def load_sheet(path: Path) -> list[SheetRow]:
+    """Read a sheet, perhaps saved by a spreadsheet program; raises `DatasetError`, with the line."""
+    if not path.exists():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}); save the sheet as CSV in UTF-8") from None
+    heading = text.partition("\n")[0]
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=";" if heading.count(";") > 3 else ",")
+    missing = [name for name in COLUMNS[:5] if name not in (rows.fieldnames or ())]
+    if missing:
+        raise DatasetError(f"{path}: the column {missing[0]!r} is missing; keep the columns of the sheet")
+    sheet: dict[PairIds, SheetRow] = {}
+    for row in rows:
+        place = f"{path}:{rows.line_num}"
+        pair = (row["query_id"] or "", row["document_id"] or "")
+        graded = SheetRow(
+            pair, row["query"] or "", row["document"] or "", _parse_grade(row["grade"], place), row.get("note") or ""
+        )
+        if pair in sheet:
+            raise DatasetError(f"{place}: query {pair[0]!r} and document {pair[1]!r} occur twice; keep one row")
+        sheet[pair] = graded
+    return list(sheet.values())
+
+
+def save_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
+    """Write a sheet; the file is replaced as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in rows:
+            grade = "" if row.grade is None else row.grade
+            writer.writerow([*row.pair, _escape(row.query), _escape(row.document), grade, row.note])
+
+
+def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, int]) -> list[int]:
+    """Return the position in the pool of each row; raises `DatasetError` for a pair that the pool lacks."""
+    for row in rows:
+        if row.pair not in places:
+            raise DatasetError(
+                f"{path}: query {row.pair[0]!r} and document {row.pair[1]!r} are not in the pool; the sheet is that of "
+                "other results or another judging.depth. Set sheet= or output= to another file or folder"
+            )
+    return [places[row.pair] for row in rows]
+
+
+def _parse_grade(text: str | None, place: str) -> int | None:
+    plain = (text or "").strip().replace(",", ".")
+    if not plain:
+        return None
+    try:
+        grade = float(plain)
+    except ValueError:
+        grade = -1.0
+    if not grade.is_integer() or not SCALE.least <= grade <= SCALE.greatest:
+        raise DatasetError(
+            f"{place}: the grade {plain[:20]!r} is not a whole number from {SCALE.least} to {SCALE.greatest}; leave "
+            "the cell empty to skip the pair"
+        )
+    return int(grade)
+
+
+def _escape(text: str) -> str:
+    return f" {text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,204 @@
+"""A judge is corrected by people's grades: exact where it can be, unbiased otherwise, and on a sheet that survives."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import cohen_kappa_score
+
+from runner.analysis.expansion import convert_grades, draw_ideals, expand_ndcg, expand_precision, list_pooled
+from runner.analysis.judging import JudgedRankings, fill_judgments
+from runner.analysis.people import collect_sample, draw_pairs, list_strata, report_judge
+from runner.analysis.prediction_powered import (
+    GradedSample,
+    allocate_sample,
+    compute_kappa,
+    estimate,
+    expand_linear,
+    tabulate_grades,
+    variance_by_people_alone,
+)
+from runner.analysis.sheet import SheetRow, load_sheet, match_sheet, save_sheet
+from runner.analysis.verdicts import GradeVerdict
+from runner.datasets.base import DatasetError
+from runner.metrics.measures import Measure
+from runner.metrics.scores import Grader
+from tests.analysis.test_judging import DATASET, JUDGED, rankings
+
+STRATA = np.array([0, 0, 0, 2, 2, 2, 2])
+TRUTH = np.array([0, 1, 0, 3, 2, 0, 3])
+SCALE = np.arange(4.0)
+
+
+def mean_grade(sample: GradedSample) -> float:
+    parts = np.tile(SCALE / len(STRATA), (len(STRATA), 1))
+    return estimate(sample, expand_linear(0.0, parts, sample.chances()[sample.strata])).value
+
+
+def samples(*counts: int) -> list[GradedSample]:
+    """Return all samples with so many pairs of each stratum of `STRATA`."""
+    groups = [combinations(np.flatnonzero(h == STRATA).tolist(), n) for h, n in zip((0, 2), counts, strict=True)]
+    chosen = [np.array([*first, *second]) for first, second in product(*map(list, groups))]
+    return [GradedSample(STRATA, sampled, TRUTH[sampled], 3) for sampled in chosen]
+
+
+def test_a_mean_grade_is_that_of_each_stratum_by_its_size_and_unbiased() -> None:
+    values = []
+    for sample in samples(2, 3):
+        of = [sample.grades[STRATA[sample.sampled] == h].mean() for h in (0, 2)]
+        values.append(mean_grade(sample))
+        assert values[-1] == pytest.approx((3 * of[0] + 4 * of[1]) / 7)
+    assert np.mean(values) == pytest.approx(TRUTH.mean())
+
+
+def test_grades_of_all_pairs_leave_nothing_uncertain() -> None:
+    (whole,) = samples(3, 4)
+    parts = np.random.default_rng(0).random((7, 4))
+    done = estimate(whole, expand_linear(1.0, parts, whole.chances()[STRATA]))
+    assert done.value == pytest.approx(1 + parts[np.arange(7), TRUTH].sum())
+    assert done.high - done.low == pytest.approx(0)
+    assert variance_by_people_alone(whole, parts) == pytest.approx(0)
+
+
+def test_an_interval_is_wider_where_grades_vary_more() -> None:
+    equal, varied = (
+        GradedSample(STRATA, np.array([0, 1, 3, 4]), np.array(grades), 3) for grades in ([0, 0, 2, 2], [0, 3, 0, 3])
+    )
+    parts = np.tile(SCALE / 7, (7, 1))
+    widths = [estimate(s, expand_linear(0.0, parts, s.chances()[STRATA])).variance for s in (equal, varied)]
+    assert 0 < widths[0] < widths[1]
+
+
+def test_a_stratum_without_a_grade_cannot_be_estimated() -> None:
+    sample = GradedSample(STRATA, np.array([0, 1]), np.array([0, 1]), 3)
+    with pytest.raises(ValueError, match="a stratum has no grade"):
+        mean_grade(sample)
+
+
+def test_a_sample_is_allocated_by_size_times_spread() -> None:
+    sizes, none = np.array([600, 300, 100]), np.zeros(3, dtype=np.int64)
+    assert allocate_sample(sizes, np.array([0.5, 1.0, 1.0]), none, 70).tolist() == [30, 30, 10]
+    assert allocate_sample(sizes, np.array([0.5, 1.0, 1.0]), np.array([40, 0, 0]), 30).tolist() == [0, 25, 5]
+    assert allocate_sample(np.array([2, 50]), np.ones(2), none[:2], 100).tolist() == [2, 50]
+    assert allocate_sample(np.array([100, 20, 0]), np.array([1.0, 0, 1]), none, 20).tolist() == [16, 4, 0]
+
+
+def test_kappa_is_scikit_learns() -> None:
+    judged, people = np.random.default_rng(1).integers(0, 4, (2, 60))
+    strata = np.searchsorted(np.unique(judged), judged)
+    table = tabulate_grades(GradedSample(strata, np.arange(60), people, 3), np.unique(judged).tolist())
+    assert compute_kappa(table) == pytest.approx(cohen_kappa_score(judged, people))
+    assert compute_kappa(table, quadratic=True) == pytest.approx(cohen_kappa_score(judged, people, weights="quadratic"))
+    assert compute_kappa(np.diag([1.0, 0, 0, 0])) is None
+
+
+RUN = JudgedRankings(DATASET, rankings([0, 4, 5], [2, 1], [4]), JUDGED)
+PAIRS = [(0, 4), (1, 2), (1, 5), (0, 2), (0, 5)]
+GRADES = [3, 0, 2, 1, 3]
+
+
+def scored(measure: Measure, run: JudgedRankings = RUN) -> float:
+    """Return the measure with the grades added to the judgments."""
+    judged = fill_judgments(run.judgments, PAIRS, [GradeVerdict(grade, "graded") for grade in GRADES])
+    return Grader(judged, 3, len(DATASET.corpus)).score(run.rankings, [measure]).means()[str(measure)]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("greatest", [1, 3])
+def test_measures_of_known_grades_are_those_of_the_grader(k: int, greatest: int) -> None:
+    judged = JUDGED if greatest == 1 else type(JUDGED)(JUDGED.queries, JUDGED.documents, JUDGED.grades * 3)
+    run = RUN._replace(judgments=judged)
+    gains, certain = convert_grades(greatest), np.eye(4)[GRADES]
+    pooled = list_pooled(run, PAIRS, k)
+    precision = expand_precision(pooled, k, gains, certain)
+    assert precision.base == pytest.approx(scored(Measure("P", k), run))
+    ideals = draw_ideals(pooled, k, gains, certain, np.random.default_rng(0))
+    assert expand_ndcg(pooled, k, gains, certain, ideals).base == pytest.approx(scored(Measure("nDCG", k), run))
+
+
+def test_the_effect_of_one_unknown_grade_on_ndcg_is_exact() -> None:
+    gains, chances = convert_grades(1), np.eye(4)[GRADES]
+    chances[0] = [0.25, 0.25, 0.25, 0.25]
+    pooled = list_pooled(RUN, PAIRS, 3)
+    expansion = expand_ndcg(pooled, 3, gains, chances, draw_ideals(pooled, 3, gains, chances, np.random.default_rng(0)))
+    values = []
+    for grade in range(4):
+        certain = np.eye(4)[[grade, *GRADES[1:]]]
+        ideals = draw_ideals(pooled, 3, gains, certain, np.random.default_rng(0))
+        values.append(expand_ndcg(pooled, 3, gains, certain, ideals).base)
+    assert_allclose(expansion.effects[0], np.array(values) - np.mean(values), atol=1e-12)
+
+
+def test_pairs_are_drawn_in_random_order_once_each_and_more_follow_later() -> None:
+    strata = np.repeat([0, 1, 3, 4], [50, 30, 20, 5])
+    first = draw_pairs(strata, [], [], 20, seed=1)
+    assert len(set(first)) == 20 and first != sorted(first) and first == draw_pairs(strata, [], [], 20, seed=1)
+    second = draw_pairs(strata, first, [None] * 20, 60, seed=1)
+    assert len({*first, *second}) == 60
+    assert sorted([*first, *draw_pairs(strata, first, [0] * 20, 999, seed=1)]) == list(range(105))
+    assert np.bincount(strata[first], minlength=5).min() >= 0 and (np.bincount(strata[first])[[0, 1, 3, 4]] >= 4).all()
+
+
+def test_a_judge_that_is_always_right_is_reported_as_such() -> None:
+    verdicts = [GradeVerdict(float(grade), "graded") for grade in GRADES]
+    sample = collect_sample(list_strata(verdicts), range(5), GRADES)
+    report = report_judge(sample, {"one": RUN}, PAIRS, 3, seed=0)
+    assert (report.bias.value, report.agreement, report.kappa) == (pytest.approx(0), pytest.approx(1), pytest.approx(1))
+    figures = {(figure.name, figure.measure): figure for figure in report.figures}
+    for name in ("P@3", "nDCG@3"):
+        assert figures["one", name].judge == pytest.approx(scored(Measure(name[:-2], 3)))
+    assert figures["one", "P@3"].corrected.value == pytest.approx(scored(Measure("P", 3)))
+    assert figures["pool", "mean grade"].corrected.value == pytest.approx(np.mean(GRADES))
+
+
+def test_a_stratum_that_nobody_graded_is_estimated_by_its_neighbour() -> None:
+    verdicts = [GradeVerdict(None if grade == 0 else float(grade), "graded") for grade in GRADES]
+    sample = collect_sample(list_strata(verdicts), [0, 2, 3, 4], [3, 2, 1, 3])
+    report = report_judge(sample, {}, PAIRS, 3, seed=0)
+    assert report.figures[0].corrected.value == pytest.approx((3 + 2 + 1 + 3 + 3) / 5)  # as the judge's grade 3
+
+
+def test_a_sheet_is_read_as_it_was_written_and_as_spreadsheets_save_it(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    rows = [SheetRow(("q,1", "d;1"), 'a "query"', "=1+1\nline", 2, "why"), SheetRow(("q2", "d2"), "b", "text")]
+    save_sheet(path, rows)
+    loaded = load_sheet(path)
+    assert [(row.pair, row.grade, row.note) for row in loaded] == [(row.pair, row.grade, row.note) for row in rows]
+    assert loaded[0].document == " =1+1\nline"  # no formula
+    save_sheet(path, loaded)
+    assert load_sheet(path) == loaded
+    path.write_text("\ufeffquery_id;document_id;query;document;grade;note\nq;d;a;b;3,0;\n", encoding="utf-8")
+    assert load_sheet(path) == [SheetRow(("q", "d"), "a", "b", 3)]
+    assert load_sheet(tmp_path / "none.csv") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("query_id,document_id,query,document,grade,note\nq,d,a,b,4,\n", r"sheet.csv:2: the grade '4' is not a whole"),
+        (
+            "query_id,document_id,query,document,grade,note\nq,d,a,b,yes,\n",
+            "'yes' is not a whole number from 0 to 3; le",
+        ),
+        (
+            "query_id,document_id,query,document,grade\nq,d,a,b,1\nq,d,a,b,1\n",
+            "sheet.csv:3: query 'q' and document 'd' oc",
+        ),
+        ("query_id,query,document,grade\nq,a,b,1\n", "the column 'document_id' is missing; keep the columns"),
+    ],
+)
+def test_a_sheet_with_an_error_names_it(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "sheet.csv").write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        load_sheet(tmp_path / "sheet.csv")
+
+
+def test_a_sheet_of_other_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        DatasetError, match="'q' and document 'd' are not in the pool; the sheet is that of other results"
+    ):
+        match_sheet(tmp_path / "sheet.csv", [SheetRow(("q", "d"), "a", "b")], {("q", "e"): 0})
