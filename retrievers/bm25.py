@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -19,11 +18,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus, Rankings, list_filters
+from retrievers.base import Corpus, Rankings
+from retrievers.block_search import Masks, search_in_parts
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store, fingerprint
-from retrievers.threads import count_threads, map_threads
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]
@@ -127,22 +126,14 @@ class BM25Searcher:
         from retrievers.compiled.bm25 import fill_rankings
 
         terms, starts = self._find_terms(queries, store)
-        filters = list_filters(queries)
-        documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
-        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         columns = (*self._columns, *self.weights, self.corpus.tie_order, self._by_place)
 
-        def fill(part: slice) -> None:
+        def fill(part: slice, masks: Masks, documents: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
             bounds = starts[part.start : part.stop + 1]
             used, numbers = np.unique(terms[bounds[0] : bounds[-1]], return_inverse=True)
-            masks = self.corpus.fields.stack(filters[part]) if any(filters) else _NO_MASKS
-            fill_rankings(used, numbers, bounds - bounds[0], *columns, *masks, documents[part], scores[part])
+            fill_rankings(used, numbers, bounds - bounds[0], *columns, *masks, documents, scores)
 
-        n_threads = max(min(count_threads(), len(queries) // _FEWEST), 1)
-        n_parts = max(n_threads, -(-len(queries) // _FEWEST)) if any(filters) else n_threads  # few masks at a time
-        bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))
-        list(map_threads(fill, (slice(*pair) for pair in pairwise(bounds)), n_threads))
-        return Rankings(documents, scores)
+        return search_in_parts(queries, self.corpus, k, fill)
 
     def _find_terms(self, queries: Sequence[str], store: Store) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the known terms of the queries, analysed once for all weights."""
@@ -168,10 +159,3 @@ class BM25Searcher:
     def _by_place(self) -> NDArray[np.int32]:
         """Return the documents in tie order."""
         return np.argsort(self.corpus.tie_order).astype(np.int32)
-
-
-_FEWEST = 32
-"""Queries below which another thread costs more than it saves."""
-
-_NO_MASKS = np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)
-"""The masks of queries without filters."""

@@ -120,7 +120,7 @@ def _check(columns: Arrays, n_documents: int, n_fields: int = 0) -> Postings:
         raise _OutOfBounds(f"the counts do not have {n_fields or 1} column(s), one for each field")
     if offsets[0] != 0 or offsets[-1] != len(documents) or (np.diff(offsets) < 0).any():
         raise _OutOfBounds("a term refers to postings that are not there")
-    if not _ascend(offsets, documents, n_documents):
+    if not is_ascending(offsets, documents, n_documents):
         raise _OutOfBounds(f"the documents of a term are not in ascending order from 0 to {n_documents - 1}")
     return Postings(vocabulary, offsets, documents, counts, lengths)
 
@@ -196,7 +196,7 @@ _BLOCK = 1 << 20
 """How many postings are checked at a time."""
 
 
-def _ascend(offsets: Column, documents: Column, n_documents: int) -> bool:
+def is_ascending(offsets: Column, documents: Column, n_documents: int) -> bool:
     """Return whether the documents of each term ascend and are positions in a corpus of this size."""
     for first in range(0, len(documents), _BLOCK):
         span = documents[first : first + _BLOCK + 1]  # with the first posting of the next block

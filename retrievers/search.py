@@ -28,7 +28,7 @@ from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
 
-FILTERING = "bm25, bm25f, sqlite_fts, dense, qdrant, postgres, pgvector or a hybrid of these"
+FILTERING = "bm25, bm25f, sqlite_fts, dense, sparse, qdrant, postgres, pgvector or a hybrid of these"
 """The retrievers that apply filters, for messages."""
 
 BRIEF_S = 0.05

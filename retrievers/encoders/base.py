@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from retrievers.base import Corpus
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 
+T = TypeVar("T")
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 
@@ -77,12 +78,24 @@ def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:
 def embed_in_shards(
     texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store
 ) -> list[Vectors]:
-    """Return the vectors of documents in shards, each stored under the key of its texts.
+    """Return the vectors of documents in shards, each stored under the key of its texts (`encode_in_shards`)."""
+    shards = encode_in_shards(texts, lambda part: {"vectors": encode(part)}, key, store)
+    return [shard["vectors"] for shard in shards]
+
+
+def encode_in_shards(
+    texts: Iterable[str],
+    encode: Callable[[Sequence[str]], Arrays],
+    key: Callable[[Sequence[str]], Key],
+    store: Store,
+) -> list[Arrays]:
+    """Return what an encoder makes of documents in shards, each stored under the key of its texts.
 
     A killed run resumes at its last shard, and equal shards are embedded once. The logger "retrievers" announces long
     work with an estimate before the first shard, then reports progress.
     """
-    documents, shards, done, fresh = list(texts), [], 0, 0
+    documents, done, fresh = list(texts), 0, 0
+    shards: list[Arrays] = []
     began = reported = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
@@ -91,10 +104,10 @@ def embed_in_shards(
             _announce(documents[done:], encode)
             began = time.monotonic()
         fresh += len(part)
-        return {"vectors": encode(part)}
+        return encode(part)
 
     for part in split_shards(documents):
-        shards.append(store.arrays(key(part), partial(build, part))["vectors"])
+        shards.append(store.arrays(key(part), partial(build, part)))
         now, done = time.monotonic(), done + len(part)
         if fresh and done < len(documents) and now - reported >= REPORT_INTERVAL_S:
             reported, left = now, _format_duration((now - began) / fresh * (len(documents) - done))
@@ -102,7 +115,7 @@ def embed_in_shards(
     return shards
 
 
-def _announce(documents: Sequence[str], encode: Encode) -> None:
+def _announce(documents: Sequence[str], encode: Callable[[Sequence[str]], Arrays]) -> None:
     """Log how many documents are about to be embedded and how long that may take, by a trial of a few of them."""
     logger.info("embedding %s documents", f"{len(documents):,}")
     encode(documents[:1])  # opens the model, which is not timed
@@ -119,15 +132,21 @@ def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:
     The last digits of a vector depend on the other texts of the batch and the number of threads; encoded alone in one
     thread, the vector of a query is always the same. More threads would gain little, and wait long on a busy machine.
     """
+    rows, seconds = time_alone(texts, encode)
+    vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+    return {"vectors": vectors, "seconds": seconds}
+
+
+def time_alone(texts: Sequence[str], encode: Callable[[Sequence[str]], T]) -> tuple[list[T], NDArray[np.float32]]:
+    """Return what an encoder makes of each text alone, in one thread, and the seconds that each took."""
     seconds = np.empty(len(texts), dtype=np.float32)
-    rows: list[Vectors] = []
+    results: list[T] = []
     with threadpool_limits(1):
         for position, text in enumerate(texts):
             start = time.perf_counter()
-            rows.append(encode([text]))
+            results.append(encode([text]))
             seconds[position] = time.perf_counter() - start
-    vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)
-    return {"vectors": vectors, "seconds": seconds}
+    return results, seconds
 
 
 def _format_duration(seconds: float) -> str:

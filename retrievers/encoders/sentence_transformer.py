@@ -17,7 +17,14 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Embedded, Vectors, embed_in_shards, encode_alone, split_shards
-from retrievers.encoders.pretrained import Backend, check_library, identify_model, open_model
+from retrievers.encoders.pretrained import (
+    Backend,
+    check_library,
+    identify_model,
+    open_model,
+    replace_surrogates,
+    set_max_length,
+)
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 
@@ -107,12 +114,7 @@ def _open(encoder: SentenceTransformerEncoder) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
 
     model = open_model(SentenceTransformer, encoder.model, encoder.revision, encoder.device, encoder.backend)
-    if encoder.max_length:
-        config = getattr(getattr(model[0], "auto_model", None), "config", None)
-        longest = getattr(config, "max_position_embeddings", None)
-        if longest and encoder.max_length > longest:
-            raise RetrieverError(f"max_length={encoder.max_length}: {encoder.model} reads at most {longest} tokens")
-        model.max_seq_length = encoder.max_length
+    set_max_length(model, encoder.model, encoder.max_length)
     model.encode(["word"], show_progress_bar=False)
     return model
 
@@ -122,7 +124,7 @@ def _encode(
 ) -> Vectors:
     """Return one row per text, zeros for a blank one."""
     vectors = (model.encode_query if role == "query" else model.encode_document)(
-        [text.encode("utf-8", "replace").decode() for text in texts],  # tokenizers refuse lone surrogates
+        [replace_surrogates(text) for text in texts],
         prompt=encoder.query_prompt if role == "query" else encoder.document_prompt,
         truncate_dim=encoder.dimensions,
         normalize_embeddings=encoder.normalize,

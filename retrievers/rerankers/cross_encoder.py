@@ -17,7 +17,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
-from retrievers.encoders.pretrained import Backend, check_library, identify_model, open_model
+from retrievers.encoders.pretrained import (
+    Backend,
+    check_library,
+    identify_model,
+    open_model,
+    replace_surrogates,
+    set_max_length,
+)
 from retrievers.multistage import QueryLog, report_progress
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Arrays, Key, Store, fingerprint
@@ -108,13 +115,7 @@ class _LoadedCrossEncoder:
                 f"model={settings.model}: returns {model.num_labels} scores for each pair; choose a model that "
                 "returns one"
             )
-        if settings.max_length:
-            longest = getattr(model.config, "max_position_embeddings", None)
-            if longest and settings.max_length > longest:
-                raise RetrieverError(
-                    f"max_length={settings.max_length}: {settings.model} reads at most {longest} tokens"
-                )
-            model.max_seq_length = settings.max_length
+        set_max_length(model, settings.model, settings.max_length)
         self._name, self._model, self._alone = settings.model, model, Lock()
         self.score("word", ["word"], 1)
 
@@ -122,7 +123,7 @@ class _LoadedCrossEncoder:
         """Return the score of the query with each text."""
         from torch.nn import Identity
 
-        pairs = [tuple(t.encode("utf-8", "replace").decode() for t in (query, text)) for text in texts]
+        pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
         with self._alone:
             start = time.perf_counter()
             scores = self._model.predict(

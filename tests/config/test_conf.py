@@ -46,6 +46,7 @@ PLACES = {
     "sentence_transformer": ["encoder.model=x"],
     "vectors": ["encoder.documents=x", "encoder.queries=x"],
     "api": ["encoder.model=x"],
+    "sparse": ["retriever.model=x"],
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],

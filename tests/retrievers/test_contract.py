@@ -29,6 +29,7 @@ from retrievers.bm25f import BM25F
 from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.encoders.sparse import SparseModel
 from retrievers.engines.qdrant import Qdrant
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
@@ -36,9 +37,11 @@ from retrievers.http_api import Http
 from retrievers.rank_bm25 import RankBM25
 from retrievers.reranked import Reranked
 from retrievers.rerankers.listwise import ListwiseReranker
-from retrievers.search import is_live, search_cached
+from retrievers.search import Work, is_live, search_cached
+from retrievers.sparse import LearnedSparse
 from retrievers.sqlite_fts import SqliteFts
-from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
+from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
+from retrievers.term_weights import TermWeights
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
 from tests.strategies import WORDS, at_most
@@ -78,8 +81,50 @@ WITH_STOP_WORDS: dict[str, Retriever] = {
     "http": ServedBM25(),
     "hybrid of bm25": Hybrid({"bm25": BM25(), "rank_bm25": RankBM25()}, normalization="zscore", depth=20),
 }
+
+
+@dataclass(frozen=True)
+class WordWeights(SparseModel):
+    """A model that weighs a word by a hash of it, whatever the text."""
+
+    model: str = "words"
+
+    def weigh_documents(self, corpus: Corpus, store: Store) -> list[TermWeights]:
+        return [self.weigh(list(corpus.contents()))]
+
+    def weigh_queries(
+        self, queries: Sequence[str], store: Store, live: Store
+    ) -> tuple[TermWeights, NDArray[np.float32]]:
+        (work,) = self.plan(Corpus([], []), queries, store)
+        seconds = np.zeros(len(queries), dtype=np.float32)
+        kept = store.arrays(work.key, lambda: {**self.weigh(queries).to_arrays(), "seconds": seconds})
+        return TermWeights.of(kept), kept["seconds"]
+
+    def list_parts(self, role: str) -> dict[str, object]:
+        return {"model": self.model}
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+        return [Work("embed", Key.of("query term weights", [], queries=fingerprint(*queries)))]
+
+    def weigh(self, texts: Sequence[str]) -> TermWeights:
+        rows = [sorted({zlib.crc32(word.encode()) % 50_000 for word in re.findall(r"\w+", t.lower())}) for t in texts]
+        terms = np.array([term for row in rows for term in row], dtype=np.int32)
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return TermWeights(50_000, offsets, terms, (1 + terms % 7).astype(np.float32))
+
+
+class SparseByWords(LearnedSparse):
+    """Learned sparse retrieval by `WordWeights`."""
+
+    encoder = property(lambda self: WordWeights())  # type: ignore[assignment]  # read-only as well
+
+    def __repr__(self) -> str:
+        return f"SparseByWords({self.document_terms})"
+
+
 LEXICAL: dict[str, Retriever] = {
     **WITH_STOP_WORDS,
+    "sparse": SparseByWords("words"),
     "bm25 no stop words": BM25(Analyzer(stemmer=None, stopwords=None)),
     "sqlite_fts": SqliteFts(),
     "sqlite_fts porter": SqliteFts(tokenizer="porter", title_weight=3.0),

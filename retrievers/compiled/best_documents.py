@@ -1,0 +1,112 @@
+"""The best documents of each query, kept on heaps while a corpus is scored block by block.
+
+A score is a sum of positive numbers of 32 bits, whose bits sort as they do. A key orders documents by score, then by
+place, as `retrievers.base.rank`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+
+_NOUGHT = int(np.float32(1e-20).view(np.int32))
+"""The bits of the largest sum whose score is 0."""
+
+BLOCK, LANE = 1 << 15, 64
+"""How many documents are scored at a time, in the processor's cache, and how many are checked together."""
+
+NO_KEY = np.iinfo(np.int64).max
+"""A place of a heap without a document."""
+
+
+@njit(cache=True, nogil=True)
+def find_first_from(document: int, postings: Column, begin: int, end: int) -> int:
+    """Return the first posting from `begin` of this or a later document, by galloping search."""
+    step = 1
+    while begin + step < end and postings[begin + step] < document:
+        begin, step = begin + step, 2 * step
+    end = min(begin + step, end)
+    while begin < end:
+        middle = (begin + end) // 2
+        if postings[middle] < document:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def drop_failing(mask: Column, total: Column) -> None:
+    """Set the totals of documents outside a mask to 0."""
+    for at in range(len(mask)):
+        if not mask[at]:
+            total[at] = 0
+
+
+@njit(cache=True, nogil=True)
+def keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap: Column) -> None:
+    """Offer the best documents of a block to a heap, and reset the totals to 0.
+
+    Totals are the bits of positive floats, which sort in the same order.
+    """
+    for begin in range(0, len(total), LANE):  # compiles to vector instructions
+        peak = np.int32(0)
+        for at in range(begin, begin + LANE):
+            peak = max(peak, total[at])
+        peaks[begin // LANE] = peak
+    least = np.int32(1)
+    if heap[0] == NO_KEY:  # enough lanes have a document that reaches this bound
+        bound = heap.copy()
+        for peak in peaks:
+            _offer(_key(peak, np.int32(0)), bound)
+        least = max(_score(bound[0]), least)
+    for lane, peak in enumerate(peaks):
+        if peak >= least:
+            for at in range(lane * LANE, (lane + 1) * LANE):
+                if total[at] >= least:
+                    _offer(_key(total[at], tie_order[first + at]), heap)
+                    least = max(_score(heap[0]), least)
+    total[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _key(score: np.int32, place: np.int32) -> np.int64:
+    """Return an integer key; smaller is better. Sums of weight-0 terms have score 0."""
+    return np.int64(~score if score > _NOUGHT else -1) << 32 | np.int64(place)
+
+
+@njit(cache=True, nogil=True)
+def _score(key: np.int64) -> np.int64:
+    return ~(key >> 32)
+
+
+@njit(cache=True, nogil=True)
+def _offer(key: np.int64, heap: Column) -> None:
+    """Replace the worst key of a heap, its first, if the new key is better."""
+    at, child = 0, 1
+    if key >= heap[0]:
+        return
+    while child < len(heap):
+        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= key:
+            break
+        heap[at] = heap[child]
+        at, child = child, 2 * child + 1
+    heap[at] = key
+
+
+@njit(cache=True, nogil=True)
+def unload(heap: Column, by_place: Column, documents: Column, scores: Column) -> None:
+    """Write the documents of a heap and the bits of their scores, worst first."""
+    for place in range(len(heap) - 1, -1, -1):
+        key, last = heap[0], heap[place]
+        if key != NO_KEY:
+            documents[place], scores[place] = by_place[key & 0xFFFFFFFF], _score(key)
+        heap[0] = NO_KEY
+        _offer(last, heap[: max(place, 1)])

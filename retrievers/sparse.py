@@ -1,0 +1,167 @@
+"""Learned sparse retrieval: a model weighs the terms of documents and queries, and a score is their dot product.
+
+Formal et al. (2021), SPLADE: sparse lexical and expansion model for first stage ranking. The terms of a text need not
+occur in it. Pruning keeps the heaviest terms only; the stored weights serve any number of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus, Rankings
+from retrievers.block_search import Masks, search_in_parts
+from retrievers.encoders.pretrained import check_library, identify_model
+from retrievers.encoders.sparse import SparseModel
+from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
+from retrievers.store import Key, NoStore, Store
+from retrievers.term_weights import (
+    DamagedWeightsError,
+    TermWeights,
+    WeightedPostings,
+    build_postings,
+    join_weights,
+    read_postings,
+)
+
+Column = NDArray[Any]
+
+log = logging.getLogger(__name__)
+
+_MADE_BY = (__name__, "retrievers.term_weights", "retrievers.encoders.sparse", "retrievers.encoders.pretrained")
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class LearnedSparse:
+    """Settings of learned sparse retrieval, with a model that `SparseEncoder` of sentence-transformers opens.
+
+    `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `document_terms` and `query_terms` keep the
+    heaviest terms of each document and query; null keeps all. `max_length` is in tokens; null is the model's own. A
+    prompt is put before every text; null is the one saved with the model, if any. With a null `device` the fastest
+    available one is used. A `batch_size` above 1 is faster on a GPU, and the last digits of a weight then depend on its
+    batch.
+    """
+
+    applies_filters: ClassVar[bool] = True
+
+    model: str
+    revision: str | None = None
+    document_terms: int | None = Field(default=None, ge=1)
+    query_terms: int | None = Field(default=None, ge=1)
+    max_length: int | None = Field(default=None, ge=1)
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    device: str | None = Field(default=None, repr=False)
+    batch_size: int = Field(default=1, ge=1, repr=False)
+
+    def __post_init__(self) -> None:
+        check_library()
+
+    def __repr__(self) -> str:
+        """Return the settings and the identity of the model, which changes with the files in its folder."""
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+        return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
+
+    @property
+    def encoder(self) -> SparseModel:
+        """Return the settings of the model, whose weights serve any number of terms."""
+        names = [field.name for field in fields(SparseModel)]
+        return SparseModel(**{name: getattr(self, name) for name in names})
+
+    def index(self, corpus: Corpus, store: Store) -> LearnedSparseSearcher:
+        """Return a searcher; documents are encoded and their postings built unless the store has them."""
+        searcher = LearnedSparseSearcher(self, corpus, self._load_postings(corpus, store), store)
+        store.share(Key.of("live code", (__name__,)), lambda: searcher.compile())
+        return searcher
+
+    def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
+        """Return the search as work, which needs the postings and the weights of the queries."""
+        *documents, of_queries = self.encoder.plan(corpus, queries, store)
+        index = Work("index", self._build_postings_key(corpus), tuple(documents))
+        return Work("search", build_rankings_key(self, corpus, queries, k), (index, of_queries))
+
+    def _build_postings_key(self, corpus: Corpus) -> Key:
+        parts = {**corpus.key_parts, **self.encoder.list_parts("document"), "document_terms": self.document_terms}
+        return Key.of("weighted postings", _MADE_BY, **parts)
+
+    def _load_postings(self, corpus: Corpus, store: Store) -> WeightedPostings:
+        key = self._build_postings_key(corpus)
+
+        def build() -> dict[str, Column]:
+            shards = self.encoder.weigh_documents(corpus, store)
+            return dict(build_postings(join_weights([shard.prune(self.document_terms) for shard in shards])))
+
+        def load() -> WeightedPostings:
+            try:
+                return read_postings(store.arrays(key, build), len(corpus))
+            except DamagedWeightsError as error:
+                log.warning("%s; building them again", error)
+                return read_postings(build(), len(corpus))
+
+        return store.share(Key.of("live postings", _MADE_BY, **dict(key.parts)), load)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedSparseSearcher:
+    """Searches postings of term weights. `live` keeps the open model between searches."""
+
+    settings: LearnedSparse
+    corpus: Corpus
+    postings: WeightedPostings
+    live: Store
+
+    def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
+        """Return the k best documents of each query, exactly; the first queries are searched one by one and timed."""
+        weighted, seconds = self.settings.encoder.weigh_queries(queries, store, self.live)
+        weighted, seconds = weighted.prune(self.settings.query_terms), seconds.copy()
+        rankings = self.search_weighted(weighted, queries, k)
+        seconds[TIMED_QUERIES:] = np.nan
+        for position, query in enumerate(queries[:TIMED_QUERIES]):
+            alone = _select(weighted, position)
+            began = time.perf_counter()
+            self.search_weighted(alone, [query], k)
+            seconds[position] += time.perf_counter() - began
+        return replace(rankings, seconds=seconds)
+
+    def compile(self) -> None:
+        """Compile the search with a query that has no terms."""
+        columns = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
+        self.search_weighted(TermWeights(0, np.zeros(2, dtype=np.int64), *columns), [""], 1)
+
+    def search_weighted(self, weighted: TermWeights, queries: Sequence[str], k: int) -> Rankings:
+        """Return the k best documents of each query, given its weights."""
+        from retrievers.compiled.sparse import fill_rankings
+
+        offsets, *columns = self._columns
+
+        def fill(part: slice, masks: Masks, documents: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+            bounds = weighted.offsets[part.start : part.stop + 1]
+            entries = slice(bounds[0], bounds[-1])
+            terms, weights = weighted.terms[entries], weighted.weights[entries]
+            if len(offsets) > weighted.n_terms:  # an empty corpus has no terms
+                fill_rankings(terms, weights, bounds - bounds[0], offsets, *columns, *masks, documents, scores)
+
+        return search_in_parts(queries, self.corpus, k, fill)
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        """Return the postings, with documents as unsigned integers, which compiled code reads fastest, and the ties."""
+        postings, order = self.postings, self.corpus.tie_order
+        columns = postings.offsets, postings.documents.view(np.uint32), postings.weights
+        return *columns, order, np.argsort(order).astype(np.int32)
+
+
+def _select(weights: TermWeights, position: int) -> TermWeights:
+    """Return the weights of one text."""
+    entries = slice(*weights.offsets[position : position + 2])
+    offsets = np.array([0, entries.stop - entries.start], dtype=np.int64)
+    return TermWeights(weights.n_terms, offsets, weights.terms[entries], weights.weights[entries])

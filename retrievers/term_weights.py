@@ -1,0 +1,116 @@
+"""Weights of terms in texts, as learned sparse models give them: pruning, and postings for the search.
+
+A term is a number: a token of the model's vocabulary. A text has the terms whose weight is above 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.postings import is_ascending
+from retrievers.store import Arrays
+
+Column = NDArray[Any]
+
+
+class DamagedWeightsError(ValueError):
+    """Stored weights or postings are inconsistent."""
+
+
+_COLUMNS = ("offsets", "terms", "weights")
+
+
+@dataclass(frozen=True, eq=False)
+class TermWeights:
+    """The terms of texts with their weights: for text i, the entries `offsets[i]` to `offsets[i + 1]`.
+
+    `terms` (int32, ascending for each text) are below `n_terms`; `weights` are float32.
+    """
+
+    n_terms: int
+    offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> TermWeights:
+        """Return stored weights; raises `DamagedWeightsError`, as compiled code does not check its bounds."""
+        n_terms, offsets, terms, weights = int(arrays["n_terms"]), *(arrays[name] for name in _COLUMNS)
+        fits = len(offsets) and offsets[0] == 0 and offsets[-1] == len(terms) == len(weights)
+        if not fits or (np.diff(offsets) < 0).any() or (len(terms) and not 0 <= terms.min() <= terms.max() < n_terms):
+            raise DamagedWeightsError("the stored weights of terms are damaged; set another store.path")
+        return cls(n_terms, offsets, terms, weights)
+
+    def to_arrays(self) -> Arrays:
+        """Return the weights as they are stored."""
+        return {"n_terms": np.array(self.n_terms), **{name: getattr(self, name) for name in _COLUMNS}}
+
+    def prune(self, most: int | None) -> TermWeights:
+        """Return the `most` heaviest terms of each text, the smaller number first among equals; None: all."""
+        sizes = np.diff(self.offsets)
+        if most is None or not len(sizes) or sizes.max() <= most:
+            return self
+        texts = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.lexsort((self.terms, -self.weights, texts))
+        kept = np.zeros(len(order), dtype=np.bool_)
+        kept[order[np.arange(len(order)) - self.offsets[texts] < most]] = True
+        return TermWeights(self.n_terms, _sum_up(np.minimum(sizes, most)), self.terms[kept], self.weights[kept])
+
+
+def join_weights(parts: Sequence[TermWeights]) -> TermWeights:
+    """Return the weights of several lists of texts as those of one list."""
+    sizes = np.concatenate([np.zeros(0, dtype=np.int64), *(np.diff(part.offsets) for part in parts)])
+    return TermWeights(
+        max((part.n_terms for part in parts), default=0),
+        _sum_up(sizes),
+        np.concatenate([np.zeros(0, dtype=np.int32), *(part.terms for part in parts)]),
+        np.concatenate([np.zeros(0, dtype=np.float32), *(part.weights for part in parts)]),
+    )
+
+
+def _sum_up(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPostings:
+    """The documents of each term with its weights: for term t, the entries `offsets[t]` to `offsets[t + 1]`.
+
+    `documents` (int32) ascend for each term; `weights` are float32.
+    """
+
+    offsets: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+
+def build_postings(documents: TermWeights) -> Arrays:
+    """Return the columns of the postings of documents."""
+    from scipy.sparse import csr_matrix
+
+    shape = (len(documents.offsets) - 1, documents.n_terms)
+    by_term = csr_matrix((documents.weights, documents.terms, documents.offsets), shape=shape).tocsc()
+    columns: dict[str, Column] = {
+        "offsets": by_term.indptr.astype(np.int64),
+        "documents": by_term.indices.astype(np.int32),
+        "weights": by_term.data,
+    }
+    for column in columns.values():
+        column.flags.writeable = False  # as columns from disk, so that code is compiled once
+    return columns
+
+
+def read_postings(columns: Arrays, n_documents: int) -> WeightedPostings:
+    """Return stored columns as postings; raises `DamagedWeightsError`."""
+    offsets, documents, weights = (columns[name] for name in ("offsets", "documents", "weights"))
+    fits = len(offsets) and offsets[0] == 0 and offsets[-1] == len(documents) == len(weights)
+    if not fits or (np.diff(offsets) < 0).any() or not is_ascending(offsets, documents, n_documents):
+        raise DamagedWeightsError("the stored postings of term weights are damaged")
+    return WeightedPostings(offsets, documents, weights)
