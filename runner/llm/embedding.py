@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -25,12 +25,14 @@ from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import BudgetSpent, ChatError
 from retrievers.encoders.base import REPORT_INTERVAL_S, Embedded, Vectors
 from retrievers.extras import check_installed
+from retrievers.files import hash_file
 from retrievers.store import Store, fingerprint
 from retrievers.templates import fill_template, get_path
 from retrievers.threads import map_threads
 from runner.llm.api_model import STOP, Answer, ModelRequest
 from runner.llm.client import TEMPLATE_TOKENS
-from runner.llm.http_model import HttpModel, fault_of_form, read_positions, to_floats
+from runner.llm.faults import fault_of_form
+from runner.llm.http_model import HttpModel, read_positions, to_floats
 from runner.llm.ledger import open_ledger
 
 Role = Literal["document", "query"]
@@ -70,7 +72,7 @@ class ApiEncoder(HttpModel):
 
     path: str = "/embeddings"
     text: Any = "{text}"
-    vectors: str = Field(default="data", repr=False)
+    vectors: str = "data"
     vector: str = "embedding"
     position: str | None = Field(default="index", repr=False)
     tokens: str | None = Field(default="usage.prompt_tokens?", repr=False)
@@ -81,7 +83,7 @@ class ApiEncoder(HttpModel):
     query_prompt: str = ""
     truncation: bool | str | None = None
     max_length: int | None = Field(default=None, ge=1)
-    tokenizer: str | None = None
+    tokenizer: str | None = Field(default=None, repr=False)
     batch_size: int = Field(default=32, ge=1, repr=False)
     batch_tokens: int = Field(default=100_000, ge=1, repr=False)
 
@@ -97,6 +99,13 @@ class ApiEncoder(HttpModel):
         elif self.max_length is not None:
             raise ValueError(f"max_length={self.max_length}: needs a tokenizer; set the path of a tokenizer.json")
         return self
+
+    def __repr__(self) -> str:
+        """Return the settings that decide a vector: of the tokenizer its content, if it cuts texts."""
+        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr]
+        if self.tokenizer is not None and self.max_length is not None:
+            shown.append(f"tokenizer={hash_file(_find_tokenizer(self.tokenizer))!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def template(self) -> Mapping[str, Any]:
@@ -174,9 +183,8 @@ class ApiEncoder(HttpModel):
     def _pay(self, wanted: Mapping[str, PaidText]) -> None:
         """Have all texts embedded that have no vector yet, by this process or by others that claimed them first."""
         ledger = open_ledger(self.ledger)
-        if wanted:
-            self.key()  # one that is missing is reported before any call is reserved
         while missing := ledger.find_missing(list(wanted)):
+            self.key()  # one that is missing is reported before any call is reserved
             work = _EmbeddingRun(self)
             batches = self.split_batches([wanted[key] for key in missing])
             began = time.monotonic()

@@ -71,7 +71,7 @@ def fault_of(error: Exception) -> Fault:
         return Fault("unreachable", f"no connection ({_innermost(error)})", again=True)
     if "APIConnectionError" in causes:
         return Fault("connection", f"connection lost ({_innermost(error)})", again=True, tokens=None)
-    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(error), SHOWN)})", again=True, tokens=None)
+    return fault_of_form(error)
 
 
 def fault_of_status(status: int, body: object, headers: Mapping[str, str], text: str) -> Fault:
@@ -89,6 +89,11 @@ def fault_of_status(status: int, body: object, headers: Mapping[str, str], text:
     if status in (401, 403):
         return Fault("denied", message, final=status == 401)  # 403 may be about the question alone
     return Fault("not_found", message, final=True) if status == 404 else Fault("request", message)
+
+
+def fault_of_form(reply: object) -> Fault:
+    """Return the fault of a reply in an unexpected form, which may be retried."""
+    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(reply), SHOWN)})", again=True, tokens=None)
 
 
 def _message(body: object, text: str) -> str:

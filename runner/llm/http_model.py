@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Self
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.connection import Connection, ServiceError
-from retrievers.excerpts import shorten_text
 from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder
 from runner.llm.api_model import ApiModel
-from runner.llm.faults import SHOWN, Fault, fault_of_status
-
-RESPONSE_BYTES = 256 << 20
-"""The largest reply that is read."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -58,29 +47,11 @@ class HttpModel(ApiModel, ABC):
 
     def post(self, **values: object) -> object:
         """Make one request and return the JSON of its reply; raises `Fault`."""
+        from runner.llm.http_request import post_json  # takes longer to import than to plan most sweeps
+
         values = {"model": self.model, **values}
-        connection = open_connection(self.address, self.key_header, self.key(), self.timeout_s)
-        try:
-            payload = fill_template(self.template, values)
-            response, content = connection.send_once("POST", fill_address(self.path, values), payload)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise Fault("unreachable", f"no connection ({_describe(error)})", again=True) from error
-        except httpx.TimeoutException as error:
-            raise Fault("timeout", "no answer within the time limit", again=True, tokens=None) from error
-        except httpx.RequestError as error:
-            raise Fault("connection", f"connection lost ({_describe(error)})", again=True, tokens=None) from error
-        except ServiceError as error:
-            raise Fault("malformed", str(error), tokens=None) from error
-        text = content.decode("utf-8", "replace")
-        try:
-            reply: object = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            if response.is_success:
-                raise fault_of_form(text) from error
-            reply = None
-        if not response.is_success:
-            raise fault_of_status(response.status_code, reply, response.headers, text)
-        return reply
+        path, payload = fill_address(self.path, values), fill_template(self.template, values)
+        return post_json(self.address, path, payload, self.key_header, self.key(), self.timeout_s)
 
     def count_billed(self, reply: object, path: str | None) -> int | None:
         """Return the number at a path of a reply; None without a path, or if an optional value is missing.
@@ -113,27 +84,3 @@ def to_floats(values: object) -> NDArray[np.float32]:
     if floats.ndim != 1 or not len(floats) or not np.isfinite(floats).all():
         raise ValueError("a vector is not a list of finite numbers")
     return floats
-
-
-def fault_of_form(reply: object) -> Fault:
-    """Return the fault of a reply in an unexpected form, which may be retried."""
-    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(reply), SHOWN)})", again=True, tokens=None)
-
-
-def _describe(error: httpx.RequestError) -> str:
-    return str(error) or type(error).__name__
-
-
-_OPENING = threading.Lock()
-
-
-def open_connection(address: str, header: str, key: str, timeout_s: float) -> Connection:
-    """Return the connection to an address, opened once per process."""
-    with _OPENING:
-        return _open(address, header, key, timeout_s, os.getpid())
-
-
-@cache
-def _open(address: str, header: str, key: str, timeout_s: float, _process: int) -> Connection:
-    value = f"Bearer {key}" if header.lower() == "authorization" else key
-    return Connection(address, {}, {header: value} if key else {}, timeout_s, 0, 0.0, RESPONSE_BYTES)

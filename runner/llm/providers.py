@@ -18,7 +18,7 @@ from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
 from runner.llm.api_model import Answer
 from runner.llm.client import LLM
-from runner.llm.faults import SHOWN, Fault, fault_of
+from runner.llm.faults import SHOWN, Fault, fault_of, fault_of_form
 
 if TYPE_CHECKING:
     import anthropic
@@ -114,7 +114,7 @@ class Anthropic(LLM):
         except (AnthropicError, ValueError) as error:
             raise fault_of(error) from error
         if not isinstance(message, Message) or not isinstance(message.content, list) or not message.usage:
-            raise _fault_of_form(message)
+            raise fault_of_form(message)
         usage = message.usage
         tokens_in = usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
         text = "".join(block.text for block in message.content if block.type == "text")
@@ -141,7 +141,7 @@ def _read_completion(completion: ChatCompletion) -> Answer:
 
     # The SDK does not validate: an HTML page of a proxy arrives as a string, a missing field as None.
     if not isinstance(completion, ChatCompletion) or not completion.choices or not completion.choices[0].message:
-        raise _fault_of_form(completion)
+        raise fault_of_form(completion)
     choice, usage = completion.choices[0], completion.usage
     is_refusal = bool(choice.message.refusal) or choice.finish_reason == "content_filter"
     tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else None
@@ -154,10 +154,6 @@ def _check_answer(text: str, is_refusal: bool, tokens: tuple[int, int] | None) -
     if not text.strip():
         raise Fault("empty", "gave an empty answer", tokens=tokens)
     return Answer(text, tokens)
-
-
-def _fault_of_form(body: object) -> Fault:
-    return Fault("malformed", f"unexpected form of reply ({shorten_text(str(body), SHOWN)})", again=True, tokens=None)
 
 
 _OPENING = threading.Lock()

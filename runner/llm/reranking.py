@@ -27,7 +27,8 @@ from retrievers.templates import get_path
 from retrievers.threads import map_threads
 from runner.llm.api_model import Answer, ModelRequest, Spent
 from runner.llm.client import BYTES_PER_TOKEN, TEMPLATE_TOKENS
-from runner.llm.http_model import HttpModel, fault_of_form, read_positions, to_floats
+from runner.llm.faults import fault_of_form
+from runner.llm.http_model import HttpModel, read_positions, to_floats
 from runner.llm.ledger import NANO, open_ledger
 
 REQUEST = {"model": "{model}", "query": "{query}", "documents": "{texts}"}

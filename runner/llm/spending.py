@@ -23,8 +23,12 @@ def describe_spending(settings: Iterable[object]) -> str:
     groups: dict[str, list[ApiModel]] = {}
     for models in labels.values():
         groups.setdefault(" and ".join(models), []).append(next(iter(models.values())))
-    totals = {label: sum(measure_spending(models).values(), Usage()) for label, models in groups.items()}
-    return "\n".join(_describe_usage(label, total) for label, total in totals.items() if total.calls)
+    lines = []
+    for label, group in groups.items():
+        total = sum(measure_spending(group).values(), Usage())
+        if total.calls:
+            lines.append(_describe_usage(label, total))
+    return "\n".join(lines)
 
 
 def _describe_usage(label: str, total: Usage) -> str:
@@ -33,7 +37,8 @@ def _describe_usage(label: str, total: Usage) -> str:
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(total.failures.items()))
     failures = f"; failed: {kinds}" if kinds else ""
     calls = "call" if total.calls == 1 else "calls"
-    tokens = f"{total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+    written = f", {total.tokens_out:,} out" if ApiModel.label in label else ""  # other models write nothing
+    tokens = f"{total.tokens_in:,} tokens in{written}"
     return f"{label}: {total.calls:,} {calls}{retries}, {tokens}{cost}{failures}"
 
 

@@ -211,6 +211,16 @@ def test_the_key_of_a_vector_depends_on_model_settings_and_text_alone(make: Make
     assert text is not None and text.key == "9bb6bd412298478c321a32f5d314d1ba"
 
 
+def test_a_tokenizer_identifies_results_by_its_content_and_only_if_it_cuts(tmp_path: Path) -> None:
+    file = str(write_tokenizer(tmp_path / "tokenizer.json"))
+    plain, counting, cutting = (
+        repr(ApiEncoder(model="m", tokenizer=tokenizer, max_length=length))
+        for tokenizer, length in ((None, None), (file, None), (file, 9))
+    )
+    assert plain == counting != cutting and file not in cutting
+    assert repr(ApiEncoder(model="m", tokenizer=str(tmp_path), max_length=9)) == cutting
+
+
 def test_what_another_thread_is_paying_for_is_waited_for(make: MakeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "_WAIT_S", 0.001)
     arrived, may_answer = threading.Event(), threading.Event()

@@ -82,6 +82,6 @@ def test_embeddings_have_a_budget_and_a_line_of_their_own(made: Made, tmp_path: 
         lines = describe_spending([Expanded(base=Dense(encoder), llm=llm)]).splitlines()
         made(fake, budget="b").ask("two words")
         shared = describe_spending([Dense(replace(encoder, budget="b")), made(fake, budget="b")])
-    assert lines[0] == "embeddings: 1 call, 2 tokens in, 0 out, cost 2"
+    assert lines[0] == "embeddings: 1 call, 2 tokens in, cost 2"
     assert lines[1].startswith("language model: 1 call, 2 tokens in, ")
     assert shared.startswith("embeddings and language model: 1 call, 2 tokens in, ")
