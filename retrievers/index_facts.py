@@ -7,6 +7,8 @@ have to be told apart before and after a change of the index.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import Protocol, runtime_checkable
 
@@ -25,16 +27,40 @@ class DescribesIndex(Protocol):
 def describe_indexes(retriever: object, name: str = "") -> dict[str, str]:
     """Return what the indexes of a retriever and its parts report, with the name of the part before that of the fact.
 
-    A part that cannot be asked reports nothing: its search says why.
+    A part that cannot be asked reports nothing: its search says why. Within `remember_facts`, each is asked once.
     """
     if isinstance(retriever, DescribesIndex):
-        try:
-            return {f"{name}{fact}": value for fact, value in retriever.describe_index().items()}
-        except RetrieverError:
-            return {}
+        return {f"{name}{fact}": value for fact, value in _describe_one(retriever).items()}
     facts: dict[str, str] = {}
     for part, value in _iter_named_parts(retriever):
         facts |= describe_indexes(value, f"{name}{part}.")
+    return facts
+
+
+@contextmanager
+def remember_facts() -> Iterator[None]:
+    """Ask each index once for what it reports, until the block ends, in the thread that entered it."""
+    token = _remembered.set({})
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+_remembered: ContextVar[dict[str, Mapping[str, str]] | None] = ContextVar("_remembered", default=None)
+"""What indexes have reported, by the settings of the retriever; None: it is not remembered."""
+
+
+def _describe_one(retriever: DescribesIndex) -> Mapping[str, str]:
+    known, key = _remembered.get(), repr(retriever)
+    if known is not None and key in known:
+        return known[key]
+    try:
+        facts = retriever.describe_index()
+    except RetrieverError:
+        facts = {}
+    if known is not None:
+        known[key] = facts
     return facts
 
 

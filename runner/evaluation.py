@@ -14,7 +14,7 @@ import numpy as np
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
-from retrievers.index_facts import describe_indexes
+from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.search import resolve_search_depth, search_cached
 from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
@@ -123,7 +123,7 @@ class Bench:
         dataset, settings = self.dataset(experiment), experiment.metrics
         self.check_grades(experiment)
         grader, queries = self.datasets.build_grader(experiment)
-        with self.store.account() as costs:
+        with self.store.account() as costs, remember_facts():
             wanted = settings.depth + rows_to_exclude(dataset)
             depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
             index = describe_indexes(experiment.retriever)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from retrievers.base import Corpus
+from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from runner.__main__ import main
 from runner.config import CONF
@@ -23,7 +26,7 @@ from runner.tracking.settings import Tracking
 from tests.config.files import load_settings
 from tests.fake_llm import FakeLLM
 from tests.retrievers.elasticsearch import SETTINGS, run_elasticsearch
-from tests.test_unknown_hits import experiment, same
+from tests.test_unknown_hits import WHOLE, World, experiment, same
 
 JUDGED = ("dataset=judged", "dataset.queries=queries.jsonl", "dataset.qrels=qrels.tsv", "tracking.background=false")
 
@@ -107,3 +110,22 @@ def test_a_sweep_continues_when_the_server_is_back(
         assert len(api.searches) >= 4
     assert "failed" not in capsys.readouterr().out
     assert [result.means["RR"] > 0 for result in results(here)] == [True, True]
+
+
+def test_an_evaluation_asks_each_part_of_a_hybrid_once_for_the_facts_of_its_index(tmp_path: Path) -> None:
+    facts = {"version": ("/", "version.number"), "documents": ("/articles/_count", "count")}
+    request = {"query": {"bool": {"must": {"match": {"text": "{query}"}}}}, "size": "{top_k}"}
+    form: dict[str, Any] = {"results": "hits.hits", "item_id": "_id", "score": "_score", "facts": facts}
+    bench, requests, source = Bench(DiskStore(tmp_path)), list[Counter[str]](), World()
+    with run_elasticsearch(WHOLE) as api:
+        form |= {"search_path": "/articles/_search", "health_path": "/", "request": request}
+        parts = {f"part {n}": Http(api.url, **form, timeout_s=n) for n in (20, 30)}
+        for k in (1, 60):
+            before = len(api.asked)
+            result = bench.evaluate(experiment(Hybrid(parts, method="rrf", rrf_k=k), source))
+            requests.append(Counter(asked.path for asked in api.asked[before:]))
+            assert result.index["parts.part 20.version"] == "8.19.0"
+    # Two parts, each asked for two facts, of which "/" is also the address of two checks: before the facts and, the
+    # first time, before the five queries.
+    assert requests[0] == {"/": 2 + 2 + 2, "/articles/_count": 2, "/articles/_search": 2 * 5}
+    assert requests[1] == {"/": 2 + 2, "/articles/_count": 2}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from retrievers.index_facts import describe_indexes
+from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
@@ -79,8 +79,9 @@ class SweepRun:
     def identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
         """Return experiments by identity; of those that are the same combination, the first."""
         distinct: dict[str, Experiment] = {}
-        for configured in experiments:
-            experiment = replace(configured, index=describe_indexes(configured.retriever))
+        with remember_facts():
+            experiments = [replace(one, index=describe_indexes(one.retriever)) for one in experiments]
+        for experiment in experiments:
             distinct.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
         if repeated := len(experiments) - len(distinct):
             are = "is a duplicate and runs" if repeated == 1 else "are duplicates and run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
-from retrievers.index_facts import describe_indexes
+from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.run_file import RunFile
 from tests.retrievers.fake_api import Answer, Asked, fake_api
 
@@ -56,6 +57,19 @@ def test_the_facts_of_parts_have_the_names_of_the_parts(tmp_path: Path) -> None:
         facts = describe_indexes(Hybrid(parts, method="rrf"))
     assert [*facts] == ["parts.api.version", "parts.api.documents", "parts.api.mapping", "parts.run.file"]
     assert describe_indexes(BM25()) == {}
+
+
+def test_an_index_is_asked_once_while_its_facts_are_remembered() -> None:
+    with fake_api(answer) as server:
+        parts = {"one": api(server.url, timeout_s=20), "two": api(server.url, timeout_s=10), "bm25": BM25()}
+        with remember_facts():
+            facts = describe_indexes(Hybrid(parts, method="rrf"))
+            again = describe_indexes(parts["one"])
+            asked = Counter(asked.path for asked in server.asked)
+            assert asked == {"/health": 2, "/": 2, "/x/_count": 2, "/x/_mapping": 2}
+        assert again == {name.removeprefix("parts.one."): facts[name] for name in facts if ".one." in name}
+        assert describe_indexes(parts["one"]) == again  # asked again
+        assert len(server.asked) == 12
 
 
 @pytest.mark.parametrize("change", ["content", "time"])
