@@ -38,7 +38,8 @@ class Corpus:
     """Documents in columns. A chunk of a document is a document.
 
     `titles` and `metadata` are either empty or as long as `ids`. `filter_fields` are the fields of the metadata that
-    queries filter by; engines store these. Raises `RetrieverError` on repeated ids or columns of unequal length.
+    queries filter by; engines store these. `search_fields` are those that retrievers may search beside title and text.
+    Raises `RetrieverError` on repeated ids or columns of unequal length.
     """
 
     ids: Sequence[str]
@@ -46,6 +47,7 @@ class Corpus:
     titles: Sequence[str] = ()
     metadata: Sequence[Mapping[str, Any]] = ()
     filter_fields: Sequence[str] = ()
+    search_fields: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("texts", "titles", "metadata"):
@@ -66,14 +68,23 @@ class Corpus:
             return iter(self.texts)
         return (f"{title} {text}" if title else text for title, text in zip(self.titles, self.texts, strict=True))
 
+    def read_field(self, name: str) -> Sequence[str]:
+        """Return the text of a field of each document: `title`, `text` or one of the metadata."""
+        if name == "title":
+            return self.titles or [""] * len(self)
+        if name == "text":
+            return self.texts
+        return [_join_text(row.get(name)) for row in self.metadata] or [""] * len(self)
+
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of the ids, titles and texts, in their order."""
+        """Return a hash of the ids, titles and texts, in their order, and of the fields to search beside them."""
         titles = self.titles or [""] * len(self)
         columns = zip(self.ids, titles, self.texts, strict=True)
         rows = (f"{i}\0{len(title)}\0{title}{text}" for i, title, text in columns)
+        others = (text for name in self.search_fields for text in (f"field\0{name}", *self.read_field(name)))
         return fingerprint_texts(
-            chain(["corpus"], rows)
+            chain(["corpus"], rows, others)
         )  # one at a time: together they take as much memory as the corpus
 
     @cached_property
@@ -106,6 +117,13 @@ class Corpus:
         order = np.empty(len(self), dtype=np.int32)
         order[sorted(range(len(self)), key=self.ids.__getitem__, reverse=True)] = np.arange(len(self), dtype=np.int32)
         return order
+
+
+def _join_text(value: object) -> str:
+    """Return a value of the metadata as text: the items of a list with spaces between them, "" for none."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(_join_text, value))
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +187,17 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     )
 
 
+def check_search_fields(corpus: Corpus, setting: str, names: Iterable[str]) -> None:
+    """Raise `RetrieverError` for a field, of those that a setting names, that the documents do not have."""
+    known = ("title", "text", *corpus.search_fields)
+    for name in names:
+        if name not in known:
+            raise RetrieverError(
+                f"{setting}.{name}: the fields of the documents to search are {', '.join(known)}; to search others, "
+                f"name them in the dataset's search_fields, as in dataset.search_fields=[{name}]"
+            )
+
+
 def create_empty_rankings(n: int, k: int) -> Rankings:
     """Return rankings of n queries without hits."""
     return Rankings(np.full((n, k), NOTHING, dtype=np.int32), np.full((n, k), -np.inf, dtype=np.float32))
@@ -205,6 +234,11 @@ class QueryText(str):
 def list_types(queries: Sequence[str]) -> list[str]:
     """Return the type of each query, "" for none."""
     return [getattr(query, "type", "") for query in queries]
+
+
+def list_ids(queries: Sequence[str]) -> list[str]:
+    """Return the id of each query; a plain string is its own."""
+    return [getattr(query, "id", query) for query in queries]
 
 
 def list_filters(queries: Sequence[str]) -> list[Filter | None]:

@@ -13,13 +13,11 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Corpus, RetrieverError
+from retrievers.base import Corpus, RetrieverError, check_search_fields
 from retrievers.bm25 import IDF, BM25Searcher, Weights
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Store
-
-FieldName = Literal["title", "text"]
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -30,17 +28,17 @@ class FieldWeight:
     b: float = Field(default=0.4, ge=0, le=1)
 
 
-_FIELDS: dict[FieldName, FieldWeight] = {"text": FieldWeight(), "title": FieldWeight(2.0)}
+_FIELDS: dict[str, FieldWeight] = {"text": FieldWeight(), "title": FieldWeight(2.0)}
 
 
-def _sort(fields: dict[FieldName, FieldWeight]) -> dict[FieldName, FieldWeight]:
+def _sort(fields: dict[str, FieldWeight]) -> dict[str, FieldWeight]:
     """Return the fields sorted by name, so that their order does not change the identity."""
     return dict(sorted(fields.items()))
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class BM25F:
-    """Settings of BM25F.
+    """Settings of BM25F: the weights of `title`, `text` and any of the corpus' `search_fields`.
 
     See Robertson and Zaragoza (2009), The probabilistic relevance framework: BM25 and beyond, section 3.6. The fields'
     counts of a term are added up before they are saturated: tf is the sum over the fields of
@@ -55,7 +53,7 @@ class BM25F:
     applies_filters: ClassVar[bool] = True
 
     analyzer: Analyzer = Analyzer()
-    fields: Annotated[dict[FieldName, FieldWeight], AfterValidator(_sort)] = Field(default_factory=_FIELDS.copy)
+    fields: Annotated[dict[str, FieldWeight], AfterValidator(_sort)] = Field(default_factory=_FIELDS.copy)
     k1: float = Field(default=0.9, ge=0, le=1e6, allow_inf_nan=False)
     b: float | None = Field(default=None, ge=0, le=1)
     variant: Literal["lucene", "robertson", "atire"] = "lucene"
@@ -65,12 +63,16 @@ class BM25F:
             raise RetrieverError("fields: at least one field should have a weight above 0; set fields.text.weight=1")
 
     @property
-    def field_names(self) -> list[FieldName]:
+    def field_names(self) -> list[str]:
         """Return the fields whose weight is not 0, in the order in which they are counted."""
         return [name for name, field in self.fields.items() if field.weight]
 
     def index(self, corpus: Corpus, store: Store) -> BM25Searcher:
-        """Return a searcher; the terms of the fields are counted unless the store has the counts."""
+        """Return a searcher; the terms of the fields are counted unless the store has the counts.
+
+        Raises `RetrieverError` for a field that the documents do not have.
+        """
+        check_search_fields(corpus, "fields", self.field_names)
         postings = load_postings(corpus, self.analyzer, store, self.field_names)
         return BM25Searcher.of(self, postings, corpus, store, self.field_names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from retrievers.base import Corpus
@@ -11,17 +11,15 @@ from retrievers.store import Arrays
 
 @dataclass(frozen=True, eq=False)
 class FieldContents:
-    """The fields of a corpus, `title` or `text`, as contents: those of the first document, of the second, and so on."""
+    """Some fields of a corpus as contents: those of the first document, of the second, and so on."""
 
     corpus: Corpus
     fields: Sequence[str]
 
     def contents(self) -> Iterator[str]:
         """Yield each field of each document."""
-        columns: Mapping[str, Sequence[str]] = {"title": self.corpus.titles, "text": self.corpus.texts}
-        for position in range(len(self.corpus)):
-            for name in self.fields:
-                yield columns[name][position] if columns[name] else ""
+        for row in zip(*map(self.corpus.read_field, self.fields), strict=True):
+            yield from row
 
 
 def join_fields(columns: Arrays, n_fields: int) -> Arrays:

@@ -13,15 +13,23 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, Rankings, RetrieverError, create_empty_rankings, list_filters, rank
+from retrievers.base import (
+    Corpus,
+    Rankings,
+    RetrieverError,
+    check_search_fields,
+    create_empty_rankings,
+    list_filters,
+    rank,
+)
 from retrievers.filters import Mask
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
@@ -32,8 +40,15 @@ _SHORTEST = {"unicode61": 1, "porter": 1, "trigram": 3}
 _DEEPER = 8
 """How many times as many documents are fetched if too few of them pass a filter."""
 _SEARCH = """
-SELECT rowid - 1, -bm25(documents, ?, ?) AS score FROM documents WHERE documents MATCH ? ORDER BY score DESC LIMIT ?
+SELECT rowid - 1, -bm25(documents, {}) AS score FROM documents WHERE documents MATCH ? ORDER BY score DESC LIMIT ?
 """
+
+Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+
+
+def _sort(weights: dict[str, float]) -> dict[str, float]:
+    """Return the weights sorted by field, so that their order does not change the identity."""
+    return dict(sorted(weights.items()))
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -43,25 +58,30 @@ class SqliteFts:
     `tokenizer`: unicode61 matches words, porter also their English stems, trigram any part of a word of at least three
     characters (shorter words of a query are left out). `remove_diacritics` is SQLite's option of that name; null is its
     default: 1 for words, 0 for trigrams, which have the option since SQLite 3.45. The weight of a column multiplies the
-    counts of a term there. `match` selects documents with any or all words of the query.
+    counts of a term there; `field_weights` adds columns for any of the corpus' `search_fields`. `match` selects
+    documents with any or all words of the query.
     """
 
     applies_filters: ClassVar[bool] = True
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"
-    title_weight: float = Field(default=1.0, ge=0, le=1e6, allow_inf_nan=False)
-    text_weight: float = Field(default=1.0, ge=0, le=1e6, allow_inf_nan=False)
+    title_weight: Weight = 1.0
+    text_weight: Weight = 1.0
+    field_weights: Annotated[dict[str, Weight], AfterValidator(_sort)] = Field(default_factory=dict)
     remove_diacritics: int | None = Field(default=None, ge=0, le=2)
     match: Literal["any", "all"] = "any"
 
     def index(self, corpus: Corpus, store: Store) -> SqliteFtsSearcher:
-        """Return a searcher, which threads may share; the database is filled unless the store has it."""
+        """Return a searcher, which threads may share; the database is filled unless the store has it.
+
+        Raises `RetrieverError` for a field that the documents do not have.
+        """
+        check_search_fields(corpus, "field_weights", self.field_weights)
+        columns = ("title", "text", *self.field_weights)
 
         def open_database() -> _Database:
-            image = store.arrays(self._key("fts5 database", corpus), lambda: _fill(corpus, self._format_tokenizer()))[
-                "image"
-            ]
-            return _Database(image)
+            key, tokenize = self._key("fts5 database", corpus), self._format_tokenizer()
+            return _Database(store.arrays(key, lambda: _fill(corpus, columns, tokenize))["image"])
 
         database = store.share(self._key("live fts5 database", corpus), open_database)
         return SqliteFtsSearcher(self, database, corpus)
@@ -73,7 +93,9 @@ class SqliteFts:
 
     def _key(self, kind: str, corpus: Corpus) -> Key:
         """Return the key of work based on the words of a corpus, without weights and matching."""
-        parts = {"tokenize": self._format_tokenizer(), "sqlite": sqlite3.sqlite_version}
+        parts: dict[str, object] = {"tokenize": self._format_tokenizer(), "sqlite": sqlite3.sqlite_version}
+        if self.field_weights:
+            parts["columns"] = ", ".join(self.field_weights)
         return Key.of(kind, ("retrievers.sqlite_fts",), **corpus.key_parts, **parts)
 
     def _format_tokenizer(self) -> str:
@@ -110,9 +132,11 @@ class SqliteFtsSearcher:
 
     def _select(self, expression: str, k: int, mask: Mask | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return documents and scores, of shape (1, n), that include the k best of those that pass a mask."""
-        weights, limit = (self.settings.title_weight, self.settings.text_weight), k + 1
+        own, limit = self.settings, k + 1
+        weights = [own.title_weight, own.text_weight, *own.field_weights.values()]
+        statement = _SEARCH.format(", ".join("?" * len(weights)))
         while True:
-            rows = self.database.select(_SEARCH, *weights, expression, limit)
+            rows = self.database.select(statement, *weights, expression, limit)
             documents, scores = _columns(rows)
             if mask is not None:
                 documents, scores = documents[:, mask[documents[0]]], scores[:, mask[documents[0]]]
@@ -145,12 +169,13 @@ def _columns(rows: list[tuple[int, float]]) -> tuple[NDArray[np.int32], NDArray[
     return np.array([documents], dtype=np.int32), np.array([scores], dtype=np.float32)
 
 
-def _fill(corpus: Corpus, tokenize: str) -> Arrays:
-    """Return a database whose row n + 1 has the words of document n."""
+def _fill(corpus: Corpus, fields: Sequence[str], tokenize: str) -> Arrays:
+    """Return a database whose row n + 1 has the words of document n, with a column for each field."""
+    columns = [f"c{place}" for place in range(len(fields))]
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute(
-                f"CREATE VIRTUAL TABLE documents USING fts5(title, text, content='', tokenize='{tokenize}')"
+                f"CREATE VIRTUAL TABLE documents USING fts5({', '.join(columns)}, content='', tokenize='{tokenize}')"
             )
         except sqlite3.OperationalError as error:
             raise RetrieverError(
@@ -158,15 +183,17 @@ def _fill(corpus: Corpus, tokenize: str) -> Arrays:
                 f"table with this tokenizer ({error}); choose another tokenizer, or install a Python with a newer "
                 "SQLite"
             ) from error
-        connection.executemany("INSERT INTO documents(rowid, title, text) VALUES (?, ?, ?)", _rows(corpus))
+        values = ", ".join("?" * (1 + len(fields)))
+        statement = f"INSERT INTO documents(rowid, {', '.join(columns)}) VALUES ({values})"  # noqa: S608 (made above)
+        connection.executemany(statement, _rows(corpus, fields))
         connection.execute("INSERT INTO documents(documents) VALUES ('optimize')")
         connection.commit()
         return {"image": np.frombuffer(connection.serialize(), dtype=np.uint8)}
 
 
-def _rows(corpus: Corpus) -> Iterator[tuple[int, str, str]]:
-    for row, (title, text) in enumerate(zip(corpus.titles or [""] * len(corpus), corpus.texts, strict=True), start=1):
-        yield row, _utf8(title), _utf8(text)
+def _rows(corpus: Corpus, fields: Sequence[str]) -> Iterator[tuple[int | str, ...]]:
+    for row, texts in enumerate(zip(*map(corpus.read_field, fields), strict=True), start=1):
+        yield row, *map(_utf8, texts)
 
 
 def _utf8(text: str) -> str:

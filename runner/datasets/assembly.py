@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import Corpus
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
-from runner.datasets.filtering import check_fields, find_gold_outside
+from runner.datasets.filtering import check_fields, check_search_fields, find_gold_outside
 from runner.datasets.variants import cluster_labels
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         source = replace(source, unknown_judged="keep")
     elif not len(raw.corpus):
         raise DatasetError(f"{name}: the dataset has no documents")
-    corpus = check_fields(raw.corpus, raw.queries, raw.document_fields, name, lambda query: _locate(source, query))
+    corpus = check_search_fields(raw.corpus, source.search_fields, raw.document_fields, name)
+    corpus = check_fields(corpus, raw.queries, raw.document_fields, name, lambda query: _locate(source, query))
     raw = replace(raw, corpus=corpus, judged=tuple(raw.judged))
     tables = {"": list(raw.qrels)} | {
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
@@ -234,5 +235,5 @@ def _select_intervals(
 def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
     if kept.all():
         return table
-    columns = {column.name: getattr(table, column.name) for column in fields(table) if column.name != "filter_fields"}
-    return replace(table, **{name: tuple(compress(column, kept)) for name, column in columns.items()})
+    names = [column.name for column in fields(table) if column.name not in ("filter_fields", "search_fields")]
+    return replace(table, **{name: tuple(compress(getattr(table, name), kept)) for name in names})

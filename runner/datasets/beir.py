@@ -42,7 +42,7 @@ class Beir(DatasetSource):
         )
         records = list(files.json_lines(file))
         queries = build_queries(records, str(file), self.type_field, self.cluster_field, self.filter_field)
-        fields = DocumentFields(queries, str(file))
+        fields = DocumentFields(queries, str(file), self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(documents, fields)),
             queries=queries,

@@ -137,7 +137,7 @@ def _chunks(corpus: Corpus, pieces: Callable[[str], Iterable[_Piece]]) -> Corpus
             texts.append(text[start:end])
             titles.append(_BETWEEN.join(filter(None, (title, *(h for h in headings if h != title)))))
             metadata.append({**known, DOCUMENT: identifier, HEADING: _BETWEEN.join(headings), START: start, END: end})
-    return Corpus(ids, texts, titles if any(titles) else (), metadata, corpus.filter_fields)
+    return Corpus(ids, texts, titles if any(titles) else (), metadata, corpus.filter_fields, corpus.search_fields)
 
 
 def _pack(text: str, start: int, end: int, words: Positions, begins: Positions, sized: _Sized) -> Iterator[_Piece]:

@@ -1,4 +1,4 @@
-"""Filters of queries in files, and the fields of documents that they name.
+"""Filters of queries in files, and the fields of documents that they or settings name.
 
 The queries of a format are read first, so that only these fields of its documents are kept.
 """
@@ -48,31 +48,37 @@ _NO_FIELDS: Mapping[str, Any] = {}
 
 
 class DocumentFields:
-    """Reads the fields of documents that filters name, and notes the names of all fields.
+    """Reads the fields of documents that filters name, and `searched` ones, and notes the names of all fields.
 
     Raises `DatasetError` if filters compare a field with values of different types.
     """
 
-    def __init__(self, queries: Queries, name: str) -> None:
+    def __init__(self, queries: Queries, name: str, searched: Sequence[str] = ()) -> None:
         try:
             self._kinds = list_kinds(queries.filters)
         except FilterError as error:
             raise DatasetError(f"{name}: {error}") from None
+        self._searched = [name for name in searched if name not in self._kinds]
         self.names: dict[str, None] = {}
 
     @property
     def field_names(self) -> Collection[str]:
-        """Return the fields that filters name."""
-        return self._kinds.keys()
+        """Return the fields that are read."""
+        return [*self._kinds, *self._searched]
 
     def read(self, record: SourceRecord) -> Mapping[str, Any]:
-        """Return the fields of a document that filters name."""
-        if not self._kinds:
+        """Return the fields of a document that filters name, or that are searched."""
+        if not self._kinds and not self._searched:
             return _NO_FIELDS
         self.names.update(dict.fromkeys(record.fields))
-        if isinstance(nested := record.fields.get(METADATA), Mapping):
-            self.names.update(dict.fromkeys(map(str, nested)))
-        metadata: dict[str, object] = {}
+        if isinstance(others := record.fields.get(METADATA), Mapping):
+            self.names.update(dict.fromkeys(map(str, others)))
+        texts = {name: _find_value(record.fields, name) for name in self._searched}
+        metadata: dict[str, object] = {name: value for name, value in texts.items() if value is not None}
+        if nested := next((name for name, value in metadata.items() if isinstance(value, Mapping)), None):
+            raise record.fault(
+                f"{nested!r} (dataset.search_fields): expected text, found an object; name a field of it"
+            )
         for name, kind in self._kinds.items():
             try:
                 value = convert_value(_find_value(record.fields, name), kind)
@@ -81,6 +87,23 @@ class DocumentFields:
             if value is not None:
                 metadata[name] = value
         return metadata
+
+
+def check_search_fields(corpus: Corpus, searched: Sequence[str], names: Iterable[str], name: str) -> Corpus:
+    """Return a corpus that knows the fields to search beside title and text; raises `DatasetError` if one is missing.
+
+    `names` are all fields of documents, for messages, as is `name` of the dataset.
+    """
+    if not searched or not len(corpus):
+        return corpus
+    known = sorted({*names, *(str(key) for row in corpus.metadata for key in row)} - {METADATA})
+    for field in searched:
+        if not any(row.get(field) for row in corpus.metadata):
+            raise DatasetError(
+                f"{name}: dataset.search_fields={field}: no document has this field; the fields are "
+                f"{', '.join(known) or 'none'}"
+            )
+    return replace(corpus, search_fields=tuple(searched))
 
 
 def check_fields(

@@ -83,7 +83,7 @@ class GoldenJson(DatasetSource):
             ),
             filters=read_filters(records, self.filter_field),
         )
-        fields = DocumentFields(queries, str(path))
+        fields = DocumentFields(queries, str(path), self.search_fields)
         _check_counts(path, content.get("metadata"), queries)
         qrels: list[Qrel] = []
         by_search_type: dict[str, list[Qrel]] = {}

@@ -71,7 +71,7 @@ class HuggingFace(DatasetSource):
             raise DatasetError(f"dataset.split={self.split}: {self.name} has no such split; choose from: {has}")
         records = list(self._iter_rows(folder, "queries"))
         queries = build_queries(records, self.name, cluster_field=self.cluster_field, filter_field=self.filter_field)
-        fields = DocumentFields(queries, self.name)
+        fields = DocumentFields(queries, self.name, self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),
             queries=queries,

@@ -78,7 +78,7 @@ class JudgedFiles(DatasetSource):
             ratings = read_ratings(paths[0], format)
             queries, matches = match_queries(ratings, queries)
             qrels = grade_ratings(ratings, matches, self.grade_thresholds)
-        fields = DocumentFields(queries, self.origin)
+        fields = DocumentFields(queries, self.origin, self.search_fields)
         return Raw(
             corpus=corpus_of(self._lines.iter_documents(fields)),
             queries=queries,

@@ -65,7 +65,7 @@ class Mined(DatasetSource):
             files.with_cluster_field(rows, metadata, self.cluster_field),
             filters=read_filters(rows, self.filter_field),
         )
-        fields = DocumentFields(queries, str(path))
+        fields = DocumentFields(queries, str(path), self.search_fields)
         return Raw(
             corpus=self._documents(path, rows, fields),
             queries=queries,

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
@@ -34,7 +34,8 @@ class DatasetSource(ABC):
     out of its own results: `true` by its id, `auto` where the text is the same too. `cluster_field` names the field of
     queries whose value the variants of a query share: tests and intervals resample such clusters, and a query without
     the field is a cluster of its own. `filter_field` names the field of queries with conditions on the metadata of
-    documents; null: none. Where `golden` is true, the metadata of documents are for reading, and evaluations leave a
+    documents; null: none. `search_fields` are fields of documents, beside title and text, that retrievers with weights
+    for fields may search. Where `golden` is true, the metadata of documents are for reading, and evaluations leave a
     golden report.
     """
 
@@ -48,6 +49,7 @@ class DatasetSource(ABC):
     exclude_self: ExcludeSelf = "auto"
     cluster_field: str | None = Field(default=None, min_length=1)
     filter_field: str | None = Field(default="filter", min_length=1)
+    search_fields: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     seed: int = Field(default=0, ge=0)
 
     @field_validator("exclude_self", mode="before")

@@ -84,7 +84,7 @@ class Tabular(DatasetSource):
     def read(self) -> Raw:
         """Read the files."""
         queries, records = self.read_queries()
-        fields = DocumentFields(queries, self.queries)
+        fields = DocumentFields(queries, self.queries, self.search_fields)
         corpus = corpus_of(self._documents(fields))
         if self.qrels:
             judgments = list(self.iter_qrels(self.qrels))

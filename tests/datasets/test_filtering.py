@@ -11,6 +11,7 @@ import pytest
 
 from retrievers.base import NOTHING, Corpus
 from retrievers.bm25 import BM25
+from retrievers.bm25f import BM25F, FieldWeight
 from retrievers.filters import Filter, parse_filter
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
@@ -120,6 +121,45 @@ def test_a_filter_is_read_and_applied(tmp_path: Path, kind: str) -> None:
         ["d0#0", "d2#0"],
         ["d0#0", "d1#0", "d2#0"],
     ]
+
+
+@pytest.mark.parametrize("filters", [FILTERS, [None] * 3])
+def test_fields_to_search_are_kept_beside_those_of_filters(tmp_path: Path, kind: str, filters: list[Any]) -> None:
+    source = replace(SOURCES[kind](tmp_path, filters), search_fields=("unused", "language"))
+    dataset = source.load()
+    pieces = dataset.split_documents(Tokens(size=1))
+    for corpus in (dataset.corpus, pieces.corpus):
+        assert corpus.search_fields == ("unused", "language")
+        assert corpus.read_field("unused") == ["x", "y", "z"]
+        assert corpus.read_field("language") == ["en", "de", "en"]
+    own = BM25F(fields={"unused": FieldWeight()})
+    for data, found in ((dataset, 1), (pieces, 1)):
+        rankings = own.index(data.corpus, MemoryStore()).search(["y"], 3).documents
+        assert [place for place in rankings[0].tolist() if place != NOTHING] == [found]
+    few = replace(source, max_documents=2).load().corpus
+    assert (len(few), few.search_fields, few.fingerprint != dataset.corpus.fingerprint) == (
+        2,
+        ("unused", "language"),
+        True,
+    )
+    missing = replace(source, search_fields=("topic",))
+    with pytest.raises(
+        DatasetError, match=r"dataset\.search_fields=topic: no document has this field; the fields are "
+    ):
+        missing.load()
+
+
+def test_a_field_to_search_may_be_a_list_or_within_an_object(tmp_path: Path) -> None:
+    source = beir(tmp_path, [None] * 3, inside=False)
+    rows = [{"tags": ["red", "blue"], "about": {"size": 7}}, {"tags": "green"}, {}]
+    lines(tmp_path / "corpus.jsonl", [{"_id": f"d{i}", "text": "sea", **row} for i, row in enumerate(rows)])
+    corpus = replace(source, search_fields=("tags", "about.size")).load().corpus
+    assert corpus.read_field("tags") == ["red blue", "green", ""]
+    assert corpus.read_field("about.size") == ["7", "", ""]
+    with pytest.raises(
+        DatasetError, match=r"corpus\.jsonl:1: 'about' \(dataset\.search_fields\): expected text, found an"
+    ):
+        replace(source, search_fields=("about",)).load()
 
 
 def test_a_dataset_without_filters_keeps_no_metadata_for_them(tmp_path: Path, kind: str) -> None:

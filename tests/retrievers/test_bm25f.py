@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING, Corpus
+from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.bm25 import BM25
-from retrievers.bm25f import BM25F
+from retrievers.bm25f import BM25F, FieldWeight
 from retrievers.postings import load_postings
+from retrievers.search import search_cached
+from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from tests.retrievers.test_contract import Counting
 
@@ -80,6 +82,66 @@ def test_scores_are_the_formula(
     fields: Any = {name: {"weight": w, "b": b} for name, w, b in zip(("title", "text"), weights, bs, strict=True)}
     found = scores_of(BM25F(WORDS, fields, k1, variant=variant), corpus_of(documents), query)
     assert found == pytest.approx(brute_force(documents, query, weights, bs, k1, variant), rel=1e-6, abs=1e-9)
+
+
+@given(
+    documents=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=6),
+    query=QUERIES,
+    weights=st.tuples(*[st.sampled_from([0.5, 1.0, 3.0])] * 2),
+    bs=st.tuples(*[st.sampled_from(BS)] * 2),
+)
+def test_a_field_of_the_metadata_is_scored_as_a_title_is(
+    documents: list[tuple[str, str, str]], query: list[str], weights: tuple[float, float], bs: tuple[float, float]
+) -> None:
+    """So the formula holds for it, which the test above checks for titles."""
+    rows: list[dict[str, Any]] = [{"abstract": first.split(), "other": third} for first, _, third in documents]
+    corpus = Corpus(
+        [f"d{i}" for i in range(len(documents))], [text for _, text, _ in documents], metadata=rows,
+        search_fields=("abstract",),
+    )  # fmt: skip
+    own: Any = [{"weight": weight, "b": b} for weight, b in zip(weights, bs, strict=True)]
+    found = scores_of(BM25F(WORDS, {"abstract": own[0], "text": own[1]}), corpus, query)
+    titled = corpus_of([(first, text) for first, text, _ in documents])
+    assert found == scores_of(BM25F(WORDS, {"title": own[0], "text": own[1]}), titled, query)
+
+
+def test_three_fields_add_up_before_they_are_saturated() -> None:
+    rows = [{"tags": ["a", "b"]}, {"tags": "b"}, {}]
+    corpus = Corpus(["x", "y", "z"], ["a", "c", "c"], ["a", "", "c"], rows, search_fields=("tags",))
+    fields: Any = {"title": {"weight": 2, "b": 0}, "text": {"weight": 1, "b": 0}, "tags": {"weight": 3, "b": 0}}
+    tf = 2 + 1 + 3
+    assert scores_of(BM25F(WORDS, fields), corpus, ["a"]) == {
+        0: pytest.approx(math.log(1 + 2.5 / 1.5) * tf / (tf + 0.9))
+    }
+
+
+@pytest.mark.parametrize(
+    ("retriever", "setting"),
+    [
+        (BM25F(fields={"text": FieldWeight(), "tags": FieldWeight()}), "fields"),
+        (SqliteFts(field_weights={"tags": 1.0}), "field_weights"),
+    ],
+)
+def test_a_field_that_the_documents_do_not_have_is_refused(retriever: Any, setting: str) -> None:
+    corpus = Corpus(["x"], ["a"], metadata=[{"topics": "b", "tags": "c"}], search_fields=("topics",))
+    message = (
+        rf"^{setting}\.tags: the fields of the documents to search are title, text, topics; to search others, name "
+        r"them in the dataset's search_fields, as in dataset.search_fields=\[tags\]$"
+    )
+    with pytest.raises(RetrieverError, match=message):
+        retriever.index(corpus, MemoryStore())
+
+
+def test_rankings_and_counts_follow_the_content_of_the_fields_to_search() -> None:
+    store, own = Counting(), BM25F(WORDS, fields={"tags": FieldWeight()})
+    tops = []
+    for tags in (["a", "b"], ["b", "a"]):
+        corpus = Corpus(["x", "y"], ["", ""], metadata=[{"tags": tag} for tag in tags], search_fields=("tags",))
+        tops.append(search_cached(own, corpus, ["a"], 1, store).documents[0].tolist())
+    assert tops == [[0], [1]]
+    assert store.built["postings"] == 2
+    plain = [Corpus(["x"], ["a"], metadata=[{"tags": tag}]) for tag in "ab"]
+    assert plain[0].fingerprint == plain[1].fingerprint == Corpus(["x"], ["a"]).fingerprint
 
 
 BOTH: Any = {"title": {"weight": 1, "b": 0}, "text": {"weight": 1, "b": 0}}
@@ -178,7 +240,6 @@ def test_stored_counts_of_other_fields_are_counted_again(harbour: Corpus, caplog
     [
         ({"fields": {}}, "at least one field should have a weight above 0"),
         ({"fields": {"title": {"weight": 0}}}, "at least one field should have a weight above 0"),
-        ({"fields": {"body": {}}}, "fields.body"),
         ({"fields": {"text": {"weight": -1}}}, "fields.text.weight"),
         ({"fields": {"text": {"b": 1.1}}}, "fields.text.b"),
         ({"fields": {"text": {"boost": 2}}}, "fields.text.boost"),

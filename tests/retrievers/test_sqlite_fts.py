@@ -116,7 +116,7 @@ def test_diacritics_are_removed_or_kept(harbour: Corpus) -> None:
 
 def test_a_tokenizer_that_sqlite_lacks_is_named(harbour: Corpus) -> None:
     with pytest.raises(RetrieverError, match=r"tokenizer=trigrams: .* newer SQLite"):
-        _fill(harbour, "trigrams")
+        _fill(harbour, ("title", "text"), "trigrams")
 
 
 @pytest.mark.parametrize("wrong", [{"tokenizer": "icu"}, {"title_weight": -1}, {"match": "some"}, {"wieght": 1}])
@@ -150,3 +150,17 @@ def test_every_query_is_timed(harbour: Corpus) -> None:
     seconds = SqliteFts().index(harbour, MemoryStore()).search(["ships", "", "fish"], 3).seconds
     assert seconds is not None
     assert (seconds >= 0).all()
+
+
+def test_columns_of_other_fields_have_weights_of_their_own() -> None:
+    """A column for a field of the metadata counts as one for titles does."""
+    titles, texts = ["sea", "boat boat", ""], ["boat", "sea", "sea boat"]
+    rows = [{"tags": title.split(), "other": "boat"} for title in titles]
+    tagged = Corpus(["a", "b", "c"], texts, metadata=rows, search_fields=("tags",))
+    titled = Corpus(["a", "b", "c"], texts, titles)
+    store = MemoryStore()
+    for weight in (0.0, 1.0, 5.0):
+        rankings = SqliteFts(field_weights={"tags": weight}).index(tagged, store).search(["boat", "sea"], 3)
+        expected = SqliteFts(title_weight=weight).index(titled, store).search(["boat", "sea"], 3)
+        assert rankings.documents.tolist() == expected.documents.tolist()
+        np.testing.assert_allclose(rankings.scores, expected.scores, rtol=1e-6)
