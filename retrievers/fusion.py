@@ -12,23 +12,22 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_types
+from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_ids, list_types
 from retrievers.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
+from retrievers.query_weights import PartWeights, QueryWeights, load_query_weights
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
 
 log = logging.getLogger("retrievers")
-
-PartWeights = float | list[float] | dict[str, float]
-"""An alpha, or one number per part, by order or by name."""
 
 LARGEST_WEIGHT = 1e6
 """Largest weight of a part, so that scores fit in 32-bit floats."""
@@ -51,8 +50,9 @@ class Hybrid:
 
     `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
     is the weight of the last and 1 - alpha that of the first. `weights_by_type` replaces these for the queries of some
-    types; a number there is an alpha. A part of weight 0 is not searched, unless queries of another type need it.
-    `depth` is the number of candidates from each part, null for as many as are requested.
+    types, and `weights_file`, a JSON object, for the queries with some ids; a number there is an alpha. A part of
+    weight 0 is not searched, unless other queries need it. `depth` is the number of candidates from each part, null for
+    as many as are requested.
     """
 
     parts: Mapping[str, Retriever]
@@ -61,6 +61,7 @@ class Hybrid:
     weights: list[float] | dict[str, float] | None = None
     alpha: float | None = Field(default=None, ge=0, le=1)
     weights_by_type: dict[str, PartWeights] = Field(default_factory=dict)
+    weights_file: Annotated[QueryWeights | None, BeforeValidator(load_query_weights)] = None
     rrf_k: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     depth: int | None = Field(default=None, ge=1)
 
@@ -82,6 +83,8 @@ class Hybrid:
         self._check_weights("weights" if self.alpha is None else "alpha", self._default_weights)
         for query_type, weights in self.weights_by_type.items():
             self._check_weights(f"weights_by_type.{query_type}", weights)
+        for query, weights in self._weights_by_query.items():
+            self._check_weights(f"weights_file: {query}", weights)
 
     def _check_weights(self, name: str, weights: PartWeights | None) -> None:
         names, n = ", ".join(self.parts), len(self.parts)
@@ -107,9 +110,14 @@ class Hybrid:
     def _default_weights(self) -> PartWeights | None:
         return self.weights if self.alpha is None else self.alpha
 
-    def resolve_weights(self, query_type: str = "") -> dict[str, float]:
-        """Return the weight of each part for queries of a type."""
-        return self._resolve(self.weights_by_type.get(query_type, self._default_weights))
+    @property
+    def _weights_by_query(self) -> Mapping[str, PartWeights]:
+        return self.weights_file.weights if self.weights_file is not None else {}
+
+    def resolve_weights(self, query_type: str = "", query: str = "") -> dict[str, float]:
+        """Return the weight of each part for queries of a type, or for the query with an id."""
+        by_type = self.weights_by_type.get(query_type, self._default_weights)
+        return self._resolve(self._weights_by_query.get(query, by_type))
 
     def _resolve(self, weights: PartWeights | None) -> dict[str, float]:
         if isinstance(weights, Mapping):
@@ -122,6 +130,11 @@ class Hybrid:
     def reads_types(self) -> bool:
         """Return whether rankings depend on the types of queries."""
         return bool(self.weights_by_type)
+
+    @property
+    def reads_ids(self) -> bool:
+        """Return whether rankings depend on the ids of queries."""
+        return bool(self._weights_by_query)
 
     def index(self, corpus: Corpus, store: Store) -> HybridSearcher:
         """Return a searcher; its parts are indexed through the store by their first search."""
@@ -140,8 +153,9 @@ class Hybrid:
 
     @property
     def weighted_parts(self) -> dict[str, Retriever]:
-        """Return the parts whose weight is not 0, for queries of some type at least."""
-        rows = [self.resolve_weights(), *map(self.resolve_weights, self.weights_by_type)]
+        """Return the parts whose weight is not 0, for some queries at least."""
+        others = [*self.weights_by_type.values(), *self._weights_by_query.values()]
+        rows = [self.resolve_weights(), *map(self._resolve, others)]
         return {name: part for name, part in self.parts.items() if any(weights[name] for weights in rows)}
 
 
@@ -163,7 +177,7 @@ class HybridSearcher:
         searches = [search_part(part, self.corpus, queries, depth, store, self.store) for part in parts.values()]
         start = time.perf_counter()
         by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
-        if self.settings.reads_types:
+        if self.settings.reads_types or self.settings.reads_ids:
             by_part = {name: _drop(rankings, weights[name] == 0) for name, rankings in by_part.items()}
         candidates = self._load_candidates(list(by_part.values()), store)
         fusion = FUSIONS[self.settings.method]
@@ -180,7 +194,9 @@ class HybridSearcher:
         return _attach_details(replace(fused, seconds=total, diagnostics=diagnostics), by_part)
 
     def _weigh(self, queries: Sequence[str]) -> dict[str, Floats]:
-        """Return the weight of each part, of shape (1, 1), or (n, 1) if it depends on the types of queries."""
+        """Return the weight of each part, of shape (1, 1), or (n, 1) if it depends on the types or ids of queries."""
+        if self.settings.reads_ids:
+            return self._weigh_each(queries)
         types = list_types(queries) if self.settings.reads_types else [""]
         unused = sorted(self.settings.weights_by_type.keys() - set(types))
         if unused and len(queries) > 1:
@@ -190,6 +206,17 @@ class HybridSearcher:
             )  # fmt: skip
         by_type = {name: self.settings.resolve_weights(name) for name in set(types)}
         return {part: np.array([by_type[name][part] for name in types])[:, None] for part in self.settings.parts}
+
+    def _weigh_each(self, queries: Sequence[str]) -> dict[str, Floats]:
+        """Return the weight of each part by query, (n, 1); raises `RetrieverError` if the file has none of several."""
+        own, ids = self.settings.weights_file, list_ids(queries)
+        if own is not None and len(ids) > 1 and own.weights.keys().isdisjoint(ids):
+            raise RetrieverError(
+                f"weights_file={own.path}: has weights for {next(iter(own.weights))!r} and others, but for none of the "
+                f"{len(ids):,} queries, such as {ids[0]!r}; the keys should be ids of queries"
+            )
+        rows = [self.settings.resolve_weights(*query) for query in zip(list_types(queries), ids, strict=True)]
+        return {part: np.array([weights[part] for weights in rows])[:, None] for part in self.settings.parts}
 
     def _load_candidates(self, searches: Sequence[Rankings], store: Store) -> Candidates:
         """Return the layout of the candidates, from the store if it has one of equal rankings."""

@@ -19,6 +19,7 @@ from retrievers.base import (
     fingerprint_queries,
     iter_parts,
     list_filters,
+    list_ids,
     list_types,
 )
 from retrievers.code import code_of
@@ -67,6 +68,11 @@ def is_live(settings: object) -> bool:
 def reads_types(settings: object) -> bool:
     """Return whether rankings depend on the types of queries (`reads_types` is true), here or in a part."""
     return getattr(settings, "reads_types", False) is True or any(map(reads_types, iter_parts(settings)))
+
+
+def reads_ids(settings: object) -> bool:
+    """Return whether rankings depend on the ids of queries (`reads_ids` is true), here or in a part."""
+    return getattr(settings, "reads_ids", False) is True or any(map(reads_ids, iter_parts(settings)))
 
 
 def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
@@ -131,6 +137,8 @@ def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[s
     searched: dict[str, object] = {"queries": fingerprint_queries(queries, corpus), "asked": len(queries), "k": k}
     if any(types := list_types(queries)) and reads_types(retriever):
         searched["types"] = fingerprint(*types)
+    if reads_ids(retriever):
+        searched["ids"] = fingerprint(*list_ids(queries))
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import pickle
 import re
 import statistics
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, build_rankings
+from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, RetrieverError, build_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.fusion_methods import FUSIONS, Method, Normalization
@@ -293,6 +295,73 @@ def test_stored_rankings_depend_on_types_only_where_weights_do() -> None:
         assert first.scores[0].tolist() == second.scores[1].tolist() != second.scores[0].tolist()
     plain = Hybrid(parts, alpha=0.25)
     assert build_rankings_key(plain, CORPUS, typed("a", "b"), 3) == build_rankings_key(plain, CORPUS, ["0", "1"], 3)
+
+
+def write_weights(folder: Path, weights: object) -> str:
+    file = folder / "weights.json"
+    file.write_text(weights if isinstance(weights, str) else json.dumps(weights))
+    return str(file)
+
+
+@given(rows=st.lists(st.tuples(ROWS, ROWS), min_size=5, max_size=5))
+@pytest.mark.parametrize("method", ["weighted", "rrf", "combmnz", "borda"])
+def test_weights_in_a_file_are_those_of_a_hybrid_for_each_query(
+    method: Method, rows: list[tuple[Row, Row]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    parts = {"one": given_rows(*(row for row, _ in rows)), "other": given_rows(*(row for _, row in rows))}
+    own = {"q0": 0.25, "q1": [0, 2], "q2": {"other": 0.5, "one": 3}, "absent": 1}
+    file = write_weights(tmp_path_factory.mktemp("weights"), own)
+    hybrid = Hybrid(parts, method=method, alpha=0.4, weights_by_type={"b": 1.0, "a": 0.5}, weights_file=file)  # type: ignore[arg-type]  # as from YAML
+    rankings = hybrid.index(CORPUS, MemoryStore()).search(typed("", "a", "b", "b", ""), 5)
+    weights: list[dict[str, Any]] = [
+        {"alpha": 0.25}, {"weights": [0, 2]}, {"weights": [3, 0.5]}, {"alpha": 1.0}, {"alpha": 0.4}
+    ]  # fmt: skip
+    for query, alone in enumerate(weights):
+        expected = Hybrid(parts, method=method, **alone).index(CORPUS, MemoryStore()).search([str(query)], 5)
+        assert rankings.documents[query].tolist() == expected.documents[0].tolist()
+        assert rankings.scores[query].tolist() == expected.scores[0].tolist()
+
+
+def test_a_result_depends_on_the_weights_in_the_file_and_the_ids_of_the_queries(tmp_path: Path) -> None:
+    store = MemoryStore()
+    parts: dict[str, Retriever] = {"one": given_rows({0: 1.0}, {0: 1.0}), "other": given_rows({1: 1.0}, {1: 1.0})}
+    tops = []
+    for weights in ({"q0": 0.1, "q1": 0.9}, {"q0": 0.9, "q1": 0.1}):
+        hybrid = Hybrid(parts, weights_file=write_weights(tmp_path, weights))  # type: ignore[arg-type]  # as from YAML
+        for queries in (typed("", ""), [QueryText("0", "q1"), QueryText("1", "q0")]):
+            tops.append(search_cached(hybrid, CORPUS, queries, 3, store).documents[:, 0].tolist())
+    assert tops == [[0, 1], [1, 0], [1, 0], [0, 1]]
+    assert pickle.loads(pickle.dumps(hybrid)) == hybrid
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("{", r"weights_file=.*weights\.json: not JSON \("),
+        (
+            "[0.5]",
+            r"weights_file=.*weights\.json: should be a JSON object of query ids, each with an alpha or a number",
+        ),
+        ({"q1": 0.5, "q2": "much"}, r"weights_file=.*weights\.json: q2: should be a JSON object of query ids"),
+        ({"q1": 1.5}, r"weights_file: q1=1.5: should be from 0 to 1; it is the weight of the last part"),
+        ({"q1": {"one": 1}}, r"weights_file: q1: set for one, but the parts are one, other"),
+    ],
+)
+def test_a_file_of_weights_that_cannot_be_used_is_refused(weights: object, message: str, tmp_path: Path) -> None:
+    part = given_rows({0: 1.0}, {1: 1.0})
+    with pytest.raises(ValueError, match=message):
+        Hybrid({"one": part, "other": part}, weights_file=write_weights(tmp_path, weights))  # type: ignore[arg-type]  # as from YAML
+    with pytest.raises(ValueError, match=r"weights_file=.*none\.json: cannot be read \(No such file or directory\)"):
+        Hybrid({"one": part, "other": part}, weights_file=str(tmp_path / "none.json"))  # type: ignore[arg-type]  # as from YAML
+
+
+def test_a_file_of_weights_for_other_queries_is_refused(tmp_path: Path) -> None:
+    part = given_rows({0: 1.0}, {1: 1.0})
+    hybrid = Hybrid({"one": part, "other": part}, weights_file=write_weights(tmp_path, {"1": 0.5}))  # type: ignore[arg-type]  # as from YAML
+    with pytest.raises(
+        RetrieverError, match=r"has weights for '1' and others, but for none of the 2 queries, such as 'q0'"
+    ):
+        hybrid.index(CORPUS, MemoryStore()).search(typed("", ""), 3)
 
 
 def test_a_type_that_no_query_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
