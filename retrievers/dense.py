@@ -143,7 +143,6 @@ class FaissIndex:
 
     settings: Dense
     index: faiss.Index
-    exact: bool = False
 
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query."""

@@ -32,6 +32,7 @@ from retrievers.filters import Filter, group_by_selectivity
 from retrievers.points import Nearest, Points, Subset, build_points, rank_exactly
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
 from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.threads import map_threads
 
 BATCH = 1024
 """How many queries are searched at a time, exactly, after those that are timed."""
@@ -43,15 +44,11 @@ Metric = Literal["cosine", "dot", "l2"]
 class VectorIndex(Protocol):
     """An index of points in an engine."""
 
-    @property
-    def exact(self) -> bool:
-        """Return whether the engine compares a query with every point, in full precision."""
-        ...
-
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, best first; place -1 where there is none.
 
-        With a subset, only its points are returned. An exact index returns `depth` points for every query.
+        With a subset, only its points are returned. An exact index, which compares a query with every point in full
+        precision, returns `depth` points for every query.
         """
         ...
 
@@ -106,9 +103,14 @@ class EmbeddedSpace:
     embedded: Embedded
     points: Points
 
-    def open_searcher(self, index: VectorIndex | None) -> VectorSearcher:
-        """Return a searcher through an index; without one, it is exact."""
-        return VectorSearcher(self.space, self.embedded.queries, self.points, index)
+    def open_searcher(self, index: VectorIndex | None, exact: bool = False, concurrency: int = 1) -> VectorSearcher:
+        """Return a searcher through an index, perhaps an exact one, or without one, which is exact.
+
+        `concurrency` is the number of queries for which the index is asked at a time.
+        """
+        return VectorSearcher(
+            self.space, self.embedded.queries, self.points, index, exact or index is None, concurrency
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +124,8 @@ class VectorSearcher:
     embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
     points: Points
     index: VectorIndex | None
+    exact: bool
+    concurrency: int = 1
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query.
@@ -134,14 +138,18 @@ class VectorSearcher:
         lengths = np.linalg.norm(vectors, axis=1)
         searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
         alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
-        for block, own in _iter_blocks(searched, list_filters(queries), alone):
+
+        def search_block(task: tuple[NDArray[np.int64], Filter | None]) -> None:
+            block, own = task
             subset = None if own is None else self._select(own)
             if subset is not None and not len(subset.places):
-                continue
+                return
             began, unit_length = time.perf_counter(), self.space.metric == "cosine"
             best = self._rank(vectors[block] / lengths[block, None] if unit_length else vectors[block], k, subset)
             rankings.documents[block], rankings.scores[block] = best.documents, best.scores
             seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
+
+        list(map_threads(search_block, _iter_blocks(searched, list_filters(queries), alone), self.concurrency))
         return replace(rankings, seconds=seconds)
 
     def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
@@ -150,7 +158,7 @@ class VectorSearcher:
         `short_answers_at_k` counts the queries with a direction that had fewer hits than there are documents to find.
         For queries with filters, both are also given by selectivity (`filters.SELECTIVITY`).
         """
-        if self.index is None or self.index.exact:
+        if self.exact:
             return {}
         exact = self._load_exact(queries, k, store)
         answered = exact[:, 0] != NOTHING
@@ -178,7 +186,7 @@ class VectorSearcher:
         """Return the documents of the exact rankings."""
 
         def search() -> Arrays:
-            return {"documents": replace(self, index=None).search(queries, k, store).documents}
+            return {"documents": replace(self, index=None, exact=True).search(queries, k, store).documents}
 
         return store.arrays(self.space.build_exact_key(queries, k), search)["documents"]
 
@@ -189,7 +197,7 @@ class VectorSearcher:
     def _rank(self, queries: Vectors, k: int, subset: Subset | None) -> Rankings:
         """Return the k best documents of each query, given vectors with a direction and what passes their filter."""
         order, points, index = self.space.corpus.tie_order, self.points, self.index
-        if index is None or index.exact:
+        if index is None or self.exact:
             find = partial(index.find, subset=subset) if index is not None else None
             return rank_exactly(points, queries, k, order, self.space.metric == "l2", find, subset)
         scores, places = index.find(queries, min(k, len(points.rows if subset is None else subset.places)), subset)

@@ -8,7 +8,7 @@ reproducible.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
-from retrievers.engines.postgres_live import LiveStatement, build_query, build_statement
+from retrievers.engines.postgres_live import LiveStatement, build_query, open_columns
 from retrievers.engines.postgres_server import PostgresServer, open_server
 from retrievers.engines.postgres_tables import (
     OPERATORS,
@@ -37,10 +37,11 @@ from retrievers.filters import Filter, Metadata
 from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
+from retrievers.threads import map_threads
 from retrievers.vector_search import Metric, VectorSpace
 
 if TYPE_CHECKING:
-    from psycopg.sql import Composable
+    from psycopg.sql import SQL, Composable
 
 _MODULES = (__name__, "retrievers.engines.postgres_tables")
 
@@ -64,7 +65,10 @@ class Postgres:
     The program loads the corpus into tables of `schema`. With `table`, an existing table is searched instead, by its
     columns; with `sql`, your own statement, with `%(query)s`, `%(vector)s` and `%(k)s` (write `%%` for a per cent
     sign), which returns ids, and perhaps scores, best first. Their order is kept, and their results are never cached.
-    A statement with `%(filter)s` applies the filters of queries, which it gets as JSON, null for a query without one.
+    The filters of queries apply to the columns of `table` that have the names of the fields. A statement with
+    `%(filter)s` gets them as JSON, null for a query without one.
+
+    `concurrency` is the number of queries that are searched at a time, each through a connection of its own.
     """
 
     dsn: str | None = Field(default=None, repr=False)
@@ -91,6 +95,7 @@ class Postgres:
     sql: str | None = None
     schema: str = Field(default="retrieval_runner", repr=False)
     timeout_s: float = Field(default=30.0, gt=0, repr=False)
+    concurrency: int = Field(default=1, ge=1, repr=False)
 
     def __post_init__(self) -> None:
         check_installed("psycopg", "psycopg", "postgres")
@@ -117,8 +122,8 @@ class Postgres:
 
     @property
     def applies_filters(self) -> bool:
-        """Return whether filters are applied: in tables of the program, and by a statement with `%(filter)s`."""
-        return not self.live or "%(filter)s" in (self.sql or "")
+        """Return whether filters are applied: in all tables, and by a statement with `%(filter)s`."""
+        return self.sql is None or "%(filter)s" in self.sql
 
     @property
     def server(self) -> PostgresServer:
@@ -154,7 +159,7 @@ class Postgres:
         points = embedded.points
         fill = fill_vectors(points.vectors, self.type, self._describe_index(), corpus.fields, points.rows.tolist())
         table = self._open(self._vectors_key(space), fill, store)
-        return embedded.open_searcher(PgvectorIndex(self, table, corpus.fields))
+        return embedded.open_searcher(PgvectorIndex(self, table, corpus.fields), self.exact, self.concurrency)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the table."""
@@ -184,8 +189,13 @@ class Postgres:
 
     def _open_live(self, corpus: Corpus, store: Store) -> Searcher:
         embed = None if self.encoder is None else self.encoder.embed(Corpus([], []), store).queries
-        statement = self.sql or build_statement(self)
-        return LiveStatement(self.server, statement, self.session, corpus.positions, embed)
+        build = self._build_own if self.sql is not None else open_columns(self).build
+        return LiveStatement(self.server, build, self.concurrency, self.session, corpus.positions, embed)
+
+    def _build_own(self, own: Filter | None) -> tuple[SQL, Mapping[str, object]]:
+        from psycopg import sql
+
+        return sql.SQL(self.sql or ""), {}
 
     def _space(self, corpus: Corpus) -> VectorSpace:
         if self.encoder is None:
@@ -223,11 +233,6 @@ class PgvectorIndex:
     table: EngineTable
     metadata: Metadata
 
-    @property
-    def exact(self) -> bool:
-        """Return whether every vector is compared in full precision."""
-        return self.settings.exact
-
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, as many as pgvector returns."""
         from psycopg import sql
@@ -260,14 +265,17 @@ class PostgresTextSearcher:
     corpus: Corpus
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query, exactly, one query after the other."""
-        rankings = create_empty_rankings(len(queries), k)
-        seconds = np.zeros(len(queries), dtype=np.float32)
-        for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
+        """Return the k best documents of each query, exactly."""
+        rankings, filters = create_empty_rankings(len(queries), k), list_filters(queries)
+        order, seconds = self.corpus.tie_order, np.zeros(len(queries), dtype=np.float32)
+
+        def search_one(position: int) -> None:
             start = time.perf_counter()
-            best = rank(*self._select(clean_text(query), k, own), self.corpus.tie_order, k)
+            best = rank(*self._select(clean_text(queries[position]), k, filters[position]), order, k)
             rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
+
+        list(map_threads(search_one, range(len(queries)), self.settings.concurrency))
         return replace(rankings, seconds=seconds)
 
     def _select(self, query: str, k: int, condition: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,19 @@ from retrievers.base import Rankings, RetrieverError
 from retrievers.encoders.base import Vectors
 from retrievers.engines.postgres_server import PostgresServer, ServerError
 from retrievers.engines.postgres_tables import OPERATORS, clean_text, format_vector
+from retrievers.filters import Condition, Filter
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
+from retrievers.threads import map_threads
 
 if TYPE_CHECKING:
-    from psycopg.sql import Composable, Composed, Identifier
+    from psycopg.sql import SQL, Composable, Composed, Identifier
 
     from retrievers.engines.postgres import Postgres
 
+
+_TEXTS = {"text", "character varying", "character"}
+"""The types of columns with text."""
 
 MATCHES: Mapping[str, str] = {
     "any": "replace(plainto_tsquery({0}, %(query)s)::text, ' & ', ' | ')::tsquery",
@@ -39,27 +44,84 @@ def build_query(match: str, config: str) -> Composed:
     return sql.SQL(MATCHES[match]).format(sql.SQL("{}::regconfig").format(sql.Literal(config)))
 
 
-def build_statement(settings: Postgres) -> str:
-    """Return the statement that searches the table of settings by its columns."""
+@dataclass(frozen=True)
+class ColumnSearch:
+    """The statement that searches an existing table by its columns; `types` are those of all columns, by name."""
+
+    settings: Postgres
+    types: Mapping[str, str]
+
+    def build(self, own: Filter | None) -> tuple[Composed, Mapping[str, object]]:
+        """Return the statement for queries with a filter, and the values of its conditions; raises `RetrieverError`."""
+        from psycopg import sql
+
+        values: dict[str, object] = {}
+        parts = [self._build_condition(condition, values) for condition in (own.conditions if own is not None else ())]
+        conditions = sql.SQL(" AND ").join(parts or [sql.SQL("TRUE")])
+        return _build_search(self.settings, self.types, conditions), values
+
+    def _build_condition(self, condition: Condition, values: dict[str, object]) -> Composable:
+        """Return a condition on a column, or on one of the items of an array, and add its `values` by their names."""
+        from psycopg import sql
+
+        if condition.field not in self.types:
+            raise _describe_missing(f"filter: {condition.field}", self.settings, self.types)
+        kind, column = self.types[condition.field], sql.Composed([sql.Identifier(condition.field)])
+        if condition.kind == "text" and kind.removesuffix("[]") in _TEXTS:
+            column += sql.SQL(' COLLATE "C"')  # a range of text is one of code points
+        item = sql.Composed([sql.Identifier("item")]) if kind.endswith("[]") else column
+        ends = ((" >= {}", condition.start), (" <= {}", condition.end))
+        listed = [(" = ANY ({})", list(condition.values))] if condition.values else []
+        comparisons: list[Composable] = []
+        for operator, value in (*listed, *((sign, end) for sign, end in ends if end is not None)):
+            name = f"condition_{len(values)}"
+            values[name] = value
+            comparisons.append(item + sql.SQL(operator).format(sql.Placeholder(name)))
+        meets = sql.SQL(" AND ").join(comparisons)
+        if not kind.endswith("[]"):
+            return meets
+        return sql.SQL("EXISTS (SELECT 1 FROM unnest({}) AS item WHERE {})").format(column, meets)
+
+
+def open_columns(settings: Postgres) -> ColumnSearch:
+    """Return the search of the table of settings by its columns; raises `RetrieverError` if one is missing."""
+    from psycopg import sql
+
+    statement = sql.SQL(
+        "SELECT attname, atttypid::regtype::text FROM pg_attribute WHERE attrelid = %(table)s::regclass "
+        "AND attnum > 0 AND NOT attisdropped"
+    )
+    types = dict(settings.server.select(statement, {"table": _quote_table(settings).as_string()}))
+    for setting in ("id_column", "vector_column" if settings.rank == "vector" else "text_column"):
+        if getattr(settings, setting) not in types:
+            raise _describe_missing(f"{setting}={getattr(settings, setting)}", settings, types)
+    return ColumnSearch(settings, types)
+
+
+def _describe_missing(place: str, settings: Postgres, types: Iterable[str]) -> RetrieverError:
+    return RetrieverError(f"{place}: {settings.table} has no such column; its columns are {', '.join(types)}")
+
+
+def _build_search(settings: Postgres, types: Mapping[str, str], conditions: Composable) -> Composed:
     from psycopg import sql
 
     table = _quote_table(settings)
     key, text, vector = map(sql.Identifier, (settings.id_column, settings.text_column, settings.vector_column))
     if settings.rank == "vector":
         distance = sql.SQL("{} {} %(vector)s").format(vector, sql.SQL(OPERATORS[settings.metric][0]))
-        score = sql.SQL({"cosine": "1 - ({})", "dot": "- ({})", "l2": "- ({}) ^ 2"}[settings.metric]).format(distance)
-        statement = sql.SQL("SELECT {}, {} FROM {} ORDER BY {} LIMIT %(k)s").format(key, score, table, distance)
-        return statement.as_string()
+        score = sql.SQL({"cosine": "1 - ({})", "dot": "- ({})", "l2": "- (({}) ^ 2)"}[settings.metric]).format(distance)
+        statement = sql.SQL("SELECT {}, {} FROM {} WHERE {} ORDER BY {} LIMIT %(k)s")
+        return statement.format(key, score, table, conditions, distance)
     config = sql.SQL("{}::regconfig").format(sql.Literal(settings.config))
-    words: Composable = text if _is_words(settings) else sql.SQL("to_tsvector({}, {})").format(config, text)
-    statement = sql.SQL(
-        "SELECT {}, {}({}, query, {}) AS score FROM {}, (SELECT {} AS query) AS words WHERE {} @@ query "
+    is_words = types[settings.text_column] == "tsvector"
+    words: Composable = text if is_words else sql.SQL("to_tsvector({}, {})").format(config, text)
+    return sql.SQL(
+        "SELECT {}, {}({}, query, {}) AS score FROM {}, (SELECT {} AS query) AS words WHERE {} @@ query AND {} "
         "ORDER BY score DESC LIMIT %(k)s"
     ).format(
         key, sql.Identifier(settings.rank), words, sql.Literal(settings.normalization), table,
-        build_query(settings.match, settings.config), words,
+        build_query(settings.match, settings.config), words, conditions,
     )  # fmt: skip
-    return statement.as_string()
 
 
 def _quote_table(settings: Postgres) -> Identifier:
@@ -68,29 +130,13 @@ def _quote_table(settings: Postgres) -> Identifier:
     return sql.Identifier(*str(settings.table).split("."))
 
 
-def _is_words(settings: Postgres) -> bool:
-    """Return whether the text column holds words (tsvector) and no text; raises `RetrieverError` if it is missing."""
-    from psycopg import sql
-
-    statement = sql.SQL(
-        "SELECT attname, atttypid::regtype::text FROM pg_attribute WHERE attrelid = %(table)s::regclass "
-        "AND attnum > 0 AND NOT attisdropped"
-    )
-    columns = dict(settings.server.select(statement, {"table": _quote_table(settings).as_string()}))
-    if settings.text_column not in columns:
-        raise RetrieverError(
-            f"text_column={settings.text_column}: {settings.table} has no such column; its columns are "
-            f"{', '.join(columns)}"
-        )
-    return bool(columns[settings.text_column] == "tsvector")
-
-
 @dataclass(frozen=True, eq=False)
 class LiveStatement:
-    """A statement that is executed for each query. Results keep the order of the server."""
+    """A statement, perhaps by the filter, that is executed for each query. Results keep the order of the server."""
 
     server: PostgresServer
-    statement: str
+    build: Callable[[Filter | None], tuple[Composed | SQL, Mapping[str, object]]]
+    concurrency: int
     session: Mapping[str, str]
     positions: Mapping[str, int]
     embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]] | None = None
@@ -108,25 +154,25 @@ class LiveStatement:
                     "encoder: learns from documents, which this retriever does not read; choose a pretrained model"
                 )
             encoding = {"encoding_ms": float(np.nanmean(seconds)) * 1000}
-        replies = [
-            self._search_one(query, None if vectors is None else vectors[row].tolist(), k)
-            for row, query in enumerate(queries)
-        ]
-        rankings = join_replies(replies, self.positions, k)
+        replies = map_threads(
+            lambda row: self._search_one(queries[row], None if vectors is None else vectors[row].tolist(), k),
+            range(len(queries)),
+            self.concurrency,
+        )
+        rankings = join_replies(list(replies), self.positions, k)
         diagnostics = {**rankings.diagnostics, **encoding}
         return replace(rankings, diagnostics=diagnostics, addresses={"": f"PostgreSQL ({self.server.address})"})
 
     def _search_one(self, query: str, vector: Sequence[float] | None, k: int) -> SearchReply:
-        from psycopg import sql
-
-        values: dict[str, Any] = {"query": clean_text(query), "k": k}
-        if (own := getattr(query, "filter", None)) is not None or "%(filter)s" in self.statement:
-            values["filter"] = None if own is None else str(own)
+        own: Filter | None = getattr(query, "filter", None)
+        statement, conditions = self.build(own)
+        values: dict[str, Any] = {"query": clean_text(query), "k": k, "filter": None if own is None else str(own)}
+        values |= conditions
         if vector is not None:
             values["vector"] = format_vector(vector)
         start = time.perf_counter()
         try:
-            rows = self.server.select(sql.SQL(self.statement), values, self.session)
+            rows = self.server.select(statement, values, self.session)
             seconds = time.perf_counter() - start
             return replace(build_reply(_iter_hits(rows), k), seconds=seconds)
         except (ServerError, ValueError) as error:

@@ -1,9 +1,9 @@
-"""A PostgreSQL server: a connection that is opened when needed and again after it was lost, errors in one line."""
+"""A PostgreSQL server: connections that are opened when needed and again after they were lost, errors in one line."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,8 +26,23 @@ class ServerError(RetrieverError):
     """A PostgreSQL server refused a statement or cannot be reached."""
 
 
+@dataclass
+class _Session:
+    """A connection, and the settings that it has; they apply until a statement brings others."""
+
+    connection: psycopg.Connection[Any]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        if settings != self.settings:
+            self.connection.execute("RESET ALL")
+            for name, value in settings.items():
+                self.connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            self.settings = dict(settings)
+
+
 class PostgresServer:
-    """A server, used by one thread at a time. Settings of a session apply until a statement brings others."""
+    """A server. Threads may share it: it has a connection for each statement that runs at the same time."""
 
     def __init__(self, dsn: str | None) -> None:
         check_installed("psycopg", "psycopg", "postgres")
@@ -40,9 +55,7 @@ class PostgresServer:
             raise RetrieverError(
                 f"dsn: should be an address such as postgresql://user@localhost:5432/database ({_first_line(error)})"
             ) from None
-        self._turn = threading.RLock()
-        self._connection: psycopg.Connection[Any] | None = None
-        self._session: Mapping[str, str] = {}
+        self._idle: list[_Session] = []  # appended and popped by threads, each of which is one step
         self._versions: dict[str, str] = {}
 
     @property
@@ -61,19 +74,19 @@ class PostgresServer:
     ) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, with settings of the session; raises `ServerError`."""
 
-        def execute(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
-            self._configure(connection, session or {})
-            return connection.execute(statement, parameters).fetchall()
+        def execute(own: _Session) -> list[tuple[Any, ...]]:
+            own.configure(session or {})
+            return own.connection.execute(statement, parameters).fetchall()
 
         return self._run(execute)
 
     def transact(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
         """Return the result of work in one transaction; raises `ServerError`."""
 
-        def within(connection: psycopg.Connection[Any]) -> T:
-            self._configure(connection, {})
-            with connection.transaction():
-                return work(connection)
+        def within(own: _Session) -> T:
+            own.configure({})
+            with own.connection.transaction():
+                return work(own.connection)
 
         return self._run(within)
 
@@ -91,42 +104,35 @@ class PostgresServer:
             self._versions[extension] = str(rows[0][0]).partition(" ")[0] if rows else ""
         return self._versions[extension]
 
-    def _run(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Do work with a connection; if an open connection was lost, do it again with a new one."""
+    def _run(self, work: Callable[[_Session], T]) -> T:
+        """Do work with an idle connection; if it turns out to be lost, do it again with another, at last a new one."""
         import psycopg
 
-        with self._turn:
-            while True:
-                fresh = self._connection is None
-                try:
-                    return work(self._open())
-                except psycopg.Error as error:
-                    lost = self._connection is not None and self._connection.closed
-                    if lost:
-                        self._connection = None
-                    if fresh or not lost:
-                        raise ServerError(self._describe(error)) from None
+        while True:
+            idle = self._pop_idle()
+            try:
+                session = idle or _Session(psycopg.connect(**self._options, autocommit=True))
+            except psycopg.Error as error:
+                raise ServerError(self._describe(error)) from None
+            try:
+                return work(session)
+            except psycopg.Error as error:
+                if idle is None or not session.connection.closed:
+                    raise ServerError(self._describe(error)) from None
+            finally:
+                if not session.connection.closed:
+                    self._idle.append(session)
 
     def close(self) -> None:
-        """Close the connection; the next statement opens one."""
-        with self._turn:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+        """Close the connections that no statement uses; the next statement opens one."""
+        while (session := self._pop_idle()) is not None:
+            session.connection.close()
 
-    def _open(self) -> psycopg.Connection[Any]:
-        import psycopg
-
-        if self._connection is None:
-            self._connection, self._session = psycopg.connect(**self._options, autocommit=True), {}
-        return self._connection
-
-    def _configure(self, connection: psycopg.Connection[Any], session: Mapping[str, str]) -> None:
-        if session != self._session:
-            connection.execute("RESET ALL")
-            for name, value in session.items():
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            self._session = dict(session)
+    def _pop_idle(self) -> _Session | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _describe(self, error: psycopg.Error) -> str:
         return f"PostgreSQL ({self.address}): {_first_line(error)}"

@@ -128,7 +128,7 @@ class Qdrant:
             shard = self._open(
                 corpus, lambda: build_shard(self._shard_settings, points, None, _encode_fields(corpus, rows)), store
             )
-            return embedded.open_searcher(QdrantIndex(self, shard, corpus.fields))
+            return embedded.open_searcher(QdrantIndex(self, shard, corpus.fields), self.exact)
         words = Words(self._word_settings, list(corpus.contents()))
         rows = range(len(corpus))
         shard = self._open(
@@ -186,11 +186,6 @@ class QdrantIndex:
     settings: Qdrant
     shard: Shard
     metadata: Metadata
-
-    @property
-    def exact(self) -> bool:
-        """Return whether every vector is compared in full precision."""
-        return self.settings.exact
 
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, as many as the engine returns."""

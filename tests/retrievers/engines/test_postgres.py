@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
 from retrievers.dense import Dense
 from retrievers.engines.postgres import Postgres
-from retrievers.engines.postgres_server import ServerError, open_server
+from retrievers.engines.postgres_server import ServerError, _Session, open_server
 from retrievers.filters import parse_filter
 from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
@@ -252,10 +253,76 @@ def test_a_table_of_the_users_is_searched_by_its_columns(cluster: Cluster, artic
         rankings = own.index(harbour, MemoryStore()).search(["lighthouse", "zeppelin"], 3)
         assert [{harbour.ids[d] for d in row} for row in rows_of(rankings.documents)] == [{"d1", "d5"}, set()]
         assert rankings.errors is None
-    with pytest.raises(
-        RetrieverError, match=r"text_column=body: search\.Articles has no such column; its columns are id, text"
-    ):
-        Postgres(cluster.dsn, table=articles, text_column="body").index(harbour, MemoryStore())
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("text_column", {}),
+        ("id_column", {}),
+        ("vector_column", {"rank": "vector", "encoder": Numbers()}),
+    ]
+    for setting, own in wrong:
+        message = rf"^{setting}=body: search\.Articles has no such column; its columns are id, text, words, embedding$"
+        with pytest.raises(RetrieverError, match=message):
+            Postgres(cluster.dsn, table=articles, **{setting: "body"}, **own).index(harbour, MemoryStore())
+
+
+@pytest.fixture
+def library(cluster: Cluster) -> Iterator[Corpus]:
+    """Make a table of vectors and words with columns to filter by, and return the corpus of its rows."""
+    vectors = np.random.default_rng(2).integers(-9, 10, (120, 3))
+    vectors[(vectors == 0).all(axis=1)] = 1
+    words = ["red", "boat", "sea", "tree"]
+    rows = [
+        {"year": 2000 + i % 6, "language": ["de", "en", "fr"][i % 3], "tags": words[: i % 4], "open": i % 2 == 0}
+        for i in range(120)
+    ]
+    table = "papers (id text, body text, embedding vector(3), year integer, language text, tags text[], open boolean)"
+    execute(cluster, "CREATE EXTENSION IF NOT EXISTS vector")
+    execute(cluster, f"CREATE TABLE {table}")
+    texts = texts_of(vectors)
+    columns = zip(texts, map(str, vectors.tolist()), rows, strict=True)
+    values = [(f"d{i:03}", text, vector, *row.values()) for i, (text, vector, row) in enumerate(columns)]
+    with psycopg.connect(cluster.dsn, autocommit=True) as connection:
+        statement = "INSERT INTO papers VALUES (%s, %s, %s::vector, %s, %s, %s, %s)"
+        connection.cursor().executemany(statement, values)
+    yield Corpus([f"d{i:03}" for i in range(120)], texts, metadata=rows, filter_fields=tuple(rows[0]))
+    execute(cluster, "DROP TABLE papers")
+
+
+LIBRARY_FILTERS: list[dict[str, Any]] = [
+    {"year": 2003},
+    {"year": {"from": 2004}, "language": "de"},
+    {"year": [2001, 2002], "tags": ["boat", "sea"]},
+    {"language": {"from": "e"}, "open": True},
+    {"tags": {"from": "c"}},
+    {"year": {"from": 2100}},
+]
+
+
+@METRICS
+def test_the_vectors_of_a_table_are_compared_as_dense_does(cluster: Cluster, library: Corpus, metric: Any) -> None:
+    texts = ["3 -2 1", "-5 5 2", "0 1 0"]
+    queries = [QueryText(t, t, own=parse_filter(own)) for own in ({}, *LIBRARY_FILTERS) for t in texts]
+    own = Postgres(cluster.dsn, rank="vector", encoder=Numbers(), metric=metric, table="papers")
+    scores = search_cached(own, library, queries, 20, MemoryStore()).scores  # ties have the order of the server
+    expected = search_cached(Dense(Numbers(), metric=metric), library, queries, 20, MemoryStore()).scores
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_words_of_a_table_are_searched_among_the_rows_that_pass(cluster: Cluster, library: Corpus) -> None:
+    own = Postgres(cluster.dsn, table="papers", text_column="body", config="simple")
+    full = search_cached(own, library, ["1 2"], 120, MemoryStore())
+    for conditions in LIBRARY_FILTERS:
+        query = QueryText("1 2", "q", own=parse_filter(conditions))
+        rankings = search_cached(own, library, [query], 120, MemoryStore())
+        masks = [[passes(row, conditions) for row in library.metadata]]
+        assert sorted(list_hits(rankings)[0]) == sorted(filter_by_hand(full, masks, 120)[0])
+        assert not rankings.errors
+
+
+def test_a_filter_needs_columns_of_the_names_of_its_fields(cluster: Cluster, library: Corpus) -> None:
+    own = Postgres(cluster.dsn, table="papers", text_column="body")
+    query = QueryText("1 2", "q", own=parse_filter({"topic": "wings"}))
+    with pytest.raises(RetrieverError, match=r"^filter: topic: papers has no such column; its columns are id, body"):
+        search_cached(own, library, [query], 3, MemoryStore())
 
 
 def test_a_statement_of_the_users_gets_the_query_its_vector_and_the_depth(
@@ -280,6 +347,35 @@ def test_an_error_of_a_statement_is_one_of_its_query(cluster: Cluster, articles:
     assert rankings.errors is not None
     assert list(rankings.errors) == [1]
     assert rankings.errors[1].endswith("division by zero")
+
+
+# Several queries at a time
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"rank": "ts_rank"},
+        {"rank": "vector"},
+        {"rank": "vector", "index_type": "hnsw"},
+        {"sql": "SELECT 'd1', length(%(query)s)"},
+    ],
+)
+def test_queries_are_searched_through_as_many_connections_as_concurrency_says(
+    cluster: Cluster, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, queries = corpus_of(DOCUMENTS[:50]), QUERIES[:8]
+    one, four = (replace(vectors_in(cluster), **own, concurrency=n).index(corpus, MemoryStore()) for n in (1, 4))
+    expected, barrier, configure = one.search(queries, 5), threading.Barrier(4, timeout=60), _Session.configure
+
+    def wait(session: _Session, settings: Mapping[str, str]) -> None:
+        barrier.wait()  # passes when four sessions are here
+        configure(session, settings)
+
+    monkeypatch.setattr(_Session, "configure", wait)
+    rankings = four.search(queries, 5)
+    assert rankings.documents.tobytes() == expected.documents.tobytes()
+    assert rankings.scores.tobytes() == expected.scores.tobytes()
 
 
 # A server that comes and goes
