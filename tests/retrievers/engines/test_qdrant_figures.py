@@ -75,8 +75,9 @@ def test_words_have_the_measured_ndcg(
         (quantization, search, ndcg, recall)
         for quantization, figures in {
             "int8": [(0.4029, 0.970), (0.4033, 0.970), (0.4046, 1.0)],
-            # With rescoring alone, nDCG@10 was measured as 0.351. That is not reproduced, so it is not compared: four
-            # builds have 0.3615, though the recall is equal.
+            # With rescoring alone, nDCG@10 was measured as 0.351, and is 0.3615 here, though the recall is equal. Codes
+            # of 128 bits have ties at the tenth place, which the order of the documents breaks: 80 random orders had
+            # 0.351 to 0.367. So a figure in one order is not compared with that in another.
             "binary": [(0.311, 0.491), (None, 0.491), (0.378, 0.741)],
             "product_x16": [(0.385, 0.818), (0.400, 0.818), (0.403, 0.993)],
             "turbo_4bit": [(0.402, 0.945), (0.403, 0.945), (0.405, 1.0)],
