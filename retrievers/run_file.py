@@ -103,10 +103,10 @@ class RunSearcher:
                 f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score "
                 f"{columns.scores[row[0]]} is not a finite 32-bit number"
             )
-        if (queries[1:] < queries[:-1]).any() or ((queries[1:] == queries[:-1]) & (scores[1:] > scores[:-1])).any():
+        if not _are_in_order(queries, scores):
             rows = np.lexsort((-scores, queries))
             queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
-        starts = np.concatenate(([0], np.cumsum(np.bincount(queries, minlength=len(columns.query_ids)))))
+        starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1, dtype=queries.dtype))
         numbers = {name: place for place, name in enumerate(columns.query_ids)}
         if tokens:
             numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
@@ -207,6 +207,15 @@ def _break_ties(
     documents = documents.copy()
     documents[rows] = documents[rows[np.lexsort((by_name[codes], group))]]
     return documents
+
+
+@njit(cache=True, nogil=True)
+def _are_in_order(queries: Any, scores: Any) -> bool:  # noqa: ANN401 (compiled)
+    """Return whether hits are grouped by ascending query numbers, and their scores never rise within a query."""
+    for row in range(1, len(queries)):
+        if queries[row] < queries[row - 1] or (queries[row] == queries[row - 1] and scores[row] > scores[row - 1]):
+            return False
+    return True
 
 
 @njit(cache=True)

@@ -38,7 +38,7 @@ def count_low_zeros(context: Any, word: Any) -> Any:  # noqa: ANN401 (compiled)
     return types.uint64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def load_bytes(text: Any, at: int, size: int) -> Any:  # noqa: ANN401 (compiled)
     """Return up to eight bytes of a text as a word, the others 0."""
     if at + 8 <= len(text):

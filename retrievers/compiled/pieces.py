@@ -16,7 +16,7 @@ _BLOCK = 256
 """Number of pieces that are looked up together."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def find_slot(hashed: int, slots: Column, lines: Column, starts: Column, text: Column, begin: int, end: int) -> int:
     """Return the slot of a piece of the text, or the empty one where it belongs."""
     slot = hashed & (len(slots) - 1)
@@ -69,7 +69,7 @@ _FACTOR, _MIXED_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 """The factor of Fibonacci hashing (Knuth, volume 3, 6.4), and by how many bits its products are folded."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _hash(text: Column, begin: int, end: int) -> Any:  # noqa: ANN401 (compiled)
     """Return a hash of 31 bits of a piece of the text."""
     hashed = np.uint64(end - begin)

@@ -133,12 +133,14 @@ class Grader:
         if len(rankings) != self.n_queries:
             raise ValueError(f"rankings of {len(rankings)} queries do not match judgments of {self.n_queries} queries")
         documents = self._documents(rankings)
-        keys = documents + self._first_keys[:, None]
-        places = np.searchsorted(self._keys, keys.ravel()).reshape(keys.shape)
-        queries, columns = np.nonzero(self._keys[places] == keys)
-        grades = self.judgments.grades[places[queries, columns]]
+        queries, columns = np.nonzero((documents != NOTHING) & (documents != self._unjudged))
+        keys = documents[queries, columns] + self._first_keys[queries]
+        places = np.searchsorted(self._keys, keys)
+        is_judged = self._keys[places] == keys
+        queries, columns, places = queries[is_judged], columns[is_judged], places[is_judged]
+        grades = self.judgments.grades[places]
         if self.document_of is not None:
-            first = np.unique(places[queries, columns], return_index=True)[1]  # a place is of one query and document
+            first = np.unique(places, return_index=True)[1]  # a place is of one query and document
             repeated = np.ones(len(grades), dtype=np.bool_)
             repeated[first] = False
             grades = np.where(repeated, np.int32(REPEATED), grades)

@@ -17,7 +17,7 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
-from omegaconf import DictConfig, Node, OmegaConf, open_dict
+from omegaconf import MISSING, DictConfig, Node, OmegaConf, open_dict
 
 from runner.config.environment import RESOLVER
 from runner.config.hydra_internals import apply_overrides, create_repository, is_untyped_value, iter_children, raw_value
@@ -33,10 +33,14 @@ _FROM_ENVIRONMENT = re.compile(r"\$\{oc\.env:[^${}]*\}")
 
 @dataclass(frozen=True)
 class _Base:
-    """The config that Hydra composes from choices of groups, and its settings that nothing else depends on."""
+    """The config that Hydra composes from choices of groups, and its settings that nothing else depends on.
+
+    `missing` are those of them that have no value.
+    """
 
     config: DictConfig
     alone: frozenset[str]
+    missing: frozenset[str]
     values: dict[str, Any] = field(default_factory=dict)
     """Values looked up before, by key."""
 
@@ -83,11 +87,13 @@ class Composer:
         first = [p for p in parsed if not (p.plain and p.override.key_or_group in alone)]
         if any(_touches(p, late) for p in first if not p.of_group):
             late, first = [], parsed
-        lines = tuple(p.line for p in first)
-        if lines not in self._settled:
-            config = self.compose(lines)
-            self._settled[lines] = settle(config, config.hydra.runtime.choices)
-        settled = self._settled[lines]
+        missing = self._base(parsed).missing  # only with a value for these can a config be settled
+        needed = {p.line: p.override.key_or_group for p in late if p.override.key_or_group in missing}
+        key = *(p.line for p in first), *needed.values()
+        if key not in self._settled:
+            config = self.compose([*(p.line for p in first), *needed])
+            self._settled[key] = settle(config, config.hydra.runtime.choices)
+        settled = self._settled[key]
         for p in late:
             settled = with_value(settled, p.override.key_or_group, p.override.value())
         return settled
@@ -126,7 +132,9 @@ class Composer:
             choices = {**config.hydra.runtime.choices, **_several(parsed)}
             with open_dict(config):  # Hydra's whole node is slow to copy
                 config["hydra"] = {"runtime": {"choices": choices}}
-            self._bases[groups] = _Base(config, frozenset(_alone(config)))
+            alone = dict(_alone(config))
+            missing = frozenset(path for path, value in alone.items() if value == MISSING)
+            self._bases[groups] = _Base(config, frozenset(alone), missing)
         return self._bases[groups]
 
 
@@ -162,25 +170,25 @@ def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
     if isinstance(value, list):
         return all(_is_plain(element) for element in value)
     if isinstance(value, str):
-        return "${" not in value and RESOLVER not in value and value != "???"
+        return "${" not in value and RESOLVER not in value and value != MISSING
     return value is None or isinstance(value, (bool, int, float))
 
 
-def _alone(config: DictConfig) -> Iterator[str]:
-    """Yield the paths in groups whose values take any type and affect no other value."""
+def _alone(config: DictConfig) -> Iterator[tuple[str, Any]]:
+    """Yield the paths in groups whose values take any type and affect no other value, with these values."""
     text = json.dumps(OmegaConf.to_container(config, resolve=False), default=str, ensure_ascii=False)
     if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
         return  # an interpolation that may refer to anything
     references = set(_REFERENCE.findall(text))
     for group, node in iter_children(config):
-        for path in _leaves(node, group) if group not in ("hydra", "choices") else ():
+        for path, value in _leaves(node, group) if group not in ("hydra", "choices") else ():
             if not any(_is_related(path, reference) for reference in references):
-                yield path
+                yield path, value
 
 
-def _leaves(node: Node, path: str) -> Iterator[str]:
+def _leaves(node: Node, path: str) -> Iterator[tuple[str, Any]]:
     for key, child in iter_children(node):
         if isinstance(child, DictConfig):
             yield from _leaves(child, f"{path}.{key}")
-        elif is_untyped_value(child) and _is_plain(raw_value(child)):
-            yield f"{path}.{key}"
+        elif is_untyped_value(child) and (_is_plain(value := raw_value(child)) or value == MISSING):
+            yield f"{path}.{key}", value

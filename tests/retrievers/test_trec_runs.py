@@ -76,6 +76,24 @@ def test_lines_are_read_alike(rows: list[str], end: str, mark: bool, ended: bool
     assert_alike((b"\xef\xbb\xbf" if mark else b"") + (end.join(rows) + end * ended).encode())
 
 
+GAP = st.sampled_from([" ", " ", " ", "\t", "  ", "\x0b", "\x01"])
+ALIKE = st.tuples(
+    st.sampled_from(["q Q0 ", "q Q0 ", "q Q0 ", "a-longer-query\t0 ", "q  Q0\t"]),
+    st.one_of(st.sampled_from(["d", "document-12", "\x02", ""]), st.text("abé\U0001f6a2\x7f\x01", max_size=20)),
+    GAP,
+    st.one_of(st.integers(0, 10**9).map(str), st.sampled_from(["", "x"])),
+    GAP,
+    st.one_of(NUMBER, st.from_regex(r"-?[0-9]{1,9}(\.[0-9]{0,19})?", fullmatch=True)),
+    st.sampled_from([" t", " t", " another-tag", "", "\t", "x", " t\r", " a b", "  "]),
+)
+
+
+@given(st.lists(ALIKE.map("".join), max_size=12), st.booleans())
+def test_lines_that_begin_and_end_alike_are_read_alike(rows: list[str], padded: bool) -> None:
+    """Words are only read where many bytes follow: after the padding, all rows are in their reach."""
+    assert_alike("\n".join([*rows, *["q Q0 d 1 0.5 t"] * (8 * padded)]).encode())
+
+
 @given(st.lists(st.binary(max_size=6).map(lambda word: b"q 0 " + word + b" 1 2 t"), max_size=5))
 def test_bytes_that_are_not_text_are_refused_alike(rows: list[bytes]) -> None:
     assert_alike(b"\n".join(rows))

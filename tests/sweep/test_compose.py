@@ -35,6 +35,8 @@ GROUPS = st.sampled_from(
         ["+analyzer@retriever.analyzer=french"],
         ["dataset=beir", "dataset.path='a b/ü'"],
         ["dataset=beir"],
+        ["retriever=run"],
+        ["retriever=run", "retriever.path='a b'"],
         ["retriever=dense", "encoder=sentence_transformer"],
         ["experiment=tour"],
         ["experiment=[bm25_grid,embedding_models]"],
@@ -186,6 +188,20 @@ class Typed:
     k1: float = 1.0
     names: tuple[str, ...] = ()
     token: str = "none"
+
+
+def test_a_required_value_composes_nothing_anew(composer: Composer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep over files (`retriever.path=a,b`) composes once, though nothing can be settled without a file."""
+    run = ["retriever=run", "dataset=beir", "dataset.path=data"]
+    with pytest.raises(ConfigError, match=r"retriever\.path"):
+        composer.settle(run)
+    composer.settle([*run, "retriever.path=a"])
+    with monkeypatch.context() as patch:
+        patch.delattr(Composer, "compose")
+        settled = composer.settle([*run, "retriever.path=b"])
+    config = composer.compose([*run, "retriever.path=b"])
+    assert settled == settle(config, config.hydra.runtime.choices)
+    assert (settled.config["retriever"]["path"], settled.parameters["retriever.path"]) == ("b", "b")
 
 
 def test_settings_with_a_type_of_their_own_stay_so(loader: ConfigLoader) -> None:

@@ -1,0 +1,275 @@
+"""Lines of a TREC run: see `retrievers.trec_runs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from retrievers.compiled.byte_words import count_low_zeros, load_word
+from retrievers.compiled.pieces import number_ranges
+from retrievers.pieces import Column, Pieces
+
+_NEW_LINE, _SPACE, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _E = b"\n \t\r+-.0e"
+_LOWER_CASE = 32
+"""The bit that distinguishes a lower-case letter from its upper-case one."""
+
+_BEYOND_ASCII = 128
+
+_SHORTEST_LINE = 10
+"""The fewest bytes of a line of five columns."""
+
+_POWERS = 10.0 ** np.arange(23)
+"""The powers of ten that are exact in 64 bits."""
+
+_DIGITS = 19
+"""As many digits fit in an integer of 64 bits."""
+
+_ERROR = 2.0**-50
+"""A bound of the relative error of a product or quotient of two numbers of 64 bits, one of them rounded."""
+
+
+_ONE = np.uint64(1)
+"""The step of a place in the text. Places are unsigned: compiled code then need not look for negative ones."""
+
+
+@njit(cache=True, nogil=True)
+def read_lines(text: Column, place: Column, first: int, limit: int, query_ids: Pieces) -> Any:  # noqa: ANN401 (compiled)
+    """Return the fields of a `retrievers.trec_runs._Chunk`, for the lines from `first` to `limit`.
+
+    The places where ids begin have the type of `place`. Most lines begin and end as the line before: these are read a
+    word at a time, any other one byte by byte. No array grows within the loop, which would slow down every line.
+    """
+    room = (limit - first) // _SHORTEST_LINE + 1
+    queries, begins, lengths = np.empty(room, np.int32), np.empty(room, place.dtype), np.empty(room, np.int32)
+    scores = np.empty(room, np.float32)
+    group_begins, group_ends = np.empty(room, np.int64), np.empty(room, np.int64)  # the query of successive lines
+    n, n_groups, bits, at, end = 0, 0, 0, np.uint64(first), np.uint64(limit)
+    latest, size = at, np.uint64(0)  # the place and the length of the latest query
+    head, head_size = at, np.uint64(0)  # the latest line up to the document
+    tail, tail_size = at, end  # and from the score to the next line
+    while at < end:
+        if head_size:
+            begin, stop, score, certain, score_end, characters = _read_like(text, at, head, head_size)
+            if score_end:
+                tail, tail_size = score_end, _measure_tail(text, score_end, end, tail, tail_size)
+                at = score_end + tail_size
+                queries[n], begins[n], lengths[n] = n_groups - 1, begin, stop - begin
+                scores[n] = score if certain else np.float32(np.nan)
+                bits |= characters
+                n += 1
+                continue
+        line, stop = at, at + size
+        if not size or stop >= end or not _is_space(text[stop]) or not _is_same(text, latest, at, size):
+            latest, stop, _ = _find_token(text, at, end)
+            size = stop - latest
+            if not size:  # a blank line
+                at = stop + _ONE
+                continue
+            group_begins[n_groups], group_ends[n_groups] = latest, stop
+            n_groups += 1
+        _, stop, _ = _find_token(text, stop, end)
+        begin, stop, characters = _find_token(text, stop, end)
+        queries[n], begins[n], lengths[n] = n_groups - 1, begin, stop - begin
+        bits |= characters
+        head, head_size = line, begin - line
+        _, stop, _ = _find_token(text, stop, end)
+        begin = _skip_space(text, stop, end)
+        if begin == end or text[begin] == _NEW_LINE:
+            return queries[:0], begins[:0], lengths[:0], scores[:0], query_ids, False, False
+        score, at, certain = _parse_score(text, begin, end)
+        scores[n] = score if certain else np.float32(np.nan)
+        n += 1
+        while at < end and text[at] != _NEW_LINE:
+            at += _ONE
+        at += _ONE
+    numbers, query_ids = number_ranges(text, group_begins[:n_groups], group_ends[:n_groups], query_ids)
+    for i in range(n):
+        queries[i] = numbers[queries[i]]
+    return queries[:n], begins[:n], lengths[:n], scores[:n], query_ids, True, bits < _BEYOND_ASCII
+
+
+_ONES = np.uint64(0x0101010101010101)
+_HIGH_BITS, _LOW_BITS = np.uint64(0x80) * _ONES, np.uint64(0x7F) * _ONES
+_ABOVE_SPACE, _ZEROS, _ABOVE_NINE = np.uint64(0x21) * _ONES, np.uint64(0x30) * _ONES, np.uint64(0x76) * _ONES
+_BITS, _WORD, _BYTE = np.uint64(64), np.uint64(8), np.uint64(3)
+"""The bits and bytes of a word, and the shift from bits to bytes."""
+
+_MARGIN = np.uint64(64)
+"""More bytes than are read ahead from the end of an id."""
+
+_UNLIKE = np.uint64(0), np.uint64(0), np.float32(0), False, np.uint64(0), 0
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint64) -> Any:  # noqa: ANN401 (compiled)
+    """Read a line that begins as another one does up to its document; white space is a single space or tab.
+
+    Return where the document begins and ends, the score and whether it is certain, where it ends, and the high bits of
+    the document. The end is 0 for a line that has to be read byte by byte. Methods: Lemire, "Number parsing at a
+    gigabyte per second" (2021), doi:10.1002/spe.2984.
+    """
+    size = np.uint64(len(text))
+    if at + head_size + _MARGIN > size or not _is_equal(text, at, head, head_size):
+        return _UNLIKE
+    begin = stop = at + head_size
+    bits = np.uint64(0)
+    while True:
+        if stop + _MARGIN > size:
+            return _UNLIKE
+        word = load_word(text, stop)
+        spaces = (word - _ABOVE_SPACE) & ~word & _HIGH_BITS  # the lowest bit is that of the first space
+        if spaces:
+            break
+        bits |= word
+        stop += _WORD
+    bits |= word & (spaces ^ (spaces - np.uint64(1)))
+    stop += count_low_zeros(spaces) >> _BYTE
+    word = load_word(text, stop + _ONE)
+    spaces = (word - _ABOVE_SPACE) & ~word & _HIGH_BITS
+    rank_end = stop + _ONE + (count_low_zeros(spaces) >> _BYTE)
+    if begin == stop or not spaces or not _is_gap(text[stop]) or not _is_gap(text[rank_end]) or rank_end == stop + _ONE:
+        return _UNLIKE
+    place = rank_end + _ONE
+    negative = text[place] == _MINUS
+    place += np.uint64(negative)
+    mantissa, digits = _read_digits(text, place)
+    if not 0 < digits < _WORD:
+        return _UNLIKE
+    place += digits
+    decimals = np.uint64(0)
+    if text[place] == _POINT:
+        part, decimals = _read_digits(text, place + _ONE)
+        mantissa = mantissa * _WHOLE_POWERS[decimals] + part
+        if decimals == _WORD:
+            part, more = _read_digits(text, place + _ONE + _WORD)
+            mantissa = mantissa * _WHOLE_POWERS[more] + part
+            decimals += more
+        place += _ONE + decimals
+    if not _is_space(text[place]) or digits + decimals > _DIGITS or decimals == _WORD + _WORD:
+        return _UNLIKE
+    value = float(mantissa) / _POWERS[decimals]
+    rounded = np.float32(value)
+    certain = np.isfinite(rounded) and np.float32(value * (1 - _ERROR)) == np.float32(value * (1 + _ERROR))
+    return begin, stop, -rounded if negative else rounded, certain, place, int(bits & _HIGH_BITS != 0) * _BEYOND_ASCII
+
+
+_WHOLE_POWERS = np.uint64(10) ** np.arange(9, dtype=np.uint64)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _read_digits(text: Column, at: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the number that up to eight digits make, and how many they are."""
+    word = load_word(text, at) ^ _ZEROS
+    others = (((word & _LOW_BITS) + _ABOVE_NINE) | word) & _HIGH_BITS
+    digits = count_low_zeros(others) >> _BYTE if others else _WORD
+    if not digits:
+        return np.uint64(0), digits
+    word <<= _BITS - (digits << _BYTE)  # zeros before the digits
+    word = word * np.uint64(10) + (word >> _WORD)
+    pairs = np.uint64(0x000000FF000000FF)
+    upper = (word & pairs) * np.uint64(0x000F424000000064)
+    lower = ((word >> np.uint64(16)) & pairs) * np.uint64(0x0000271000000001)
+    return (upper + lower) >> np.uint64(32), digits
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _is_equal(text: Column, one: np.uint64, other: np.uint64, size: np.uint64) -> bool:
+    """Return whether the text has the same bytes from two places, which have seven more bytes after them."""
+    done = np.uint64(0)
+    while done + _WORD <= size:
+        if load_word(text, one + done) != load_word(text, other + done):
+            return False
+        done += _WORD
+    if done == size:
+        return True
+    different = load_word(text, one + done) ^ load_word(text, other + done)
+    return bool(different << (_BITS - ((size - done) << _BYTE)) == 0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _measure_tail(text: Column, at: np.uint64, end: np.uint64, tail: np.uint64, size: np.uint64) -> np.uint64:
+    """Return the number of bytes to the next line, most likely that of the latest tail."""
+    if at + size + _WORD <= np.uint64(len(text)) and _is_equal(text, at, tail, size):
+        return size
+    place = at
+    while place < end and text[place] != _NEW_LINE:
+        place += _ONE
+    return place + _ONE - at
+
+
+@njit(cache=True, nogil=True)
+def _is_gap(byte: int) -> bool:
+    return byte in (_SPACE, _TAB)
+
+
+@njit(cache=True, nogil=True)
+def _find_token(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.uint64, np.uint64, int]:
+    """Return where the next token of the line begins and ends, and all bits that are set in one of its bytes.
+
+    If the line has no more tokens, both places are where it ends.
+    """
+    begin = at = _skip_space(text, at, end)
+    bits = 0
+    while at < end and not _is_space(text[at]):
+        bits |= text[at]
+        at += _ONE
+    return begin, at, bits
+
+
+@njit(cache=True, nogil=True)
+def _skip_space(text: Column, at: np.uint64, end: np.uint64) -> np.uint64:
+    """Return where the next token of the line begins, or the line ends."""
+    while at < end and _is_space(text[at]) and text[at] != _NEW_LINE:
+        at += _ONE
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _is_space(byte: int) -> bool:
+    return byte <= _SPACE and (byte == _SPACE or _TAB <= byte <= _RETURN)
+
+
+@njit(cache=True, nogil=True)
+def _is_same(text: Column, begin: np.uint64, other: np.uint64, size: np.uint64) -> bool:
+    for i in range(size):  # noqa: SIM110 (compiled code has no generators)
+        if text[begin + i] != text[other + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _parse_score(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.float32, np.uint64, bool]:
+    """Return a decimal number rounded to 64 bits and then to 32, where it ends, and whether it is certain."""
+    negative = text[at] == _MINUS
+    if negative or text[at] == _PLUS:
+        at += _ONE
+    mantissa, exponent, digits, there = np.uint64(0), 0, 0, False
+    for part in range(2):
+        while at < end and 0 <= text[at] - _ZERO <= 9:
+            mantissa = mantissa * np.uint64(10) + np.uint64(text[at] - _ZERO)
+            digits += int(mantissa > 0)
+            exponent -= part
+            at, there = at + _ONE, True
+        if part == 1 or at == end or text[at] != _POINT:
+            break
+        at += _ONE
+    if not there or digits > _DIGITS:
+        return np.float32(0), at, False
+    if at < end and text[at] | _LOWER_CASE == _E:
+        at += _ONE
+        falls = at < end and text[at] == _MINUS
+        at += np.uint64(falls or (at < end and text[at] == _PLUS))
+        power, read = 0, 0
+        while read < 4 and at < end and 0 <= text[at] - _ZERO <= 9:
+            power, read, at = 10 * power + text[at] - _ZERO, read + 1, at + _ONE
+        if not read:
+            return np.float32(0), at, False
+        exponent += -power if falls else power
+    if (at < end and not _is_space(text[at])) or not -len(_POWERS) < exponent < len(_POWERS):
+        return np.float32(0), at, False
+    value = float(mantissa) * _POWERS[exponent] if exponent > 0 else float(mantissa) / _POWERS[-exponent]
+    rounded = np.float32(value)
+    certain = np.isfinite(rounded) and np.float32(value * (1 - _ERROR)) == np.float32(value * (1 + _ERROR))
+    return -rounded if negative else rounded, at, certain
