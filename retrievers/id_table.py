@@ -12,6 +12,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+_LARGEST = 2**31 - 1
+"""The most bytes of an Arrow column of strings."""
+
 _ERRORS = "surrogatepass"  # Python's text may have lone surrogates
 
 
@@ -37,22 +40,28 @@ class IdTable(Sequence[str]):
 
     @staticmethod
     def of_arrow(column: Any) -> IdTable:  # noqa: ANN401 (pyarrow has no types)
-        """Return an array of strings as a table; raises `pyarrow.ArrowException` if it cannot be cast to strings."""
+        """Return an array of strings as a table; their text may be larger than 2 GiB."""
         import pyarrow
 
-        column = column.cast(pyarrow.large_string())
         _, offsets, text = column.buffers()
-        starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-        return IdTable(np.frombuffer(text or b"", np.uint8)[starts[0] : starts[-1]], starts - starts[0])
+        kind = np.int64 if column.type == pyarrow.large_string() else np.int32
+        starts = np.frombuffer(offsets or bytes(8), kind)[column.offset : column.offset + len(column) + 1]
+        first = int(starts[0])
+        return IdTable(np.frombuffer(text or b"", np.uint8)[first : starts[-1]], starts.astype(np.int64) - first)
 
     def to_arrow(self) -> Any:  # noqa: ANN401 (pyarrow has no types)
-        """Return the table as an array of strings; raises `pyarrow.ArrowInvalid` for text that is not UTF-8."""
+        """Return the table as an array of strings, without `pyarrow.compute`, which takes long to load.
+
+        Raises `pyarrow.ArrowInvalid` for text that is not UTF-8, `OverflowError` above 2 GiB.
+        """
         import pyarrow
 
-        text, starts = np.ascontiguousarray(self.text), np.ascontiguousarray(self.starts)
-        column = pyarrow.LargeStringArray.from_buffers(len(self), pyarrow.py_buffer(starts), pyarrow.py_buffer(text))
+        if len(self.text) > _LARGEST:
+            raise OverflowError(f"the ids take {len(self.text):,} bytes; a column holds at most {_LARGEST:,}")
+        text, starts = np.ascontiguousarray(self.text), self.starts.astype(np.int32)
+        column = pyarrow.StringArray.from_buffers(len(self), pyarrow.py_buffer(starts), pyarrow.py_buffer(text))
         column.validate(full=True)
-        return column.cast(pyarrow.string())
+        return column
 
     def to_list(self) -> list[str]:
         """Return the ids as strings."""

@@ -24,6 +24,7 @@ def test_a_table_has_the_ids_in_their_order(ids: list[str]) -> None:
         IdTable.of(table),
         pickle.loads(pickle.dumps(table, protocol=5)),
         IdTable.of_arrow(pa.array(ids, pa.string())),
+        IdTable.of_arrow(pa.array(ids, pa.large_string())),
     ):
         assert (len(same), list(same), same[1:3], [same[i] for i in range(-len(ids), len(ids))]) == (
             len(ids), ids, ids[1:3], ids + ids,
@@ -50,6 +51,13 @@ def test_lone_surrogates_are_kept_but_not_written() -> None:
     assert list(table) == ["a\ud800", "b"]
     with pytest.raises(pa.ArrowInvalid):
         table.to_arrow()
+
+
+def test_a_column_of_more_than_two_gibibytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrievers.id_table._LARGEST", 2)
+    assert IdTable.of(["a", "b"]).to_arrow().to_pylist() == ["a", "b"]
+    with pytest.raises(OverflowError, match="3 bytes"):
+        IdTable.of(["a", "bc"]).to_arrow()
 
 
 def test_a_place_beyond_the_table_is_an_index_error() -> None:
