@@ -349,3 +349,24 @@ def test_people_correct_a_judge_without_asking_it_again(
     )  # fmt: skip
     assert all(figure["corrected"]["low"] <= figure["corrected"]["high"] for figure in report["figures"])
     assert len(server.asked) == asked
+
+
+def test_pairs_that_decide_are_judged_without_a_model(
+    runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "retriever=bm25", "retriever.k1=0.5,2.0", *DATA]) == 0
+    (sweep,) = [run for run in runs() if run.data.tags["kind"] == "sweep"]
+    judge = ["judge", f"run={sweep.info.run_id[:8]}", "output=judged", "judging.depth=3", "order=decisive", "sample=4"]
+    assert main(judge) == 0
+    rows = load_sheet(Path("judged/sheet.csv"))
+    assert [(row.grade, row.order) for row in rows] == [(None, "decisive")] * 4
+    save_sheet(Path("judged/sheet.csv"), [replace(row, grade=3) for row in rows])
+    capsys.readouterr()
+    assert main(judge) == 0
+    assert "to grade" not in capsys.readouterr().out
+    assert len(Path("judged/people.tsv").read_text().splitlines()) == 1 + 4
+    standings = orjson.loads((Path("judged") / "standings.json").read_bytes())
+    assert all(each["before"]["judged"] < each["after"]["judged"] for each in standings)
+    assert not (Path("judged") / "verdicts.jsonl").exists()
+    assert main([*judge[:-2], "sample=4", "order=depth"]) == 2
+    assert "the pairs were chosen with order=decisive, not order=depth" in capsys.readouterr().err

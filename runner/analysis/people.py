@@ -18,7 +18,8 @@ from runner.analysis.expansion import (
     expand_precision,
     list_pooled,
 )
-from runner.analysis.judging import SCALE, JudgedRankings, Pair
+from runner.analysis.judging import SCALE, JudgedRankings, Pair, rank_documents
+from runner.analysis.judging_order import UNJUDGED, RankedPool
 from runner.analysis.prediction_powered import (
     Corrected,
     Expansion,
@@ -98,6 +99,36 @@ def draw_pairs(strata: Ints, rows: Sequence[int], grades: Sequence[int | None], 
     free = order[~there[order]]
     new = np.concatenate([free[strata[free] == stratum][:count] for stratum, count in enumerate(counts.tolist())])
     return [int(pair) for pair in rng.permutation(new)]
+
+
+def rank_pool(runs: Iterable[JudgedRankings], pairs: Sequence[Pair], k: int) -> RankedPool:
+    """Return the ranks of the pairs of a pool in each result, to depth k."""
+    at = {pair: place for place, pair in enumerate(pairs)}
+    rows = []
+    for run in runs:
+        ranks = np.zeros(len(pairs), dtype=np.int64)
+        for query, documents in enumerate(rank_documents(run, k)):
+            for rank, document in reversed([*enumerate(documents.tolist(), start=1)]):
+                if (place := at.get((query, document))) is not None:
+                    ranks[place] = rank
+        rows.append(ranks)
+    return RankedPool(np.array([query for query, _ in pairs], dtype=np.int64), np.stack(rows))
+
+
+def people_grades(size: int, places: Sequence[int], grades: Sequence[int | None]) -> Ints:
+    """Return the grade that people gave to each pair of a pool of a `size`, `UNJUDGED` for none (N)."""
+    people = np.full(size, UNJUDGED, dtype=np.int64)
+    for place, grade in zip(places, grades, strict=True):
+        people[place] = UNJUDGED if grade is None else grade
+    return people
+
+
+def replace_grades(verdicts: Sequence[GradeVerdict], people: Ints) -> list[GradeVerdict]:
+    """Return the verdicts with people's grades in place of the model's."""
+    return [
+        verdict if grade == UNJUDGED else GradeVerdict(float(grade), "graded", "graded by a person")
+        for verdict, grade in zip(verdicts, people.tolist(), strict=True)
+    ]
 
 
 def collect_sample(strata: Ints, rows: Sequence[int], grades: Sequence[int | None]) -> GradedSample:

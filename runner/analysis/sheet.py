@@ -16,7 +16,7 @@ from retrievers.files import replace_file
 from runner.analysis.judging import SCALE
 from runner.datasets.base import DatasetError
 
-COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note")
+COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note", "order")
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet program takes for a formula."""
@@ -27,13 +27,14 @@ PairIds = tuple[str, str]
 
 @dataclass(frozen=True)
 class SheetRow:
-    """A pair in a sheet; `grade` is None until somebody gives one."""
+    """A pair in a sheet; `grade` is None until somebody gives one. `order` says how the pair was chosen."""
 
     pair: PairIds
     query: str
     document: str
     grade: int | None = None
     note: str = ""
+    order: str = "random"
 
 
 def load_sheet(path: Path) -> list[SheetRow]:
@@ -53,9 +54,9 @@ def load_sheet(path: Path) -> list[SheetRow]:
     for row in rows:
         place = f"{path}:{rows.line_num}"
         pair = (row["query_id"] or "", row["document_id"] or "")
-        graded = SheetRow(
-            pair, row["query"] or "", row["document"] or "", _parse_grade(row["grade"], place), row.get("note") or ""
-        )
+        texts = (row["query"] or "", row["document"] or "")
+        grade, order = _parse_grade(row["grade"], place), row.get("order") or "random"
+        graded = SheetRow(pair, *texts, grade, row.get("note") or "", order)
         if pair in sheet:
             raise DatasetError(f"{place}: query {pair[0]!r} and document {pair[1]!r} occur twice; keep one row")
         sheet[pair] = graded
@@ -70,12 +71,20 @@ def save_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
         writer.writerow(COLUMNS)
         for row in rows:
             grade = "" if row.grade is None else row.grade
-            writer.writerow([*row.pair, _escape(row.query), _escape(row.document), grade, row.note])
+            writer.writerow([*row.pair, _escape(row.query), _escape(row.document), grade, row.note, row.order])
 
 
-def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, int]) -> list[int]:
-    """Return the position in the pool of each row; raises `DatasetError` for a pair that the pool lacks."""
+def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, int], order: str) -> list[int]:
+    """Return the position in the pool of each row.
+
+    Raises `DatasetError` for a pair that the pool lacks, or that was chosen in another order.
+    """
     for row in rows:
+        if row.order != order:
+            raise DatasetError(
+                f"{path}: the pairs were chosen with order={row.order}, not order={order}, and both in one sheet would "
+                f"not be a random sample; set order={row.order}, or sheet= to another file"
+            )
         if row.pair not in places:
             raise DatasetError(
                 f"{path}: query {row.pair[0]!r} and document {row.pair[1]!r} are not in the pool; the sheet is that of "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import orjson
@@ -29,15 +30,18 @@ from runner.analysis.judging import (
     pool,
     read_content,
 )
+from runner.analysis.judging_order import UNJUDGED, PoolOrder, order_pairs
 from runner.analysis.people import (
     FEWEST,
-    JudgeReport,
-    collect_sample,
     draw_pairs,
     list_strata,
     name_runs,
+    people_grades,
+    rank_pool,
+    replace_grades,
     report_judge,
 )
+from runner.analysis.prediction_powered import GradedSample, Ints
 from runner.analysis.sheet import PairIds, SheetRow, load_sheet, match_sheet, save_sheet
 from runner.analysis.verdicts import GradeVerdict, cut_warning, shorten
 from runner.config.addresses import LocalPath
@@ -45,6 +49,7 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.base import Dataset
 from runner.datasets.settings import build_dataset
+from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
 from runner.lookup import as_typed, results_of_run
@@ -70,6 +75,7 @@ class JudgeSettings:
     judging: Judging
     output: LocalPath | None = None
     sample: int | None = Field(default=None, ge=1)
+    order: Literal["random"] | PoolOrder = "random"
     sheet: LocalPath | None = None
     seed: int = Field(default=0, ge=0)
 
@@ -91,17 +97,16 @@ def main(cfg: DictConfig) -> int:
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     measure = parse(results[0].primary)
     pairs = pool(ranked, judging.depth)
-    journal = None
-    if has_judge:
-        try:
-            with console.Progress(len(pairs), what="pairs") as progress:
-                verdicts, journal = judge_pairs(judging, ranked, pairs, folder, progress.advance)
-        finally:  # the cost is shown even after an error
-            if spent := describe_spending([judging]):
-                console.note(spent)
-    else:
-        verdicts = _load_verdicts(folder, _pair_ids(ranked[0].dataset, pairs))
-    after = {id(one.judgments): fill_judgments(one.judgments, pairs, verdicts) for one in ranked}
+    ids = _pair_ids(ranked[0].dataset, pairs)
+    verdicts, journal = (
+        _judge(judging, ranked, pairs, folder) if has_judge else (_load_verdicts(folder, ids, own.order), None)
+    )
+    sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
+    rows = load_sheet(sheet) if own.sample is not None else []
+    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)}, own.order)
+    people = people_grades(len(pairs), places, [row.grade for row in rows])
+    final = replace_grades(verdicts, people)
+    after = {id(one.judgments): fill_judgments(one.judgments, pairs, final) for one in ranked}
     standings = [
         Standing(
             result.name,
@@ -112,29 +117,24 @@ def main(cfg: DictConfig) -> int:
     ]
     warnings = [warning for warning in (SCALE.warning(verdicts), cut_warning(verdicts)) if warning]
     files = _files(pool_figures(verdicts), warnings, standings)
-    _write(folder, ranked[0].dataset, pairs, verdicts, files)
+    _write(folder, ids, verdicts if has_judge else (), files)
     console.show_table(pool_table(verdicts))
     console.show_table(standings_table(standings, str(measure), judging.depth))
     for warning in warnings:
         console.note(f"warning: {warning}")
-    left = [verdict for verdict in verdicts if verdict.outcome in ("unasked", "error")]
-    if left:
-        unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
-        of_all = (
-            f"{len(left):,} of {len(verdicts):,} pairs have no verdict, and {len(unasked):,} of these were not "
-            "sent to the model"
-        )
-        console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
-    elif journal is not None:
+    if journal is not None and not _note_missing(verdicts):
         journal.forget()
     if own.sample is not None:
-        sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
+        _extend_sheet(own, sheet, rows, ranked, pairs, verdicts, places)
+        _write_people(folder / "people.tsv", ids, people)
+    if own.sample is not None and own.order == "random":
         named = name_runs((result.name for result in results), ranked)
-        report = _ask_people(own, sheet, named, pairs, verdicts, min(measure.cutoff or judging.depth, judging.depth))
-        if report is not None:
-            files["correction.json"] = orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2).decode()
-            (folder / "correction.json").write_text(files["correction.json"], encoding="utf-8")
-    console.line(f"judgments: {folder / 'judgments.tsv'}")
+        files |= _correct_judge(
+            own, named, pairs, verdicts, people, min(measure.cutoff or judging.depth, judging.depth)
+        )
+        _write_files(folder, files)
+    if has_judge:
+        console.line(f"judgments: {folder / 'judgments.tsv'}")
     parameters = {"judge": repr(judging.llm), "prompt": judging.prompt, "depth": str(judging.depth)}
     figures = {f"judge/{name}": value for name, value in pool_figures(verdicts).items()}
     tags = {"kind": "judging", "judged_run": run, "warnings": " ".join(warnings)}
@@ -154,48 +154,98 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _ask_people(
+def _judge(
+    judging: Judging, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], folder: Path
+) -> tuple[list[GradeVerdict], Journal]:
+    """Have the model grade the pool; show what it spent."""
+    try:
+        with console.Progress(len(pairs), what="pairs") as progress:
+            return judge_pairs(judging, ranked, pairs, folder, progress.advance)
+    finally:  # the cost is shown even after an error
+        if spent := describe_spending([judging]):
+            console.note(spent)
+
+
+def _note_missing(verdicts: Sequence[GradeVerdict]) -> bool:
+    """Note how many pairs have no verdict, and return whether there are any."""
+    left = [verdict for verdict in verdicts if verdict.outcome in ("unasked", "error")]
+    if left:
+        unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
+        of_all = (
+            f"{len(left):,} of {len(verdicts):,} pairs have no verdict, and {len(unasked):,} of these were not "
+            "sent to the model"
+        )
+        console.note(f"{of_all} ({(unasked or left)[0].reasoning}); run the same command to judge them")
+    return bool(left)
+
+
+def _extend_sheet(
     own: JudgeSettings,
     sheet: Path,
-    runs: Mapping[str, JudgedRankings],
+    rows: Sequence[SheetRow],
+    ranked: Sequence[JudgedRankings],
     pairs: Mapping[Pair, Place],
     verdicts: Sequence[GradeVerdict],
-    k: int,
-) -> JudgeReport | None:
-    """Read people's grades from the sheet, show what they correct, and add pairs to the sheet; None without grades."""
-    ranked = list(runs.values())
-    ids = _pair_ids(ranked[0].dataset, pairs)
-    rows = load_sheet(sheet)
-    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)})
-    strata, grades = list_strata(verdicts), [row.grade for row in rows]
-    new = draw_pairs(strata, places, grades, min(int(own.sample or 0), len(pairs)), own.seed)
+    places: Sequence[int],
+) -> None:
+    """Add pairs to the sheet until it has as many as asked for, and say how many wait for a grade."""
+    ids, grades = _pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
+    size = min(int(own.sample or 0), len(pairs))
+    if own.order == "random":
+        new = draw_pairs(list_strata(verdicts), places, grades, size, own.seed)
+    else:
+        ranks, people = rank_pool(ranked, list(pairs), own.judging.depth), people_grades(len(pairs), places, grades)
+        waiting = {place for place in places if people[place] == UNJUDGED}
+        ordered = order_pairs(own.order, ranks, people, max(size - len(rows), 0) + len(waiting))
+        new = [place for place in ordered if place not in waiting][: max(size - len(rows), 0)]
     if new:
-        listed = list(pairs.items())
-        added = []
-        for place in new:
-            (query, _), (run, position) = listed[place]
-            text, longest = ranked[0].dataset.queries.texts[query], own.judging.max_characters
-            document = read_content(ranked[run].dataset.corpus, position)
-            added.append(SheetRow(ids[place], shorten(text, longest), shorten(document, longest)))
+        added = [SheetRow(ids[place], *_texts(own, ranked, pairs, place), order=own.order) for place in new]
         save_sheet(sheet, [*rows, *added])
-    sample = collect_sample(strata, places, grades)
-    empty = len(rows) + len(new) - len(sample.sampled)
-    if empty:
+    if empty := len(new) + grades.count(None):
         console.line(
             f"sheet: {sheet} has {empty:,} pairs to grade; write a grade from {SCALE.least} to {SCALE.greatest} in the "
             "column 'grade', from the top, then run the same command without llm="
         )
-    if len(sample.sampled) < FEWEST:
-        if len(sample.sampled):
-            console.note(f"{len(sample.sampled)} of at least {FEWEST} grades; estimates appear once there are enough")
-        return None
+
+
+def _correct_judge(
+    own: JudgeSettings,
+    runs: Mapping[str, JudgedRankings],
+    pairs: Mapping[Pair, Place],
+    verdicts: Sequence[GradeVerdict],
+    people: Ints,
+    k: int,
+) -> dict[str, str]:
+    """Show what people's grades correct, and return it as a file; nothing as long as there are too few."""
+    graded = np.flatnonzero(people != UNJUDGED)
+    if len(graded) < FEWEST:
+        if len(graded):
+            console.note(f"{len(graded)} of at least {FEWEST} grades; estimates appear once there are enough")
+        return {}
     with console.Working("correcting the judge"):
+        sample = GradedSample(list_strata(verdicts), graded, people[graded], SCALE.greatest)
         report = report_judge(sample, runs, list(pairs), k, own.seed)
     console.show_table(judge_table(report))
     console.show_table(confusion_table(report))
     console.show_table(correction_table(report))
     console.line(f"nDCG@{k} is corrected to first order, the other measures exactly; intervals are of 95 %")
-    return report
+    return {"correction.json": orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2).decode()}
+
+
+def _texts(
+    own: JudgeSettings, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], place: int
+) -> tuple[str, str]:
+    """Return the query and the document of a pair as the sheet shows them."""
+    (query, _), (run, position) = list(pairs.items())[place]
+    text, document = ranked[0].dataset.queries.texts[query], read_content(ranked[run].dataset.corpus, position)
+    return shorten(text, own.judging.max_characters), shorten(document, own.judging.max_characters)
+
+
+def _write_people(path: Path, ids: Sequence[PairIds], people: Ints) -> None:
+    """Write people's grades as qrels."""
+    rows = [f"{q}\t{d}\t{grade}\n" for (q, d), grade in zip(ids, people.tolist(), strict=True) if grade != UNJUDGED]
+    if rows:
+        path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
 
 
 def _pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
@@ -203,15 +253,15 @@ def _pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
     return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
 
 
-def _load_verdicts(folder: Path, ids: Sequence[PairIds]) -> list[GradeVerdict]:
+def _load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
     """Return the verdicts on pairs that the folder has; a pair without one is unjudged."""
     file = folder / "verdicts.jsonl"
-    if not file.is_file():
+    if not file.is_file() and order == "random":
         raise ConfigError(
             f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
-            "for example with llm=openai llm.model=MODEL"
+            "for example with llm=openai llm.model=MODEL, or set order=decisive, which needs none"
         )
-    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
     earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
     missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
     return [earlier.get(pair, missing) for pair in ids]
@@ -282,15 +332,18 @@ def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Seq
     return {name: orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() for name, content in contents.items()}
 
 
-def _write(
-    folder: Path, dataset: Dataset, pairs: Collection[Pair], verdicts: Sequence[GradeVerdict], files: Mapping[str, str]
-) -> None:
-    """Write the model's judgments as qrels, its verdicts with their reasons, and the other files."""
+def _write(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[GradeVerdict], files: Mapping[str, str]) -> None:
+    """Write the model's judgments as qrels and its verdicts with their reasons, if there are any, and other files."""
     folder.mkdir(parents=True, exist_ok=True)
-    ids = _pair_ids(dataset, pairs)
-    rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in zip(ids, verdicts, strict=True) if v.grade is not None]
-    (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-    records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in zip(ids, verdicts, strict=True)]
-    (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    if verdicts:
+        pairs = list(zip(ids, verdicts, strict=True))
+        rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in pairs if v.grade is not None]
+        (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
+        records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in pairs]
+        (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    _write_files(folder, files)
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -201,4 +201,10 @@ def test_a_sheet_of_other_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError, match="'q' and document 'd' are not in the pool; the sheet is that of other results"
     ):
-        match_sheet(tmp_path / "sheet.csv", [SheetRow(("q", "d"), "a", "b")], {("q", "e"): 0})
+        match_sheet(tmp_path / "sheet.csv", [SheetRow(("q", "d"), "a", "b")], {("q", "e"): 0}, "random")
+
+
+def test_a_sheet_has_pairs_of_one_order(tmp_path: Path) -> None:
+    rows = [SheetRow(("q", "d"), "a", "b", order="decisive")]
+    with pytest.raises(DatasetError, match="chosen with order=decisive, not order=random, and both in one"):
+        match_sheet(tmp_path / "sheet.csv", rows, {("q", "d"): 0}, "random")
