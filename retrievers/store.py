@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -58,6 +58,15 @@ class Store(Protocol):
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the live object stored under a key, making it if necessary. It lives as long as the store."""
+        ...
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store that several processes share."""
+
+    def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
+        """Return the arrays stored under a key, building them if necessary; None if another process is doing so."""
         ...
 
 

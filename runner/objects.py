@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ _REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 """Where file systems say when an object was written."""
+
+PAUSE_S = 60.0
+"""How long a server that did not answer is left alone."""
+
+_DOWN_UNTIL: dict[str, float] = {}
+"""When a server that did not answer is asked again, by bucket."""
 
 
 class ObjectStatus(NamedTuple):
@@ -39,25 +46,25 @@ class Objects:
 
     def read(self, name: str) -> bytes:
         """Return the content of an object; raises `OSError`."""
-        with _as_os_error():
+        with self._request():
             content: bytes = self._system.cat_file(self._path(name))
             return content
 
     def read_heads(self, names: Sequence[str], length: int) -> dict[str, bytes]:
         """Return up to `length` first bytes of each object that exists; raises `OSError`."""
-        with _as_os_error():
+        with self._request():
             paths = [self._path(name) for name in names]
             heads = self._system.cat_ranges(paths, 0, length, on_error="return") if paths else []
         return {name: head for name, head in zip(names, heads, strict=True) if isinstance(head, bytes)}
 
     def download(self, name: str, file: Path) -> None:
         """Write the content of an object to a file; raises `OSError`."""
-        with _as_os_error():
+        with self._request():
             self._system.get_file(self._path(name), str(file))
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object, in place of an earlier one of its name; raises `OSError`."""
-        with _as_os_error():
+        with self._request():
             self._system.pipe_file(self._path(name), content)
 
     def create(self, name: str, content: bytes | Path) -> bool:
@@ -66,7 +73,7 @@ class Objects:
         Of several processes that create an object at the same time, one succeeds.
         """
         try:
-            with _as_os_error():
+            with self._request():
                 if isinstance(content, bytes):
                     self._system.pipe_file(self._path(name), content, mode="create")
                 else:
@@ -77,7 +84,7 @@ class Objects:
 
     def list_all(self, folder: str = "") -> list[ObjectStatus]:
         """Return the objects in a folder and its folders, by name; raises `OSError`."""
-        with _as_os_error():
+        with self._request():
             objects = self._system.find(self._path(folder), detail=True)
         start = len(self._path("")) + 1
         by_path = sorted(objects.items())
@@ -85,8 +92,29 @@ class Objects:
 
     def remove(self, name: str) -> None:
         """Remove an object if it exists; raises `OSError`."""
-        with suppress(FileNotFoundError), _as_os_error():
+        with suppress(FileNotFoundError), self._request():
             self._system.rm_file(self._path(name))
+
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        """Turn all errors into `OSError`; that an object exists already is `FileExistsError`.
+
+        A server that did not answer is not asked again for a while, as each attempt takes seconds.
+        """
+        place = self.address.partition("://")[2].partition("/")[0]
+        if time.monotonic() < _DOWN_UNTIL.get(place, 0.0):
+            raise OSError(errno.EHOSTUNREACH, f"{place} did not answer")
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError, PermissionError):
+            raise
+        except Exception as error:  # of several libraries, each with errors of its own
+            response = getattr(error.__cause__, "response", None) or {}
+            if response.get("Error", {}).get("Code") in _REFUSED:
+                raise FileExistsError(errno.EEXIST, "the object exists") from error
+            if not isinstance(error, OSError) or isinstance(error, (ConnectionError, TimeoutError)):
+                _DOWN_UNTIL[place] = time.monotonic() + PAUSE_S
+            raise OSError(errno.EIO, " ".join(str(error).split()) or type(error).__name__) from error
 
     @property
     def _system(self) -> Any:  # noqa: ANN401 (fsspec has no types)
@@ -108,20 +136,6 @@ def _open_system(protocol: str) -> Any:  # noqa: ANN401 (fsspec has no types)
     import fsspec
 
     return fsspec.filesystem(protocol, use_listings_cache=False)
-
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Turn the errors of file systems into `OSError`; that an object exists already is `FileExistsError`."""
-    try:
-        yield
-    except (FileNotFoundError, FileExistsError, PermissionError):
-        raise
-    except Exception as error:  # of several libraries, each with errors of its own
-        response = getattr(error.__cause__, "response", None) or {}
-        if response.get("Error", {}).get("Code") in _REFUSED:
-            raise FileExistsError(errno.EEXIST, "the object exists") from error
-        raise OSError(errno.EIO, " ".join(str(error).split()) or type(error).__name__) from error
 
 
 def _modification_time(status: dict[str, Any]) -> float:

@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from runner.objects import _open_system
+
 
 @contextmanager
 def serve_s3() -> Iterator[str]:
@@ -25,11 +27,21 @@ def serve_s3() -> Iterator[str]:
     }  # fmt: skip
     before = {name: os.environ.get(name) for name in access}
     os.environ.update(access)
+    _forget_servers()
     try:
         bucket = f"bucket-{uuid.uuid4().hex[:8]}"
         s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
         yield f"s3://{bucket}"
     finally:
         server.stop()
+        _forget_servers()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _forget_servers() -> None:
+    """Let the next access read the address of the server from the environment again."""
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    _open_system.cache_clear()

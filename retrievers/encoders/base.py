@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from retrievers.base import Corpus
 from retrievers.search import Work
-from retrievers.store import Arrays, Key, Store
+from retrievers.store import Arrays, Key, SharedStore, Store
 
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
@@ -30,6 +31,9 @@ SHARD = 256
 
 REPORT_INTERVAL_S = 5.0
 """Least time between two progress messages."""
+
+_STRIDE = (5**0.5 - 1) / 2
+"""The part of the remaining shards to skip after a busy one: the golden ratio spreads any number of processes."""
 
 TRIAL, LONG = 8, 128
 """How many documents are encoded to estimate the duration, and the least number for which that is done."""
@@ -91,11 +95,11 @@ def encode_in_shards(
 ) -> list[Arrays]:
     """Return what an encoder makes of documents in shards, each stored under the key of its texts.
 
-    A killed run resumes at its last shard, and equal shards are embedded once. The logger "retrievers" announces long
-    work with an estimate before the first shard, then reports progress.
+    A killed run resumes at its last shard, equal shards are embedded once, and processes that embed the same documents
+    at the same time share the shards. The logger "retrievers" announces long work with an estimate before the first
+    shard, then reports progress.
     """
     documents, done, fresh = list(texts), 0, 0
-    shards: list[Arrays] = []
     began = reported = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
@@ -106,13 +110,42 @@ def encode_in_shards(
         fresh += len(part)
         return encode(part)
 
-    for part in split_shards(documents):
-        shards.append(store.arrays(key(part), partial(build, part)))
-        now, done = time.monotonic(), done + len(part)
+    parts = list(split_shards(documents))
+    shards: dict[int, Arrays] = {}
+    for position, arrays in _share_parts(parts, key, build, store):
+        shards[position] = arrays
+        now, done = time.monotonic(), done + len(parts[position])
         if fresh and done < len(documents) and now - reported >= REPORT_INTERVAL_S:
             reported, left = now, _format_duration((now - began) / fresh * (len(documents) - done))
             logger.info("embedded %s of %s documents, about %s left", f"{done:,}", f"{len(documents):,}", left)
-    return shards
+    return [shards[position] for position in range(len(parts))]
+
+
+def _share_parts(
+    parts: Sequence[Sequence[str]],
+    key: Callable[[Sequence[str]], Key],
+    build: Callable[[Sequence[str]], Arrays],
+    store: Store,
+) -> Iterator[tuple[int, Arrays]]:
+    """Yield the position and the arrays of each part; processes that encode the same parts at a time share them.
+
+    A part that another process is encoding is left for later, and the next one is far from it.
+    """
+    later: list[int] = []
+    if isinstance(store, SharedStore):
+        waiting = deque(range(len(parts)))
+        while waiting:
+            position = waiting.popleft()
+            arrays = store.arrays_unless_busy(key(parts[position]), partial(build, parts[position]))
+            if arrays is not None:
+                yield position, arrays
+            else:
+                later.append(position)
+                waiting.rotate(-round(len(waiting) * _STRIDE))
+    else:
+        later.extend(range(len(parts)))
+    for position in later:
+        yield position, store.arrays(key(parts[position]), partial(build, parts[position]))
 
 
 def _announce(documents: Sequence[str], encode: Callable[[Sequence[str]], Arrays]) -> None:

@@ -5,13 +5,13 @@ Nothing here knows where a store keeps things. `runner.store.opening` chooses th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from retrievers.store import Store
+from retrievers.store import Arrays, Key, Store
 from retrievers.work import Cost
 
 WORTH_KEEPING_S = 0.05
@@ -93,7 +93,15 @@ class WorkStore(Store, Protocol):
         """Return where the files of runs under way belong."""
         ...
 
-    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+    def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
+        """Return the arrays of a key, or None if another process is building them."""
+        ...
+
+    def find_missing(self, keys: Iterable[Key]) -> set[str]:
+        """Return the digests of the keys without an entry; none where the store cannot be read."""
+        ...
+
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
         """Run the block in one process at a time for each sweep, if possible."""
         ...
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,10 @@ MEMORY_BYTES = 512 << 20
 """How many bytes of arrays are kept in memory; the least recently used are dropped first."""
 
 log = logging.getLogger("runner.store")
+
+
+class _BusyError(Exception):
+    """Another process is building an entry."""
 
 
 class _Memory:
@@ -65,7 +69,7 @@ class DiskStore:
         self.shelf: Shelf = FolderShelf(place) if isinstance(place, Path) else place
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
         self._kept: dict[str, set[str]] = {}  # entries seen on disk, and the datasets for which their use was noted
-        self._reported: set[str] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._open: list[dict[str, Cost]] = []  # the work in progress, outermost first
         self._nested_s = [0.0]  # the time that each spent in work within it
 
@@ -83,7 +87,7 @@ class DiskStore:
         """Return the files of runs under way."""
         return self.shelf.run_files
 
-    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
         """Run the block in one process at a time for each sweep, if possible."""
         return self.shelf.alone_in_sweep(sweep)
 
@@ -100,6 +104,21 @@ class DiskStore:
         """Return the arrays of a key, from memory or disk, or built now."""
         kept: Arrays = self._remember(self._arrays, _bytes, key, lambda: self._from_disk(key, build))
         return kept
+
+    def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
+        """Return the arrays of a key, or None if another process is building them."""
+        try:
+            kept: Arrays = self._remember(self._arrays, _bytes, key, lambda: self._from_disk(key, build, wait=False))
+        except _BusyError:
+            return None
+        return kept
+
+    def find_missing(self, keys: Iterable[Key]) -> set[str]:
+        """Return the digests of the keys without an entry; none where the store cannot be read."""
+        try:
+            return self.shelf.find_missing(keys)
+        except OSError:
+            return set()
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the live object of a key, made once in this process."""
@@ -172,10 +191,12 @@ class DiskStore:
             costs.update({key.digest: Cost(key.kind, own), **within})
             self._book(costs)
 
-    def _from_disk(self, key: Key, build: Callable[[], Arrays]) -> tuple[Arrays, Costs]:
+    def _from_disk(self, key: Key, build: Callable[[], Arrays], wait: bool = True) -> tuple[Arrays, Costs]:
         with suppress(OSError, Damaged):
             return self._read(key)
-        with self.shelf.alone(key):
+        with self.shelf.alone(key, wait) as free:
+            if not free:
+                raise _BusyError
             if (entry := self._find(key)) is not None:  # another process built it meanwhile
                 return entry
             start = time.perf_counter()
@@ -201,9 +222,7 @@ class DiskStore:
         except Damaged:
             self._kept.pop(key.digest, None)
         except OSError as error:
-            log.warning(
-                "%s: cannot be read (%s); computing it again", self.shelf.place_of(key), error.strerror or error
-            )
+            self._report(error, "%s: cannot be read (%s); computing it again", self.shelf.place_of(key))
             return None
         try:
             if wrong := self.shelf.remove_damaged(key):
@@ -217,10 +236,14 @@ class DiskStore:
         try:
             self.shelf.write(key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
         except OSError as error:
-            why = error.strerror or str(error)
-            if why not in self._reported:  # report a full disk once
-                self._reported.add(why)
-                log.warning("%s and later results cannot be stored in %s: %s", key.kind, self.location, why)
+            self._report(error, "%s and later results cannot be stored in %s: %s", key.kind, self.location)
+
+    def _report(self, error: OSError, message: str, *place: str) -> None:
+        """Warn of a reason once: a full disk or a server out of reach concerns every entry."""
+        why = error.strerror or str(error)
+        if (message, why) not in self._reported:
+            self._reported.add((message, why))
+            log.warning(message, *place, why)
 
 
 def _bytes(arrays: Arrays) -> int | None:

@@ -99,18 +99,24 @@ class LockFile:
 
 
 @contextmanager
-def alone(place: Path | Lock, what: str) -> Iterator[None]:
-    """Run the block in one process at a time; where no lock can be created, run it without."""
+def alone(place: Path | Lock, what: str, wait: bool = True) -> Iterator[bool]:
+    """Run the block in one process at a time; where no lock can be created, run it without.
+
+    Yield True, or without `wait` False if another process holds the lock.
+    """
     lock: Lock = LockFile(place) if isinstance(place, Path) else place
     mine = f"{holder()} {uuid.uuid4().hex}"
     try:
-        _acquire(lock, mine, what)
+        acquired = _acquire(lock, mine, what, wait)
     except OSError:
-        yield
+        yield True
+        return
+    if not acquired:
+        yield False
         return
     try:
         _HEART.hold(lock, mine)
-        yield
+        yield True
     finally:
         _HEART.drop(lock)
         with suppress(OSError):
@@ -148,8 +154,8 @@ class _Heart:
 _HEART = _Heart()
 
 
-def _acquire(lock: Lock, mine: str, what: str) -> None:
-    """Create a lock; wait until it is released or can be taken over."""
+def _acquire(lock: Lock, mine: str, what: str, wait: bool) -> bool:
+    """Create a lock, or take over that of a dead process; if asked, wait for either. Return whether it was created."""
     seen: tuple[str, object] | None = None
     since = reported = time.monotonic()
     pause = FIRST_PAUSE_S
@@ -162,11 +168,14 @@ def _acquire(lock: Lock, mine: str, what: str) -> None:
             if is_gone(name) or now - since >= (STALE_S if name else NAMELESS_S):
                 lock.remove()
                 continue
+        if not wait:
+            return False
         if now - reported >= REPORT_EVERY_S:
             reported = now
             log.info("waiting for %s, which another process is computing", what)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_S)
+    return True
 
 
 def _who(lock: Lock) -> str | None:

@@ -123,18 +123,30 @@ class ObjectShelf:
                     archive.add(folder / name, name)
             self._objects.create(_name_of(key), aside / "entry.tar")
 
-    @contextmanager
-    def alone(self, key: Key) -> Iterator[None]:
-        """Hold the locks of an entry: first the one here, so that one process of this machine waits for the other."""
-        with self._copies.alone(key), alone(LockObject(self._objects, f"{LOCKS}/{key.digest}"), key.kind):
-            yield
+    def find_missing(self, keys: Iterable[Key]) -> set[str]:
+        """Return the digests of the keys without an entry. Raises `OSError`."""
+        keys = list(keys)
+        unknown = self._copies.find_missing(keys)
+        for folder in {_name_of(key).partition("/")[0] for key in keys if key.digest in unknown}:
+            unknown -= {Path(status.name).stem for status in self._objects.list_all(folder)}
+        return unknown
 
     @contextmanager
-    def alone_in_sweep(self, sweep: str) -> Iterator[None]:
+    def alone(self, key: Key, wait: bool = True) -> Iterator[bool]:
+        """Hold the locks of an entry: first the one here, so that one process of this machine waits for the other."""
+        with self._copies.alone(key, wait) as free:
+            if not free:
+                yield False
+                return
+            with alone(LockObject(self._objects, f"{LOCKS}/{key.digest}"), key.kind, wait) as free:
+                yield free
+
+    @contextmanager
+    def alone_in_sweep(self, sweep: str) -> Iterator[bool]:
         """Hold the locks of a sweep, here and among all machines."""
         here, everywhere = self.run_files.sweeps / f"{sweep}.lock", LockObject(self._objects, f"{LOCKS}/sweep-{sweep}")
         with alone(here, "the same sweep"), alone(everywhere, "the same sweep"):
-            yield
+            yield True
 
     def remove_damaged(self, key: Key) -> str | None:
         """Remove the object of an entry if it is damaged, and return what was wrong. Raises `OSError`."""

@@ -47,12 +47,19 @@ class Shelf(Protocol):
         """Keep an entry, which others see when it is complete; an existing one stays. Raises `OSError`."""
         ...
 
-    def alone(self, key: Key) -> AbstractContextManager[None]:
-        """Run the block in one process at a time for each key, if possible."""
+    def alone(self, key: Key, wait: bool = True) -> AbstractContextManager[bool]:
+        """Run the block in one process at a time for each key, if possible.
+
+        Yield True, or without `wait` False if another process is in the block.
+        """
         ...
 
-    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
         """Run the block in one process at a time for each sweep, if possible."""
+        ...
+
+    def find_missing(self, keys: Iterable[Key]) -> set[str]:
+        """Return the digests of the keys without an entry. Raises `OSError`."""
         ...
 
     def remove_damaged(self, key: Key) -> str | None:
@@ -123,11 +130,15 @@ class FolderShelf:
             entries.tidy(folder.parent)
         entries.write(folder, key, arrays, costs)
 
-    def alone(self, key: Key) -> AbstractContextManager[None]:
-        """Hold the lock beside an entry."""
-        return alone(self.path_of(key).with_suffix(".lock"), key.kind)
+    def find_missing(self, keys: Iterable[Key]) -> set[str]:
+        """Return the digests of the keys without an entry."""
+        return {key.digest for key in keys if not self.path_of(key).is_dir()}
 
-    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[None]:
+    def alone(self, key: Key, wait: bool = True) -> AbstractContextManager[bool]:
+        """Hold the lock beside an entry."""
+        return alone(self.path_of(key).with_suffix(".lock"), key.kind, wait)
+
+    def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
         """Hold the lock of a sweep."""
         return alone(self.run_files.sweeps / f"{sweep}.lock", "the same sweep")
 

@@ -11,8 +11,9 @@ from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.reports import console
+from runner.sweep.encoding import find_encodings
 from runner.sweep.settings import SweepSettings
-from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one
+from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one, encode_documents
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.under_way import UnderWay
 
@@ -43,6 +44,8 @@ class Computation:
             self._crew = self._context.enter_context(self._begin_crew())
         suspects = {c: experiments[c] for c in self._under_way.suspects & experiments.keys()}
         others = {c: experiment for c, experiment in experiments.items() if c not in suspects}
+        if self._settings.backend != "sequential":
+            self._encode(others, self._crew)
         yield from answers(others, self._crew, self._settings.retries)
         if not suspects:
             return
@@ -52,6 +55,14 @@ class Computation:
             if not isinstance(answer, FailedCombination):
                 self._under_way.clear(combination)
             yield combination, answer
+
+    def _encode(self, experiments: Mapping[str, Experiment], crew: Crew) -> None:
+        """Encode the documents that experiments need, on all workers."""
+        for encoding in find_encodings(experiments, self._bench):
+            workers = min(crew.size, len(encoding.missing))
+            what = f"encoding {len(encoding.missing):,} shards of documents on {workers:,} workers"
+            with console.Working(what):
+                encode_documents(encoding, crew)
 
     @contextmanager
     def _begin_crew(self) -> Iterator[Crew]:

@@ -6,6 +6,8 @@ knows what the calls do.
 
 from __future__ import annotations
 
+import logging
+import subprocess
 import threading
 import time
 from collections import deque
@@ -36,9 +38,11 @@ class JobCrew:
         jobs: int,
         per_job: int,
         run: Callable[[Sequence[Any]], Sequence[Any]],
+        list_queued: Callable[[], set[str] | None] = lambda: None,
     ) -> None:
         self.size = jobs * per_job
-        self._executor, self._per_job, self._run = executor, per_job, run
+        self._executor, self._per_job, self._run, self._list_queued = executor, per_job, run, list_queued
+        self._absent: set[Any] = set()
         self._waiting: deque[tuple[Future[Any], Any]] = deque()
         self._running: dict[Any, list[Future[Any]]] = {}
         self._ended = threading.Event()
@@ -70,6 +74,16 @@ class JobCrew:
             for position, job in enumerate(list(self._running)):
                 if job.done(force_check=due and not position):  # one request has the states of all jobs
                     self._collect(job, self._running.pop(job))
+            if due:
+                self._drop_absent()
+
+    def _drop_absent(self) -> None:
+        """Give up jobs that were neither queued nor finished at two checks: clusters without accounting say no more."""
+        queued = self._list_queued()
+        absent = {job for job in self._running if queued is not None and job.job_id not in queued}
+        for job in absent & self._absent:
+            self._fail(job, self._running.pop(job), "has left the queue without a result")
+        self._absent = absent - self._absent
 
     def _send(self, futures: list[Future[Any]], calls: list[Any]) -> None:
         try:
@@ -82,20 +96,36 @@ class JobCrew:
         try:
             answers = job.result()
         except Exception as error:  # it was killed, or its answer cannot be read
-            lost = RuntimeError(f"SLURM job {job.job_id}: {' '.join(str(error).split())}; see {job.paths.stderr}")
-            for future in futures:
-                future.set_exception(lost)
+            self._fail(job, futures, " ".join(str(error).split()))
             return
         for future, answer in zip(futures, answers, strict=True):
             future.set_result(answer)
-        for file in (job.paths.submitted_pickle, job.paths.result_pickle, job.paths.stdout, job.paths.stderr):
+        paths = job.paths
+        for file in (paths.submission_file, paths.submitted_pickle, paths.result_pickle, paths.stdout, paths.stderr):
             Path(file).unlink(missing_ok=True)
+
+    def _fail(self, job: Any, futures: list[Future[Any]], reason: str) -> None:  # noqa: ANN401 (submitit's)
+        lost = RuntimeError(f"SLURM job {job.job_id}: {reason}; see {job.paths.stderr}")
+        for future in futures:
+            future.set_exception(lost)
+
+
+def list_queued() -> set[str] | None:
+    """Return the ids of the user's jobs that wait or run; None if SLURM does not list them."""
+    try:
+        listed = subprocess.run(
+            ["squeue", "--me", "--noheader", "--format=%i"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return set(listed.stdout.split())
 
 
 def open_executor(cluster: str | None, folder: Path, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 (submitit's)
     """Return submitit's executor for SLURM, or for a stand-in on this machine; raises `ConfigError`."""
     import submitit
 
+    logging.getLogger("submitit").setLevel(logging.ERROR)  # it warns at each check of a cluster without accounting
     try:
         executor = submitit.AutoExecutor(folder.absolute(), cluster or "slurm")
     except RuntimeError as error:

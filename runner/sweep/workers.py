@@ -16,7 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -32,10 +32,12 @@ from runner.experiment import Experiment
 from runner.processes import processors, worker_process
 from runner.result import Result
 from runner.store.base import WorkStore
+from runner.sweep.encoding import DocumentEncoding, encode_missing
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 
 Answer = Result | FailedCombination
+Task = Experiment | DocumentEncoding
 
 LOOK_EVERY_S = 0.05
 """The interval between two checks of the time and memory of a combination."""
@@ -67,8 +69,8 @@ class Crew(Protocol):
         """Return the number of parallel calls."""
         ...
 
-    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
-        """Evaluate an experiment, which must be this combination."""
+    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
+        """Evaluate an experiment, which must be this combination, or encode the documents that it searches."""
         ...
 
 
@@ -78,7 +80,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
     A combination whose worker dies is retried up to `retries` times, after all others.
     """
     waiting = deque((combination, 0) for combination in experiments)
-    running: dict[Future[Answer], tuple[str, int]] = {}
+    running: dict[Future[Any], tuple[str, int]] = {}
     while waiting or running:
         while waiting and len(running) < crew.size:
             combination, tries = waiting.popleft()
@@ -98,11 +100,17 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
                 yield combination, FailedCombination(experiments[combination].name, message, trace)
 
 
-def _submit(crew: Crew, combination: str, experiment: Experiment) -> Future[Answer]:
+def encode_documents(encoding: DocumentEncoding, crew: Crew) -> None:
+    """Have all workers encode documents. What a worker cannot do fails when the combination is evaluated."""
+    workers = min(crew.size, len(encoding.missing))
+    wait([_submit(crew, encoding.combination, encoding) for _ in range(workers)])
+
+
+def _submit(crew: Crew, combination: str, task: Task) -> Future[Any]:
     try:
-        return crew.submit(combination, experiment)
+        return crew.submit(combination, task)
     except Exception as error:  # an experiment that cannot be sent fails alone
-        future: Future[Answer] = Future()
+        future: Future[Any] = Future()
         future.set_exception(error)
         return future
 
@@ -139,12 +147,13 @@ _mine = threading.local()
 """State of a worker between calls, per thread: some clusters run calls in threads, and a store is for one thread."""
 
 
-def work(combination: str, experiment: Experiment, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer:
-    """Evaluate an experiment in a worker of any backend.
+def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer | None:
+    """Evaluate an experiment in a worker of any backend, or encode documents, which has no answer.
 
     It fails if code, data or libraries differ from those of the process that sent it: it would be another combination.
     """
     _limit_threads(threads)
+    experiment = task.experiment if isinstance(task, DocumentEncoding) else task
     benches: dict[str, Bench] = _mine.__dict__.setdefault("benches", {})
     if store.location not in benches:
         benches[store.location] = Bench(copy(store))  # threads of a cluster may receive the same store
@@ -158,6 +167,10 @@ def work(combination: str, experiment: Experiment, store: WorkStore, limits: Wor
             f"the worker on {platform.node()} has other code, data or libraries than the process that started the sweep"
         )
         return FailedCombination(experiment.name, message)
+    if isinstance(task, DocumentEncoding):
+        with suppress(ValueError, OSError):  # the combination fails with the same error
+            encode_missing(task, bench)
+        return None
     if limits == WorkerLimits():
         return attempt(bench, experiment)
     return _within(limits, experiment, lambda: attempt(bench, experiment))
@@ -211,11 +224,14 @@ class _Alone:
     def __init__(self, bench: Bench, begin: Callable[[str, str], None] | None) -> None:
         self._bench, self._begin = bench, begin
 
-    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
+    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
+        future: Future[Answer | None] = Future()
+        if isinstance(task, DocumentEncoding):  # the combination encodes them
+            future.set_result(None)
+            return future
         if self._begin is not None:
-            self._begin(combination, experiment.name)
-        future: Future[Answer] = Future()
-        future.set_result(attempt(self._bench, experiment))
+            self._begin(combination, task.name)
+        future.set_result(attempt(self._bench, task))
         return future
 
 
@@ -229,9 +245,9 @@ class _Loky:
         self._arguments = store, _limits(settings), self._threads
         self._limited = _limits(settings) != WorkerLimits()
         self._free: list[Any] = [worker_process(self._threads) for _ in range(self.size)]
-        self._busy: dict[Future[Answer], Any] = {}
+        self._busy: dict[Future[Answer | None], Any] = {}
 
-    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
+    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
             spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, FailedCombination))
@@ -240,7 +256,7 @@ class _Loky:
             self._free.append(worker_process(self._threads) if spent else worker)
         worker = self._free.pop()
         try:
-            future = worker.submit(work, combination, experiment, *self._arguments)
+            future = worker.submit(work, combination, task, *self._arguments)
         except Exception:  # it died while idle, or the call cannot be sent
             self._free.append(worker_process(self._threads))
             raise
@@ -273,10 +289,10 @@ class _Cluster:
     """A cluster, which repeats the calls of a node that leaves."""
 
     size: int
-    call: Callable[[str, Experiment], Future[Answer]]
+    call: Callable[[str, Task], Future[Answer | None]]
 
-    def submit(self, combination: str, experiment: Experiment) -> Future[Answer]:
-        return self.call(combination, experiment)
+    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
+        return self.call(combination, task)
 
 
 @contextmanager
@@ -317,12 +333,13 @@ def _ray(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 @contextmanager
 def _slurm(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
-    from runner.sweep.jobs import JobCrew, open_executor
+    from runner.sweep.jobs import JobCrew, list_queued, open_executor
 
     executor = open_executor(settings.address, store.run_files.jobs, settings.slurm)
     threads = int(settings.slurm.get("cpus_per_task", 1))
     run = partial(_run_calls, store=store, limits=_limits(settings), threads=threads)
-    crew = JobCrew(executor, settings.workers or SLURM_JOBS, settings.per_job, run)
+    real = {} if settings.address else {"list_queued": list_queued}
+    crew = JobCrew(executor, settings.workers or SLURM_JOBS, settings.per_job, run, **real)
     try:
         yield crew
     finally:
@@ -330,6 +347,6 @@ def _slurm(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 
 def _run_calls(
-    calls: Sequence[tuple[str, Experiment]], store: WorkStore, limits: WorkerLimits, threads: int
-) -> list[Answer]:
+    calls: Sequence[tuple[str, Task]], store: WorkStore, limits: WorkerLimits, threads: int
+) -> list[Answer | None]:
     return [work(*call, store, limits, threads) for call in calls]

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -204,6 +205,19 @@ def test_machines_build_an_entry_once(machine: Machine) -> None:
     assert len(builds) == 1
 
 
+def test_an_entry_that_another_machine_builds_is_not_waited_for(machine: Machine) -> None:
+    one, two = machine("one"), machine("two")
+
+    def build() -> Arrays:
+        assert two.arrays_unless_busy(key(), fail) is None
+        assert two.find_missing([key(), key(2)]) == {key().digest, key(2).digest}
+        return arrays_of(1)
+
+    assert same(one.arrays_unless_busy(key(), build) or {}, arrays_of(1))
+    assert same(two.arrays_unless_busy(key(), fail) or {}, arrays_of(1))
+    assert machine("three").find_missing([key(), key(2)]) == {key(2).digest}
+
+
 def test_machines_take_turns_in_a_sweep(machine: Machine) -> None:
     inside: list[str] = []
 
@@ -274,3 +288,29 @@ def test_copies_are_in_the_cache_folder_of_the_process(tmp_path: Path, monkeypat
     store.arrays(key(), lambda: arrays_of(1))
     assert list((tmp_path / "home" / "retrieval-runner" / "store" / "memory" / "store" / "x").glob("*/*/a.npy"))
     assert str(store.run_files.folder) == "mlruns"
+
+
+def test_a_server_that_does_not_answer_costs_one_attempt_and_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
+    store = open_store(StoreSettings("memory://silent/x", str(tmp_path)))
+    attempts: list[str] = []
+
+    def fail_to_connect(path: str, *_: object, **__: object) -> None:
+        attempts.append(path)
+        raise RuntimeError("no route to host")
+
+    system = fsspec.filesystem("memory", use_listings_cache=False)
+    for name in ("cat_file", "get_file", "pipe_file", "put_file", "rm_file"):
+        monkeypatch.setattr(system, name, fail_to_connect)
+    for n in range(3):
+        assert same(store.arrays(key(n), lambda n=n: arrays_of(n)), arrays_of(n))  # type: ignore[misc]  # a default
+    assert len(attempts) == 1
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "cannot be read (silent did not answer); computing it again", "silent did not answer",
+    ]  # fmt: skip
+    monkeypatch.setattr("runner.objects._DOWN_UNTIL", {})
+    monkeypatch.undo()
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
+    assert same(DiskStore(tmp_path).arrays(key(2), fail), arrays_of(2))  # they are kept on this machine

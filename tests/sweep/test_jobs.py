@@ -97,7 +97,8 @@ class Job:
     def __init__(self, number: int, run: Any, calls: Sequence[Any], dead: bool) -> None:
         self.job_id, self._run, self._calls, self._dead = str(number), run, calls, dead
         self.cancelled = False
-        self.paths = type("Paths", (), dict.fromkeys(("submitted_pickle", "result_pickle", "stdout", "stderr"), "log"))
+        files = ("submission_file", "submitted_pickle", "result_pickle", "stdout", "stderr")
+        self.paths = type("Paths", (), dict.fromkeys(files, "log"))
 
     def done(self, force_check: bool = False) -> bool:
         return True
@@ -153,6 +154,15 @@ def test_a_lost_job_loses_only_its_own_calls() -> None:
     error = lost.exception(60)
     assert str(error) == "SLURM job 0: the node failed; see log"
     assert answers_of(crew, [2])[0].result(60) == 4
+    crew.end()
+
+
+def test_a_job_that_left_the_queue_without_a_result_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "CHECK_EVERY_S", 0.0)
+    answered = iter([{"0"}, None, set(), {"0"}, set(), set()])  # running, unknown, absent once, running, absent twice
+    crew = JobCrew(Executor(endless=True), 1, 1, double, lambda: next(answered, set()))
+    (lost,) = answers_of(crew, [1])
+    assert str(lost.exception(60)) == "SLURM job 0: has left the queue without a result; see log"
     crew.end()
 
 

@@ -1,0 +1,117 @@
+"""The documents of a sweep are encoded on all workers, with the bytes that one process computes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from retrievers.bm25 import BM25
+from retrievers.dense import Dense
+from retrievers.encoders.base import SHARD
+from runner.datasets.beir import Beir
+from runner.evaluation import Bench
+from runner.experiment import Experiment
+from runner.metrics.settings import MetricSettings
+from runner.result import Result
+from runner.store import disk
+from runner.store.disk import DiskStore
+from runner.sweep.encoding import encode_missing, find_encodings
+from runner.sweep.identity import combination_id
+from runner.sweep.settings import SweepSettings
+from runner.sweep.workers import answers, crew_of, encode_documents
+from tests.hashing import Hashing
+
+SHARDS = 6
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Beir:
+    """Return a dataset of several shards of documents."""
+    folder = tmp_path_factory.mktemp("documents")
+    documents = [{"_id": str(n), "title": "", "text": f"document number {n}"} for n in range(SHARDS * SHARD)]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "document number 7"}\n')
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t7\t1\n")
+    return Beir(path=str(folder))
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Hashing:
+    (tmp_path / "encoded").mkdir()
+    return Hashing(str(tmp_path / "encoded"))
+
+
+def experiments_of(source: Beir, encoder: Hashing, bench: Bench) -> dict[str, Experiment]:
+    retrievers = [Dense(encoder, metric="cosine"), Dense(encoder, metric="dot")]
+    made = [Experiment(r.metric, "dense", r, source, MetricSettings(), {}, {}) for r in retrievers]
+    return {combination_id(experiment, bench.dataset(experiment)): experiment for experiment in made}
+
+
+def vectors_in(store: Path) -> dict[str, bytes]:
+    return {file.parent.name: file.read_bytes() for file in (store / "document_vectors").glob("*/vectors.npy")}
+
+
+@pytest.fixture
+def alone(tmp_path: Path, source: Beir) -> dict[str, bytes]:
+    """Return what one process computes."""
+    (tmp_path / "alone encoded").mkdir()
+    bench = Bench(DiskStore(tmp_path / "alone"))
+    for experiment in experiments_of(source, Hashing(str(tmp_path / "alone encoded")), bench).values():
+        bench.evaluate(experiment)
+    return vectors_in(tmp_path / "alone")
+
+
+@pytest.mark.usefixtures("warm_workers")
+@pytest.mark.parametrize("dies", [0, 1])
+def test_workers_encode_each_shard_once_with_the_same_bytes(
+    tmp_path: Path, source: Beir, encoder: Hashing, alone: dict[str, bytes], dies: int
+) -> None:
+    encoder = Hashing(encoder.folder, dies)
+    bench = Bench(DiskStore(tmp_path / "shared"))
+    experiments = experiments_of(source, encoder, bench)
+    (encoding,) = find_encodings(experiments, bench)
+    assert len(encoding.missing) == SHARDS
+    with crew_of(SweepSettings(backend="loky", workers=2), bench) as crew:
+        encode_documents(encoding, crew)
+        assert find_encodings(experiments, bench) == []
+        found = dict(answers(experiments, crew, 1))
+    assert vectors_in(tmp_path / "shared") == alone
+    assert len(encoder.list_encoded()) == len(set(encoder.list_encoded())) == SHARDS
+    assert all(isinstance(answer, Result) for answer in found.values())
+
+
+def test_what_is_stored_is_not_encoded_again(tmp_path: Path, source: Beir, encoder: Hashing) -> None:
+    bench = Bench(DiskStore(tmp_path / "shared"))
+    experiments = experiments_of(source, encoder, bench)
+    (encoding,) = find_encodings(experiments, bench)
+    some = type(encoding)(encoding.combination, encoding.experiment, frozenset(sorted(encoding.missing)[:4]))
+    encode_missing(some, bench)
+    assert len(encoder.list_encoded()) == 4
+    (rest,) = find_encodings(experiments, bench)
+    assert rest.missing == encoding.missing - some.missing
+    encode_missing(rest, bench)
+    assert len(set(encoder.list_encoded())) == len(encoder.list_encoded()) == SHARDS
+
+
+def test_rankings_in_the_store_need_no_encoding(
+    tmp_path: Path, source: Beir, encoder: Hashing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)  # rankings are kept
+    bench = Bench(DiskStore(tmp_path / "shared"))
+    experiments = experiments_of(source, encoder, bench)
+    for experiment in experiments.values():
+        bench.evaluate(experiment)
+    for entry in bench.store.list_entries():
+        if entry.kind == "document vectors":
+            bench.store.remove(entry)
+    assert find_encodings(experiments, bench) == []
+
+
+def test_retrievers_without_an_encoder_are_not_planned(tmp_path: Path, source: Beir) -> None:
+    bench = Bench(DiskStore(tmp_path / "shared"))
+    experiment = Experiment("bm25", "bm25", BM25(), source, MetricSettings(), {}, {})
+    assert find_encodings({"c": experiment}, bench) == []
+    assert bench.datasets._datasets == {}
