@@ -50,18 +50,14 @@ def reading_runs(read: int = READ) -> list[Figure]:
 
 
 def comparing_runs() -> list[Figure]:
-    """Sweep over 100 TREC runs without documents: the whole command against a limit, stages against ir_measures."""
+    """Compare 100 TREC runs without documents: whole commands against a limit, stages against ir_measures."""
     figures = []
     for kind, ids in (("short ids", _number_ids), ("UUIDs", _random_ids)):
         with folder_of_runs() as folder:
             runs, dataset = _write_judged(folder, ids)
-            command = [*RUNNER, "-m", "retriever=run", *dataset]
-            spend([*command, f"retriever.path={runs[0]},{runs[1]}"], folder)  # compiles, and creates the database
-            whole = spend([*command, f"retriever.path={','.join(map(str, runs))}", "sweep.resume=false"], folder)
+            figures += _measure_commands(kind, runs, dataset, folder)
             ours, theirs = _measure_stages(runs, folder), _measure_peer(runs[0], folder)
         figures += [
-            Figure(f"comparing 100 runs with {kind}, to the limit", "s", whole.seconds, LIMIT_S, 1),
-            Figure("the same in CPU seconds, to the limit on two cores", "s", whole.cpu_seconds, 2 * LIMIT_S, 1),
             Figure(f"reading 100 runs with {kind}, to ir_measures", "s", ours[0], theirs[0], 1),
             Figure(f"scoring 100 runs with {kind}, to ir_measures", "s", ours[1], theirs[1], 1),
         ]
@@ -69,6 +65,27 @@ def comparing_runs() -> list[Figure]:
 
 
 READING = (reading_runs, comparing_runs)
+
+
+def _measure_commands(kind: str, runs: list[Path], dataset: list[str], folder: Path) -> list[Figure]:
+    """Return the time of a sweep over all runs, of the same without MLflow, and of `compare`."""
+    sweep, rest = [*RUNNER, "-m", "retriever=run", *dataset], ",".join(map(str, runs[1:]))
+    spend([*sweep, f"retriever.path={runs[0]},{runs[1]}"], folder)  # compiles, and creates the database
+    sweep += [f"retriever.path={runs[0]},{rest}", "sweep.resume=false"]
+    commands = {
+        f"comparing 100 runs with {kind}": sweep,
+        f"comparing 100 runs with {kind} (tracking=none)": [*sweep, "tracking=none"],
+        f"comparing 100 runs with {kind} (compare)": [
+            *RUNNER, "compare", f"baseline={runs[0]}", f"candidate=[{rest}]", "gate=none", *dataset,
+        ],
+    }  # fmt: skip
+    figures = []
+    for name, command in commands.items():
+        whole = spend(command, folder)
+        figures.append(Figure(f"{name}, to the limit", "s", whole.seconds, LIMIT_S, 1))
+        cpu = f"{name}, CPU seconds, to the limit on two cores"
+        figures.append(Figure(cpu, "s", whole.cpu_seconds, 2 * LIMIT_S, 1))
+    return figures
 
 
 def _measure_stages(runs: list[Path], folder: Path) -> tuple[float, float]:
