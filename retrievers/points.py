@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,11 @@ class Points:
     vectors: Vectors
     longest: float
 
+    @property
+    def width(self) -> int:
+        """Return the dimensions of the vectors."""
+        return int(self.vectors.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class Subset:
@@ -34,6 +39,38 @@ class Subset:
     places: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class PointStream:
+    """The points of documents, made again each time they are read, of which one shard at a time is in memory.
+
+    `shards` are the vectors of all documents, in order.
+    """
+
+    shards: Sequence[Vectors]
+    unit_length: bool
+
+    @property
+    def width(self) -> int:
+        """Return the dimensions of the vectors."""
+        return self.shards[0].shape[1] if self.shards else 0
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.int32], Vectors]]:
+        """Yield the positions of documents with a direction, and their vectors, shard by shard."""
+        for rows, vectors, lengths in _iter_directed(self.shards):
+            yield rows, vectors / lengths[:, None] if self.unit_length else vectors
+
+
+def _iter_directed(shards: Sequence[Vectors]) -> Iterator[tuple[NDArray[np.int32], Vectors, Vectors]]:
+    """Yield the positions of documents with a direction, their vectors, and the lengths of these, shard by shard."""
+    documents = 0
+    for shard in shards:
+        lengths = np.linalg.norm(shard, axis=1)
+        kept = np.flatnonzero(lengths > 0)
+        directed, lengths = (shard, lengths) if len(kept) == len(shard) else (shard[kept], lengths[kept])
+        yield (documents + kept).astype(np.int32), directed, lengths
+        documents += len(shard)
+
+
 def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
     """Return the points of documents, given their vectors in order, perhaps scaled to length 1.
 
@@ -41,19 +78,16 @@ def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
     """
     width = shards[0].shape[1] if shards else 0
     vectors = np.empty((sum(map(len, shards)), width), dtype=np.float32)
-    rows, documents, end, longest = [np.zeros(0, dtype=np.int32)], 0, 0, 0.0
-    for shard in shards:
-        lengths = np.linalg.norm(shard, axis=1)
-        kept = np.flatnonzero(lengths > 0)
-        start, end = end, end + len(kept)
-        directed, lengths = (shard, lengths) if len(kept) == len(shard) else (shard[kept], lengths[kept])
+    rows, end, longest = [np.zeros(0, dtype=np.int32)], 0, 0.0
+    for positions, directed, lengths in _iter_directed(shards):
+        start, end = end, end + len(positions)
         if unit_length:
             np.divide(directed, lengths[:, None], out=vectors[start:end])
             lengths = np.ones_like(lengths)
         else:
             vectors[start:end] = directed
-        rows.append((documents + kept).astype(np.int32))
-        documents, longest = documents + len(shard), max(longest, float(lengths.max(initial=0)))
+        rows.append(positions)
+        longest = max(longest, float(lengths.max(initial=0)))
     return Points(np.concatenate(rows), vectors[:end], longest)
 
 

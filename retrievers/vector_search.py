@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -29,7 +29,7 @@ from retrievers.base import (
 from retrievers.code import code_of
 from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
 from retrievers.filters import Filter, group_by_selectivity
-from retrievers.points import Nearest, Points, Subset, build_points, rank_exactly
+from retrievers.points import Nearest, Points, PointStream, Subset, build_points, rank_exactly
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.threads import map_threads
@@ -86,22 +86,32 @@ class VectorSpace:
 
     def embed(self, store: Store) -> EmbeddedSpace:
         """Return the space with its vectors; the corpus is embedded unless the store has them."""
-        embedded, unit_length = self.encoder.embed(self.corpus, store), self.metric == "cosine"
-        key = Key.of(
-            "points",
-            {"retrievers.points", *code_of(self.encoder)},
-            **self.corpus.key_parts, encoder=self.encoder, unit_length=unit_length,
-        )  # fmt: skip
-        return EmbeddedSpace(self, embedded, store.share(key, lambda: build_points(embedded.documents, unit_length)))
+        return EmbeddedSpace(self, self.encoder.embed(self.corpus, store), store)
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedSpace:
-    """A vector space with the points of its documents."""
+    """A vector space with the vectors of its documents."""
 
     space: VectorSpace
     embedded: Embedded
-    points: Points
+    store: Store
+
+    @property
+    def stream(self) -> PointStream:
+        """Return the points of the documents to be read shard by shard."""
+        return PointStream(self.embedded.documents, self.space.metric == "cosine")
+
+    @cached_property
+    def points(self) -> Points:
+        """Return the points of the documents, all in memory; spaces of the same vectors share them."""
+        space, stream = self.space, self.stream
+        key = Key.of(
+            "points",
+            {"retrievers.points", *code_of(space.encoder)},
+            **space.corpus.key_parts, encoder=space.encoder, unit_length=stream.unit_length,
+        )  # fmt: skip
+        return self.store.share(key, lambda: build_points(stream.shards, stream.unit_length))
 
     def open_searcher(self, index: VectorIndex | None, exact: bool = False, concurrency: int = 1) -> VectorSearcher:
         """Return a searcher through an index, perhaps an exact one, or without one, which is exact.

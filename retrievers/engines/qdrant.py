@@ -120,19 +120,16 @@ class Qdrant:
         """Return a searcher; the corpus is embedded and the index built unless the store has them."""
         space = self._space(corpus)
         embedded = space.embed(store) if space is not None else None
-        points = embedded.points if embedded is not None and len(embedded.points.rows) else None
         if embedded is not None and self.rank == "vector":
-            if points is None:
+            stream = embedded.stream  # the engine needs the memory that all points take
+            if not any(len(rows) for rows, _ in stream):
                 return embedded.open_searcher(None)
-            rows = points.rows.tolist()
-            shard = self._open(
-                corpus, lambda: build_shard(self._shard_settings, points, None, _encode_fields(corpus, rows)), store
-            )
+            shard = self._open(corpus, lambda: build_shard(self._shard_settings, stream, _encode_fields(corpus)), store)
             return embedded.open_searcher(QdrantIndex(self, shard, corpus.fields), self.exact)
+        points = embedded.points if embedded is not None and len(embedded.points.rows) else None
         words = Words(self._word_settings, list(corpus.contents()))
-        rows = range(len(corpus))
         shard = self._open(
-            corpus, lambda: build_shard(self._shard_settings, points, words, _encode_fields(corpus, rows)), store
+            corpus, lambda: build_shard(self._shard_settings, points, _encode_fields(corpus), words), store
         )
         embed = embedded.embedded.queries if embedded is not None else None
         return QdrantWordSearcher(self, shard, words, corpus, embed if points is not None else None)
@@ -236,9 +233,9 @@ class QdrantWordSearcher:
         return [], []
 
 
-def _encode_fields(corpus: Corpus, rows: Sequence[int]) -> Codes:
-    """Return the codes of the values of some documents, by field."""
-    return {name: [codes[row] for row in rows] for name, (_, codes) in corpus.fields.encode().items()}
+def _encode_fields(corpus: Corpus) -> Codes:
+    """Return the codes of the values of the documents, by field."""
+    return {name: codes for name, (_, codes) in corpus.fields.encode().items()}
 
 
 def _match_codes(metadata: Metadata, own: Filter | None) -> Passing:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +23,7 @@ from retrievers.base import RetrieverError
 from retrievers.encoders.base import Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant_words import FIELD, ScoringQuery, Words
-from retrievers.points import Nearest, Points
+from retrievers.points import Nearest, Points, PointStream
 from retrievers.store import Arrays
 
 if TYPE_CHECKING:
@@ -94,62 +95,74 @@ def read_engine_version() -> str:
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
-def build_shard(settings: ShardSettings, points: Points | None, words: Words | None, codes: Codes) -> Arrays:
+def build_shard(
+    settings: ShardSettings, points: Points | PointStream | None, codes: Codes, words: Words | None = None
+) -> Arrays:
     """Return the files of an index of points, of words, or of both, with the fields to filter by.
 
-    Without words, ids are the places of points; with them, they are the positions of documents. `codes` has a row for
-    each id.
+    Of a stream of points, without words, the ids are their places. With words, they are the positions of documents.
     """
     import qdrant_edge as engine
 
     with tempfile.TemporaryDirectory(prefix="qdrant-") as folder, _explain_errors():
-        shard = engine.EdgeShard.create(folder, _configure(settings, points, words))
+        width = points.width if points is not None else 0
+        shard = engine.EdgeShard.create(folder, _configure(settings, width, words))
         if words is not None and words.text_index is not None:
             shard.update(engine.UpdateOperation.create_field_index(FIELD, words.text_index))
         for name in codes:  # before the points, so that the graph gets links for filtered searches
             shard.update(engine.UpdateOperation.create_field_index(name, engine.PayloadSchemaType.Integer))
-        for block in _iter_points(points) if words is None else _iter_documents(words, points):
-            shard.update(engine.UpdateOperation.upsert_points([_add_codes(point, codes) for point in block]))
+        for rows, block in _iter_points(points) if isinstance(points, PointStream) else _iter_documents(words, points):
+            coded = [_add_codes(point, row, codes) for row, point in zip(rows, block, strict=True)]
+            shard.update(engine.UpdateOperation.upsert_points(coded))
         shard.optimize()  # before that, nothing is indexed
         shard.flush()
         shard.close()
         return pack_folder(Path(folder))
 
 
-def _add_codes(point: qdrant_edge.Point, codes: Codes) -> qdrant_edge.Point:
+def _add_codes(point: qdrant_edge.Point, row: int, codes: Codes) -> qdrant_edge.Point:
+    """Return a point with the codes of its document, which is at this position of the corpus."""
     import qdrant_edge as engine
 
     if not codes:
         return point
-    own = {name: list(rows[int(point.id)]) for name, rows in codes.items()}
+    own = {name: list(rows[row]) for name, rows in codes.items()}
     return engine.Point(point.id, point.vector, {**(point.payload or {}), **own})
 
 
-def _iter_points(points: Points | None) -> Iterator[list[qdrant_edge.Point]]:
+Block = tuple[Sequence[int], "list[qdrant_edge.Point]"]
+"""The positions of documents and their points."""
+
+
+def _iter_points(points: PointStream) -> Iterator[Block]:
     import qdrant_edge as engine
 
-    vectors = points.vectors if points is not None else np.zeros((0, 0), dtype=np.float32)
-    for start in range(0, len(vectors), BATCH):
-        block = vectors[start : start + BATCH].tolist()
-        yield [engine.Point(start + place, vector) for place, vector in enumerate(block)]
+    places = count()
+    for rows, vectors in points:
+        for start in range(0, len(rows), BATCH):
+            block = [engine.Point(next(places), vector) for vector in vectors[start : start + BATCH].tolist()]
+            yield rows[start : start + BATCH].tolist(), block
 
 
-def _iter_documents(words: Words, points: Points | None) -> Iterator[list[qdrant_edge.Point]]:
+def _iter_documents(words: Words | None, points: Points | None) -> Iterator[Block]:
+    if words is None:
+        return
     rows = points.rows if points is not None else np.zeros(0, dtype=np.int32)
     for start in range(0, len(words.texts), BATCH):
         first, last = np.searchsorted(rows, (start, start + BATCH))
         vectors = points.vectors[first:last].tolist() if points is not None else []
         end = min(start + BATCH, len(words.texts))
-        yield words.create_points(range(start, end), dict(zip(rows[first:last].tolist(), vectors, strict=True)))
+        places = range(start, end)
+        yield places, words.create_points(places, dict(zip(rows[first:last].tolist(), vectors, strict=True)))
 
 
-def _configure(settings: ShardSettings, points: Points | None, words: Words | None) -> qdrant_edge.EdgeConfig:
+def _configure(settings: ShardSettings, width: int, words: Words | None) -> qdrant_edge.EdgeConfig:
     import qdrant_edge as engine
 
     distance = {"cosine": "Cosine", "dot": "Dot", "l2": "Euclid"}[settings.metric]
     # A corpus below the threshold for full scans would be scanned, and the graph have no effect.
     graph = engine.HnswIndexConfig(m=settings.m, ef_construct=settings.ef_construct, full_scan_threshold=_SMALLEST)
-    width, vectors = points.vectors.shape[1] if points is not None else 0, None
+    vectors = None
     if width:
         vectors = engine.EdgeVectorParams(size=width, distance=getattr(engine.Distance, distance))
     return engine.EdgeConfig(

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from retrievers.encoders.base import Vectors
-from retrievers.points import build_points
+from retrievers.points import PointStream, build_points
 
 
 class Generated(Sequence[Vectors]):
@@ -41,6 +41,12 @@ def test_shards_make_no_difference_and_are_read_one_by_one(unit_length: bool) ->
     assert shards.most <= 2  # one is let go when the next is there
     assert parts.rows.tolist() == whole.rows.tolist() == np.flatnonzero(vectors.any(axis=1)).tolist()
     assert parts.vectors.tobytes() == whole.vectors.tobytes()
+    stream = PointStream(Generated(vectors, 4), unit_length)
+    for _ in range(2):  # it can be read again
+        rows, blocks = zip(*stream, strict=True)
+        assert np.concatenate(rows).tolist() == whole.rows.tolist()
+        assert np.concatenate(blocks).tobytes() == whole.vectors.tobytes()
+    assert stream.width == whole.width == 4
     assert parts.longest == whole.longest == pytest.approx(np.linalg.norm(whole.vectors, axis=1).max())
 
 

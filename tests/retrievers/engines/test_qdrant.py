@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import tempfile
 from collections import Counter
@@ -159,6 +160,17 @@ def test_an_index_on_disk_is_opened_and_not_built_again(tmp_path: Path, monkeypa
     assert entry.parts["m"] == "16"
     assert "ef_search" not in entry.parts
     assert entry.bytes < 20_000_000
+
+
+def test_an_index_is_built_before_all_vectors_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building takes most memory: two copies of the vectors and the graph, in the engine."""
+    steps = []
+    for module, step in (("engines.qdrant", "build_shard"), ("vector_search", "build_points")):
+        work = getattr(importlib.import_module(f"retrievers.{module}"), step)
+        note = lambda *given, step=step, work=work: steps.append(step) or work(*given)  # noqa: E731 (bound)
+        monkeypatch.setattr(f"retrievers.{module}.{step}", note)
+    searcher_of(DOCUMENTS[::10])
+    assert steps == ["build_shard", "build_points"]
 
 
 def test_an_open_index_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
