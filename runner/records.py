@@ -217,7 +217,7 @@ def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (py
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     position = {query: i for i, query in enumerate(query_table.ids)}
     codes = columns["document_id"].indices.to_numpy()
-    ids = IdTable.of_arrow(columns["document_id"].dictionary)
+    ids = IdTable.of_arrow(columns["document_id"].dictionary).to_list()
     in_table = np.array([position[q] for q in columns["query_id"].dictionary.to_pylist()], dtype=np.int64)
     queries = in_table[columns["query_id"].indices.to_numpy()]
     places = columns["rank"].to_numpy() - 1

@@ -30,14 +30,14 @@ class ResultRankings:
         """Return a data frame with a row for each hit; the grade is missing where the hit is not judged."""
         import pandas as pd
 
-        documents = self.hits.rankings.documents
+        documents, ids = self.hits.rankings.documents, list(self.hits.documents)
         queries, places = np.nonzero(documents != NOTHING)
         grades = pd.array(self.hits.grades[queries, places], dtype="Int32")
         grades[self.hits.grades[queries, places] == NOTHING] = pd.NA
         columns = {
             "query_id": [self.result.queries.ids[query] for query in queries.tolist()],
             "rank": places + 1,
-            "document_id": [self.hits.documents[document] for document in documents[queries, places].tolist()],
+            "document_id": [ids[document] for document in documents[queries, places].tolist()],
             "score": self.hits.rankings.scores[queries, places],
             "grade": grades,
         }

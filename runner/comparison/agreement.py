@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING
+from retrievers.id_table import select_ids
 from runner.analysis.agreement import Documents, Headroom, headroom, jaccard, kendall_tau, rank_1, rbo
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
@@ -98,10 +99,9 @@ def _number_documents(hits: Hits, code_of: dict[str, int]) -> NDArray[np.int64]:
 
     A chunk has the number of its document, which stands at the rank of its first chunk.
     """
-    there = hits.rankings.documents != NOTHING
-    used, inverse = np.unique(hits.rankings.documents[there], return_inverse=True)
-    numbers = np.full(there.shape, NOTHING, dtype=np.int64)
-    numbers[there] = np.array([code_of.setdefault(hits.judged[d], len(code_of)) for d in used], np.int64)[inverse]
+    is_used, places = hits.number_used()
+    used = [code_of.setdefault(name, len(code_of)) for name in select_ids(hits.judged, is_used)]
+    numbers = np.array([*used, NOTHING], dtype=np.int64)[places]  # the last place is for no document
     return _drop_repeats(numbers) if hits.parents else numbers
 
 
