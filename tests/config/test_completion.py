@@ -25,7 +25,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         ("runner synthesize count=5 generator=d", "generator=deterministic"),
         ("runner comp", "compare"),
         ("runner ", "inspect"),
-        ("runner ", "encoder="),
+        ("runner ", "chunking="),
     ],
 )
 def test_verbs_and_their_settings_are_completed(
