@@ -13,8 +13,8 @@ help:  ## Say what there is
 setup: $(READY)  ## Make the environment in .venv from the lock file
 
 $(READY): requirements.lock pyproject.toml
-	@python3 -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
-		{ echo "Python 3.11, 3.12 or 3.13 is needed; python3 is $$(python3 --version)"; exit 2; }
+	@python3 -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info < (3, 15)))' || \
+		{ echo "Python 3.11 to 3.14 is needed; python3 is $$(python3 --version)"; exit 2; }
 	@echo "Installing requirements.lock into $(VENV): this takes minutes, and about 3 GB"
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement requirements.lock

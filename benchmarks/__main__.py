@@ -16,6 +16,7 @@ from rich.table import Table
 
 from benchmarks.agreement import AGREEMENT
 from benchmarks.cases import CASES, DATA, PEER
+from benchmarks.first_gate import FIRST_GATE
 from benchmarks.learned_sparse import LEARNED_SPARSE
 from benchmarks.measure import Figure
 from benchmarks.million_vectors import MILLION_VECTORS
@@ -35,7 +36,7 @@ def main() -> int:
                 f"error: {folder} is not there: RETRIEVAL_DATA and BENCH_PEER say where else to look", file=sys.stderr
             )
             return 2
-    every = (*CASES, *SWEEPS, *SCALE, *SERVING, *READING, *AGREEMENT, *MILLION_VECTORS, *LEARNED_SPARSE)
+    every = (*CASES, *SWEEPS, *SCALE, *SERVING, *READING, *AGREEMENT, *MILLION_VECTORS, *LEARNED_SPARSE, *FIRST_GATE)
     chosen = [case for case in every if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
     figures: list[Figure] = []
     for case in chosen:

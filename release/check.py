@@ -62,13 +62,15 @@ def take_tour(wheel: Path, folder: Path) -> tuple[float, float]:
 
 def create_environment(folder: Path) -> str:
     """Return the interpreter of a new virtual environment."""
-    venv.create(folder, with_pip=True, symlinks=True)
-    return str(folder / "bin" / "python")
+    is_windows = sys.platform == "win32"
+    venv.create(folder, with_pip=True, symlinks=not is_windows)
+    return str(folder / ("Scripts/python.exe" if is_windows else "bin/python"))
 
 
 def count_megabytes(folder: Path) -> float:
-    """Return what the files in a folder take on disk, as `du -m` counts (2**20 bytes)."""
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) / 2**20
+    """Return what the files in a folder take on disk, as `du -m` counts (2**20 bytes); on Windows, their sizes."""
+    stats = [path.lstat() for path in folder.rglob("*")]
+    return sum(stat.st_size if sys.platform == "win32" else stat.st_blocks * 512 for stat in stats) / 2**20
 
 
 def _pip(python: str) -> list[str]:

@@ -1,11 +1,13 @@
 """Run the tests on every supported version of Python that this machine has: `python -m release.matrix [PYTEST ARGS]`.
 
-Versions that are missing are named, and do not fail the run. Each version has an environment of its own, `.venv-3.12`,
+Versions that are missing are named, and do not fail the run. Interpreters are found on PATH, and where pyenv and uv
+install them. Each version has an environment of its own, `.venv-3.12`,
 with the packages of requirements.lock.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -35,7 +37,7 @@ def try_versions(versions: Sequence[str], arguments: Sequence[str], run: Run) ->
 
 def try_version(version: str, arguments: Sequence[str], run: Run) -> str:
     """Return the outcome of the tests on a version: passed, failed, or not installed."""
-    interpreter = shutil.which(f"python{version}")
+    interpreter = find_interpreter(version, run)
     if interpreter is None:
         return "not installed on this machine"
     environment = ROOT / f".venv-{version}"
@@ -51,6 +53,15 @@ def try_version(version: str, arguments: Sequence[str], run: Run) -> str:
         if run(command):
             return f"failed ({name})"
     return "passed"
+
+
+def find_interpreter(version: str, run: Run) -> str | None:
+    """Return an interpreter of a version that runs, None without one. pyenv puts commands on PATH that only fail."""
+    places = {"PYENV_ROOT": ("~/.pyenv", "versions"), "UV_PYTHON_INSTALL_DIR": ("~/.local/share/uv/python", ".")}
+    folders = [Path(os.environ.get(name, usual)).expanduser() / below for name, (usual, below) in places.items()]
+    installed = [str(file) for folder in folders for file in sorted(folder.glob(f"*{version}.*/bin/python{version}"))]
+    on_path = shutil.which(f"python{version}")
+    return next((file for file in [on_path, *installed] if file is not None and not run([file, "-c", ""])), None)
 
 
 def _run(command: Sequence[str]) -> int:

@@ -58,7 +58,7 @@ def read_source(file: Path) -> SourceCode:
         with suppress(OSError):
             cached.parent.mkdir(exist_ok=True)
             with replace_file(cached) as new:
-                new.write_text(json.dumps([seal, *source]))
+                new.write_text(json.dumps([seal, *source]), encoding="utf-8")
     return source
 
 

@@ -29,6 +29,8 @@ CONTEXT: BaseContext | None = None
 LOOK_FOR_PARENT_S = 1.0
 """How often a worker looks whether the process that it works for is there."""
 
+_LARGEST_PID = 2**31 - 1
+
 
 def processors() -> int:
     """Return how many processors this process may use."""
@@ -43,17 +45,17 @@ def holder() -> str:
 def is_gone(holder: str) -> bool:
     """Return whether a process is known to have ended, which is known only of processes on this machine."""
     place, _, pid = holder.partition(".")
-    if place != _place():
+    if place != _place() or not pid.isdecimal() or int(pid) > _LARGEST_PID:
         return False
+    import psutil  # os.kill(pid, 0) would send Ctrl-C on Windows
+
     try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
+        status = psutil.Process(int(pid)).status()
+    except psutil.NoSuchProcess:
         return True
-    except (OSError, OverflowError, ValueError):  # another user's process, or not a process's name
+    except psutil.AccessDenied:  # another user's process
         return False
-    with suppress(OSError):  # it may have ended, but its parent has not waited for it yet
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return False
+    return bool(status == psutil.STATUS_ZOMBIE)  # it has ended, but its parent has not waited for it yet
 
 
 @cache
@@ -61,7 +63,8 @@ def _place() -> str:
     """Return what processes that see one another share: the machine, its boot, its set of process ids."""
     parts = [platform.node()]
     with suppress(OSError):  # Linux alone has these; containers may share a name
-        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
+        parts += [boot, str(Path("/proc/self/ns/pid").readlink())]
     return fingerprint(*parts)[:12]
 
 
@@ -111,8 +114,17 @@ def _belong_to(parent: int) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
 
     def end_with_parent() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and _is_running(parent):
             time.sleep(LOOK_FOR_PARENT_S)
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _is_running(parent: int) -> bool:
+    """Return whether a parent runs, on Windows, where the parent of a process stays the same after its end."""
+    if sys.platform != "win32":
+        return True
+    import psutil
+
+    return psutil.pid_exists(parent)

@@ -32,7 +32,7 @@ class Journal:
         self._writing = threading.Lock()
         self._final: ChatError | None = None
         self._entries: defaultdict[str, deque[Reply | ChatError]] = defaultdict(deque)
-        *whole, rest = file.read_text().split("\n") if file.is_file() else [""]
+        *whole, rest = file.read_text(encoding="utf-8").split("\n") if file.is_file() else [""]
         self._torn = rest != ""  # the process ended within a line
         for line in whole:
             with suppress(ValueError):  # the rest of a torn one
@@ -62,7 +62,7 @@ class Journal:
         """Write the outcome of a question to the file; safe to call from several threads."""
         with self._writing:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self.file.open("a") as file:
+            with self.file.open("a", encoding="utf-8") as file:
                 file.write("\n" * self._torn + json.dumps([_key(llm, question), _as_json(outcome)]) + "\n")
             self._torn = False
 

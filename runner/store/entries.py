@@ -142,7 +142,9 @@ def tidy(kind: Path) -> None:
         with suppress(OSError):
             if (aside := _ASIDE.fullmatch(left.name)) and _is_left(left, aside[1]):
                 shutil.rmtree(left)
-            elif _LOCK.fullmatch(left.name) and _is_left(left, left.read_text(errors="replace").partition(" ")[0]):
+            elif _LOCK.fullmatch(left.name) and _is_left(
+                left, left.read_text(encoding="utf-8", errors="replace").partition(" ")[0]
+            ):
                 left.unlink()
 
 

@@ -84,7 +84,8 @@ class LockFile:
     def read(self) -> tuple[str, object] | None:
         """Return the content of the file and the time of its last modification."""
         try:
-            with self.path.open(errors="replace") as file:  # opening it makes a network file system look again
+            # Opening it makes a network file system look again.
+            with self.path.open(encoding="utf-8", errors="replace") as file:
                 return file.read(), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             return None

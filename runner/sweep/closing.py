@@ -74,7 +74,7 @@ def report(
                 reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
         if output:
             for name, text in reports.items():
-                (output / name).write_text(text)
+                (output / name).write_text(text, encoding="utf-8")
     finally:  # even if a report fails, the parent run is closed
         with console.Working("logging the report"):
             tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}

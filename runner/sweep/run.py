@@ -186,7 +186,7 @@ class SweepRun:
         """Tell whether the parent run is known to have a report that says just this."""
         folder = self._state.run.folder if self._state.run else None
         try:
-            return folder is not None and (folder / report).read_text() == text
+            return folder is not None and (folder / report).read_text(encoding="utf-8") == text
         except OSError:
             return False
 

@@ -39,7 +39,7 @@ class ArtifactFolders:
             return
         note = self.location / _FOLDER / f"{holder()}.{uuid.uuid4().hex}"
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps([self._database, *ids]))
+        note.write_text(json.dumps([self._database, *ids]), encoding="utf-8")
         try:
             yield
         except BaseException:
@@ -74,8 +74,8 @@ class ArtifactFolders:
             if not is_gone(note.name.rpartition(".")[0]):
                 continue
             with suppress(OSError):
-                text = note.read_text() or json.dumps([self._database])  # empty: nothing was written yet
-                database, *runs = json.loads(text)
+                text = note.read_text(encoding="utf-8")  # "": nothing was written yet
+                database, *runs = json.loads(text or json.dumps([self._database]))
                 if database == self._database:
                     yield note, runs
 

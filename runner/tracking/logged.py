@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import uuid
 from collections.abc import Mapping
@@ -88,5 +89,9 @@ def local_path(uri: str) -> Path | None:
     """Return where artifacts are on this machine, None for those that are elsewhere."""
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
-        return Path(unquote(parts.path))
-    return None
+        return Path(_WINDOWS_DRIVE.sub("", unquote(parts.path)))
+    return Path(uri) if re.match(r"[A-Za-z]:[\\/]", uri) else None  # a path of Windows
+
+
+_WINDOWS_DRIVE = re.compile(r"^/(?=[A-Za-z]:/)")
+"""The slash before the drive in an address such as file:///C:/runs."""

@@ -31,7 +31,7 @@ class UnderWay:
     def open(self) -> str:
         """Read the markers of dead processes; return the name of the last combination that killed one, or ""."""
         with suppress(OSError):
-            self.suspects = set(self._list.read_text().split())
+            self.suspects = set(self._list.read_text(encoding="utf-8").split())
         last = ""
         for marker in self._list_dead_markers():
             combination, name = _read(marker)
@@ -58,7 +58,8 @@ class UnderWay:
         if self._file is not None:
             marked = f"{combination} {name}".encode(errors="replace")[:_LENGTH].ljust(_LENGTH)
             with suppress(OSError):
-                os.pwrite(self._file, marked, 0)
+                os.lseek(self._file, 0, os.SEEK_SET)  # Windows has no os.pwrite
+                os.write(self._file, marked)
 
     def clear(self, combination: str) -> None:
         """Remove a combination that a process survived from the suspects."""
@@ -76,7 +77,7 @@ class UnderWay:
     def _write(self) -> None:
         with suppress(OSError):
             if self.suspects:
-                self._list.write_text("\n".join(sorted(self.suspects)))
+                self._list.write_text("\n".join(sorted(self.suspects)), encoding="utf-8")
             else:
                 self._list.unlink(missing_ok=True)
 
