@@ -103,7 +103,10 @@ def main() -> int:
         (sum(outcomes.values()) < server.requests, f"{server.requests} requests, but fewer calls in the ledger"),
         (vectors != given.documents + QUERIES, f"{vectors:,} vectors"),
     ]
-    print("; ".join(message for failed, message in wrong if failed) or "nothing lost, nothing doubled")
+    print(
+        "; ".join(message for failed, message in wrong if failed)
+        or "no text was billed again outside a call that a kill cut short"
+    )
     return int(any(failed for failed, _ in wrong))
 
 

@@ -451,6 +451,20 @@ def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pyt
     assert "no price for m; set llm.price_in and llm.price_out to see a cost" in out
 
 
+def test_the_price_of_embeddings_is_exact_an_estimate_or_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    exact = PlannedCalls("embed", "e", 9, 1_234, None, 0.25, price_settings="encoder.price_in")
+    calls = [exact, replace(exact, model="f", rough=True), replace(exact, model="g", most=True, cost=None)]
+    console.show_plan(replace(PLAN, calls=calls))
+    out = capsys.readouterr().out
+    assert re.search(r"embed +e +9 +1,234 +– +0\.25", out)
+    assert re.search(r"embed +f +9 +~1,234 +– +~0\.25", out)
+    assert re.search(r"embed +g +9 +≤1,234 +– +–", out)
+    assert "~ estimated from the tokens per byte of earlier calls" in out
+    assert "≤ upper bound with a token for each byte" in out
+    assert "no price for g; set encoder.price_in to see a cost" in out
+    assert "llm." not in out
+
+
 def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     stages = [PlannedStage("search", 3, 0, 3, 2.0, 0.0, unknown=1), PlannedStage("fuse", 1, 0, 1, 0.0, 0.0, unknown=1)]
     console.show_plan(replace(PLAN, stages=stages))
