@@ -1,14 +1,10 @@
-"""Cross-encoders of sentence-transformers: a model reads a query and a document together and scores the pair.
-
-The scores of a query's candidates are cached together. Within a process, the score of each pair is kept, too, so that
-only new pairs are scored when another base or depth brings candidates seen before.
-"""
+"""Cross-encoders of sentence-transformers: a model reads a query and a document together and scores the pair."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from functools import cache, partial
 from threading import Lock
 
@@ -25,14 +21,11 @@ from retrievers.encoders.pretrained import (
     replace_surrogates,
     set_max_length,
 )
-from retrievers.multistage import QueryLog, report_progress
-from retrievers.rerankers.base import CandidateScores, Rerank
-from retrievers.store import Arrays, Key, Store, fingerprint
+from retrievers.rerankers.base import Rerank
+from retrievers.rerankers.pair_scores import PairScorer, PairScores
+from retrievers.store import Key, Store
 
-Known = dict[tuple[str, str], tuple[float, float]]
-"""The score of each (query, text), and its share of the seconds of its batch."""
-
-_MADE_BY = (__name__, "retrievers.encoders.pretrained")
+_MADE_BY = (__name__, "retrievers.rerankers.pair_scores", "retrievers.encoders.pretrained")
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -64,42 +57,8 @@ class CrossEncoderReranker:
         identity = identify_model(self.model, self.revision)
         parts = {"model": identity, "max_length": self.max_length, "backend": self.backend}
         live = Key.of("live model", _MADE_BY, device=self.device, **parts)
-        return _Scorer(self.batch_size, cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self))), parts)
-
-
-@dataclass(frozen=True, eq=False)
-class _Scorer:
-    """Scores pairs. `parts` are the settings that a score depends on."""
-
-    batch_size: int
-    model: Callable[[], _LoadedCrossEncoder]
-    parts: Mapping[str, object]
-
-    def __call__(
-        self, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
-    ) -> list[CandidateScores]:
-        known: Known = store.share(Key.of("live pair scores", _MADE_BY, **self.parts), dict)
-        pairs = zip(queries, candidates, strict=True)
-        judged = (self._score_candidates(query, texts, known, store) for query, texts in pairs)
-        return list(report_progress(judged, "reranked", len(queries)))
-
-    def _score_candidates(self, query: str, texts: Sequence[str], known: Known, store: Store) -> CandidateScores:
-        if not texts:
-            return CandidateScores(np.zeros(0, dtype=np.float32))
-        identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
-        size = {"rows": len(texts), "characters": sum(map(len, texts))}
-        key = Key.of("pair scores", _MADE_BY, **identity, **size, **self.parts)
-        kept = store.arrays(key, lambda: self._score_new(query, texts, known))
-        both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
-        known.update(zip(((query, text) for text in texts), both, strict=True))
-        return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum())))
-
-    def _score_new(self, query: str, texts: Sequence[str], known: Known) -> Arrays:
-        """Return the scores of a query's candidates and their seconds; only new pairs are scored now."""
-        if new := [text for text in dict.fromkeys(texts) if (query, text) not in known]:
-            known.update(self.model().score(query, new, self.batch_size))
-        scores, seconds = zip(*(known[query, text] for text in texts), strict=True)
-        return {"scores": np.array(scores, dtype=np.float32), "seconds": np.array(seconds, dtype=np.float32)}
+        model = cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self)))
+        return PairScorer(_MADE_BY, parts, lambda query, texts: model().score(query, texts, self.batch_size))
 
 
 class _LoadedCrossEncoder:
@@ -119,7 +78,7 @@ class _LoadedCrossEncoder:
         self._name, self._model, self._alone = settings.model, model, Lock()
         self.score("word", ["word"], 1)
 
-    def score(self, query: str, texts: Sequence[str], batch_size: int) -> Known:
+    def score(self, query: str, texts: Sequence[str], batch_size: int) -> PairScores:
         """Return the score of the query with each text."""
         from torch.nn import Identity
 

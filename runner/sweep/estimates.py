@@ -83,6 +83,11 @@ _MODELS: Mapping[str, _CostModel] = {
     ),
     "query vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
     "document term weights": _CostModel(lambda n: 7e-5 * min(n.characters, 2_300 * n.rows), lambda n: 8 * 250 * n.rows),
+    "document token vectors": _CostModel(
+        lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 2_300 * n.rows),
+        lambda n: 128 * min(n.characters, 2_300 * n.rows),
+    ),
+    "query token vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 16_000 * n.rows),
     "query term weights": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 8 * 50 * n.rows),
     "weighted postings": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 1.3 * n.characters),
     "lsa": _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),

@@ -47,6 +47,7 @@ PLACES = {
     "vectors": ["encoder.documents=x", "encoder.queries=x"],
     "api": ["encoder.model=x"],
     "sparse": ["retriever.model=x"],
+    "late_interaction": ["retriever.model=x"],
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],
