@@ -47,24 +47,25 @@ def point_to(folder: Path, address: str, place: str) -> None:
 def lines(heading: str) -> list[str]:
     """Return the commands of a chapter."""
     text = "\n".join(blocks(chapters(PAGE)[heading], "console"))
-    return [line for line in text.replace("\\\n", " ").splitlines() if not line.startswith(("pip", "python -m bench"))]
+    commands = filter(None, text.replace("\\\n", " ").splitlines())
+    return [line for line in commands if not line.startswith(("pip", "python -m bench"))]
 
 
-def find_newest_run(folder: Path) -> Path:
-    """Return the folder of the artifacts of the latest evaluation."""
-    return max(folder.glob("mlruns/artifacts/**/result.json"), key=lambda file: file.stat().st_mtime_ns).parent
+def list_runs(folder: Path) -> list[Path]:
+    """Return the folders of the artifacts of evaluations, the latest last."""
+    files = folder.glob("mlruns/artifacts/**/result.json")
+    return [file.parent for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)]
 
 
 def follow(folder: Path, heading: str) -> None:
     """Run the commands of a chapter."""
     for line in lines(heading):
         if line.startswith("python"):
-            assert run(line) == 0, line
+            ids = [place.parent.name for place in list_runs(folder)] or [""]
+            assert run(line.replace("RUN_OF_LIVE_TEXT", ids[0]).replace("RUN_OF_THE_WINNER", ids[-1])) == 0, line
         else:
-            newest = find_newest_run(folder).relative_to(folder)
-            command = re.sub(r"mlruns/\S+(?=/rankings)", str(newest), line)
-            assert folder.glob(re.search(r"mlruns/\S+", line)[0].replace("RUN", "")), line  # type: ignore[index]
-            subprocess.run(["bash", "-c", command], check=True, cwd=folder)
+            command = line.replace("RUN", list_runs(folder)[-1].parent.name)
+            subprocess.run(["bash", "-o", "pipefail", "-c", command], check=True, cwd=folder)
 
 
 def test_the_page_leads_from_an_empty_folder_to_a_gate(

@@ -20,6 +20,7 @@ from runner.re_evaluation import describe_versions, re_evaluate
 from runner.records import load_record
 from runner.result import Result
 from runner.store.opening import open_store
+from runner.store.settings import StoreSettings
 
 Run = Callable[..., tuple[str, str]]
 
@@ -195,7 +196,7 @@ def pair(project: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Result
 
 
 def repeat(baseline: Result, candidate: Result, any_code: bool = False) -> Result:
-    return re_evaluate(baseline, candidate, Bench(open_store(Path("mlruns/cache"))), [], any_code)
+    return re_evaluate(baseline, candidate, Bench(open_store(StoreSettings("mlruns/cache"))), [], any_code)
 
 
 def with_settings(of: Result, **changes: Any) -> Result:

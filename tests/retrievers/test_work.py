@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 MAKERS = {"of", "_key", "_index_key", "beside", "build_key", "_load_or_run"}
 """The functions whose first argument is a kind of work."""
 
-COMPOSED = {"document vectors", "query vectors"}
+COMPOSED = {f"{role} {what}" for role in ("document", "query") for what in ("vectors", "term weights", "token vectors")}
 """The kinds whose names are put together in the code."""
 
 
