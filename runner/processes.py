@@ -18,8 +18,6 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrievers.store import fingerprint
-
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
@@ -61,6 +59,8 @@ def is_gone(holder: str) -> bool:
 @cache
 def _place() -> str:
     """Return what processes that see one another share: the machine, its boot, its set of process ids."""
+    from retrievers.store import fingerprint  # loads NumPy, which the help does not need
+
     parts = [platform.node()]
     with suppress(OSError):  # Linux alone has these; containers may share a name
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
