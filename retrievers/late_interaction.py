@@ -27,10 +27,10 @@ class LateInteraction:
     """Settings of late interaction, with a model that `MultiVectorEncoder` of sentence-transformers opens.
 
     `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `pool_factor` merges similar tokens of a
-    document, so that one of so many is left (Clavié et al. 2024); 1 keeps all. `max_length` is in tokens; null is the
-    model's own. A prompt is put before every text; null is the one saved with the model, if any. With a null `device`
-    the fastest available one is used. A `batch_size` above 1 is faster on a GPU, and the last digits of a score then
-    depend on its batch.
+    document, so that about one in that many is left (Clavié et al. 2024); 1 keeps all. `max_length` is in tokens; null
+    is the model's own. A prompt is put before every text; null is the one saved with the model, if any. With a null
+    `device` the fastest available one is used. A `batch_size` above 1 is faster on a GPU, and the last digits of a
+    score then depend on its batch.
     """
 
     model: str

@@ -109,7 +109,7 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
 
 
 def set_max_length(model: Configured, name: str, max_length: int | None) -> None:
-    """Let an open model read so many tokens; None leaves its own length. Raises `RetrieverError` if it cannot."""
+    """Set the number of tokens that an open model reads; None leaves its own. Raises `RetrieverError` if it cannot."""
     if not max_length:
         return
     longest = getattr(model.config, "max_position_embeddings", None)

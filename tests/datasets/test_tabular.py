@@ -180,7 +180,7 @@ def test_an_answer_may_be_one_id_a_number_or_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("separator", "gold"), [(",", "7, 8"), (", ", "7, 8"), ("|", " 7 | 8 "), (" ", "7 8")])
 def test_blanks_around_the_ids_of_right_answers_are_no_part_of_them(tmp_path: Path, separator: str, gold: str) -> None:
-    assert numbered(tmp_path, gold, gold_separator=separator).load().judgments.documents.tolist() == [0, 1]
+    assert create_table(tmp_path, gold, gold_separator=separator).load().judgments.documents.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_what_is_no_id_but_holds_some_asks_for_the_separator_of_right_answers(
     with pytest.raises(
         DatasetError, match=r"^.*queries.csv:2: 'gold' is '[^']*', which is not a document id"
     ) as refused:
-        numbered(tmp_path, gold, **settings).load()
+        create_table(tmp_path, gold, **settings).load()
     assert f"set 'dataset.gold_separator=\"{separator}\"'" in str(refused.value)
 
 
@@ -210,11 +210,11 @@ def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
     with pytest.raises(
         DatasetError, match=f"1 judged document is not among the 2 documents of the corpus, for example '{gold}'"
     ):
-        numbered(tmp_path, gold, **settings).load()
+        create_table(tmp_path, gold, **settings).load()
 
 
 def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> None:
-    assert list(numbered(tmp_path, "7, 8", unknown_judged="keep").load().unknown_documents) == ["7, 8"]
+    assert list(create_table(tmp_path, "7, 8", unknown_judged="keep").load().unknown_documents) == ["7, 8"]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> N
 def test_a_table_with_others_than_its_delimiter_between_the_columns_names_them(
     tmp_path: Path, name: str, heading: str, question: str, text: str
 ) -> None:
-    source = numbered(tmp_path, "7", documents=str(tmp_path / name))
+    source = create_table(tmp_path, "7", documents=str(tmp_path / name))
     (tmp_path / name).write_text(f"{heading}\r\n7;{text}\r\n", encoding="utf-8")
     with pytest.raises(DatasetError) as refused:
         source.load()
@@ -264,12 +264,12 @@ def test_a_table_with_others_than_its_delimiter_between_the_columns_names_them(
 
 
 def test_a_column_may_be_called_by_what_is_a_delimiter_elsewhere(tmp_path: Path) -> None:
-    source = numbered(tmp_path, "7", document_id="id; text", document_text="id; text")
+    source = create_table(tmp_path, "7", document_id="id; text", document_text="id; text")
     (tmp_path / "docs.csv").write_text("id; text\n7\n8\n", encoding="utf-8")
     assert list(source.load().corpus.texts) == ["7", "8"]
 
 
-def numbered(folder: Path, gold: str, **others: Any) -> Tabular:
+def create_table(folder: Path, gold: str, **others: Any) -> Tabular:
     """Write two documents, called by numbers, and a query with its right answers as text."""
     write(folder / "docs.csv", [{"id": "7", "text": "a"}, {"id": "8", "text": "b"}])
     write(folder / "queries.csv", [{"id": "q1", "text": "t", "gold": gold}])

@@ -113,7 +113,7 @@ def result(
             stages=[Cost("postings", 2.25, True), Cost("rankings", 0.25, False)],
             each_ms=() if mean_ms is None else [mean_ms],
         ),
-        hits=_found(n, scores[MEASURES.index("RR")], rng) if hits else None,
+        hits=_create_hits(n, scores[MEASURES.index("RR")], rng) if hits else None,
         diagnostics={"recall_of_exact": 0.98} if retriever == "dense" else {},
         environment={"python": "3.12", "cpu": 2},
     )
@@ -168,7 +168,7 @@ def _mean(values: np.ndarray[Any, Any]) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _found(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -> Hits:
+def _create_hits(n: int, reciprocal: np.ndarray[Any, Any], rng: np.random.Generator) -> Hits:
     """Return rankings whose first gold stands where the reciprocal rank says."""
     k = 12
     documents = np.stack([rng.permutation(np.arange(200, 200 + k)) for _ in range(n)]).astype(np.int32)

@@ -153,7 +153,7 @@ def test_a_read_only_folder_is_read_and_costs_only_the_keeping(
     store = DiskStore(tmp_path)
     with store.account() as costs:
         assert store.arrays(KEY, slowly(calls))["a"].sum() > 0
-        assert store.arrays(numbered(1), slowly(calls, "another"))["a"].sum() > 0
+        assert store.arrays(create_key(1), slowly(calls, "another"))["a"].sum() > 0
     store.note_use(costs, "scifact", "f", "bm25")
     assert calls == ["built", "another"]
     assert len(caplog.records) == 1
@@ -176,14 +176,14 @@ def test_on_a_full_disk_what_was_built_is_returned_and_that_is_said_once(
         patched.setattr(entries._Summed, "write", write)
         patched.setattr(np, "save", in_pieces)
         for n in range(3):
-            assert store.arrays(numbered(n), slowly(calls, str(n)))["a"].tolist() == list(range(20000))
+            assert store.arrays(create_key(n), slowly(calls, str(n)))["a"].tolist() == list(range(20000))
     assert calls == ["0", "1", "2"]
     assert [record.getMessage() for record in caplog.records] == [
         f"things and later results cannot be stored in {tmp_path}: No space left on device"
     ]
     assert not list((tmp_path / "things").iterdir())
-    DiskStore(tmp_path).arrays(numbered(0), slowly(calls, "with room"))
-    DiskStore(tmp_path).arrays(numbered(0), slowly(calls, "not again"))
+    DiskStore(tmp_path).arrays(create_key(0), slowly(calls, "with room"))
+    DiskStore(tmp_path).arrays(create_key(0), slowly(calls, "not again"))
     assert calls == ["0", "1", "2", "with room"]
 
 
@@ -243,7 +243,7 @@ def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None
     assert costs[outer.digest].seconds >= WORTH_KEEPING_S
 
 
-def numbered(n: int) -> Key:
+def create_key(n: int) -> Key:
     return Key.of("things", ["retrievers.base"], n=n)
 
 
@@ -251,22 +251,22 @@ def numbered(n: int) -> Key:
 def test_arrays_in_memory_are_bounded_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MEMORY_BYTES", 10_000)
     store = DiskStore(tmp_path)
-    kept = [store.arrays(numbered(n), lambda: {"a": np.zeros(500)}) for n in range(4)]  # of 4,000 bytes each
-    assert store.arrays(numbered(3), dict) is kept[3]
-    assert store.arrays(numbered(2), dict) is kept[2]
-    assert store.arrays(numbered(0), lambda: {"a": np.zeros(5000)}) is not kept[0]  # more than all that is allowed
-    assert len(store.arrays(numbered(0), dict)["a"]) == 5000
-    assert store.arrays(numbered(2), dict) == {}
+    kept = [store.arrays(create_key(n), lambda: {"a": np.zeros(500)}) for n in range(4)]  # of 4,000 bytes each
+    assert store.arrays(create_key(3), dict) is kept[3]
+    assert store.arrays(create_key(2), dict) is kept[2]
+    assert store.arrays(create_key(0), lambda: {"a": np.zeros(5000)}) is not kept[0]  # more than all that is allowed
+    assert len(store.arrays(create_key(0), dict)["a"]) == 5000
+    assert store.arrays(create_key(2), dict) == {}
 
 
 def test_many_arrays_drive_no_live_object_out(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     thing = store.share(KEY, object)
     for n in range(2 * stores.LIVE_OBJECTS):
-        store.arrays(numbered(n), lambda: {"a": np.zeros(1)})
+        store.arrays(create_key(n), lambda: {"a": np.zeros(1)})
     assert store.share(KEY, object) is thing
     for n in range(stores.LIVE_OBJECTS):
-        store.share(numbered(n), object)
+        store.share(create_key(n), object)
     assert store.share(KEY, object) is not thing
 
 
@@ -359,10 +359,10 @@ def test_what_killed_processes_left_goes_with_the_next_entry_of_the_kind(tmp_pat
         process.join()
     assert len(list((tmp_path / "things").iterdir())) == 2  # a half-made entry and a lock
     calls: list[str] = []
-    DiskStore(tmp_path).arrays(numbered(1), slowly(calls))
+    DiskStore(tmp_path).arrays(create_key(1), slowly(calls))
     DiskStore(tmp_path).arrays(KEY, slowly(calls))
     assert len(calls) == 2
-    assert sorted(path.name for path in (tmp_path / "things").iterdir()) == sorted([KEY.digest, numbered(1).digest])
+    assert sorted(path.name for path in (tmp_path / "things").iterdir()) == sorted([KEY.digest, create_key(1).digest])
 
 
 def stop_while_writing(folder: Path, begun: Any) -> None:
@@ -390,7 +390,7 @@ def quarrel(folder: Path, seed: int, wrong: Path) -> None:
     stores.WORTH_KEEPING_S, seals.MAPPED_BYTES, lock.STALE_S = 0, 4000, 1.0
     chance = random.Random(seed)
     while True:
-        key = numbered(n := chance.randrange(KEYS))
+        key = create_key(n := chance.randrange(KEYS))
         stamp = np.full(2000, chance.getrandbits(32))  # of this build, so that a mixture of two is seen
         store = DiskStore(folder)
         with store.account() as costs:
@@ -454,7 +454,7 @@ def build_each(folder: Path, begin: Any, built: Path, machine: str) -> None:
             time.sleep(WORTH_KEEPING_S * 1.2)
             return {"a": expected(n)}
 
-        assert np.array_equal(DiskStore(folder).arrays(numbered(n), work)["a"], expected(n))
+        assert np.array_equal(DiskStore(folder).arrays(create_key(n), work)["a"], expected(n))
 
 
 @pytest.mark.parametrize("machines", [["", "", "", ""], ["one", "one", "another", "a third"]], ids=["one", "several"])
@@ -525,7 +525,7 @@ def test_uses_are_noted_once_a_dataset(tmp_path: Path, clock: Clock) -> None:
     for dataset, run in (("scifact", "k1=1"), ("scifact", "k1=2"), ("medquad", "k1=3")):
         with store.account() as costs:
             store.arrays(KEY, long)
-            store.arrays(numbered(1), lambda: {"a": np.ones(1)})  # not kept on disk
+            store.arrays(create_key(1), lambda: {"a": np.ones(1)})  # not kept on disk
         store.note_use(costs, dataset, f"fingerprint of {dataset}", run)
     again = DiskStore(tmp_path)
     with again.account() as costs:

@@ -25,18 +25,18 @@ def _task(seed: int = 0, heading: str = "Gate") -> Task:
     return Task(material, random.Random(seed), QueryLimits(), lambda word: (), (0.3, 0.7), 0.35)
 
 
-def _asked(subject: str) -> set[str]:
+def _list_queries(subject: str) -> set[str]:
     return {about(_task(seed), subject) for seed in range(40)}
 
 
 def test_a_verb_is_asked_how_it_is_done_and_only_without_an_ending() -> None:
-    assert _asked("lock the gate") == {
+    assert _list_queries("lock the gate") == {
         "how to lock the gate", "how can I lock the gate", "when should I lock the gate",
         "what does it take to lock the gate",
     }  # fmt: skip
-    assert "how to embed a clock" in _asked("embed a clock")
+    assert "how to embed a clock" in _list_queries("embed a clock")
     for subject in ("changes in harbour 4.3", "changed lamps"):
-        assert not any(query.startswith(("how to", "what does it take to")) for query in _asked(subject))
+        assert not any(query.startswith(("how to", "what does it take to")) for query in _list_queries(subject))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_verb_is_asked_how_it_is_done_and_only_without_an_ending() -> None:
     ],
 )
 def test_what_is_asked_for_is_one_or_several_as_its_noun_says(subject: str, is_: str) -> None:
-    assert f"what {is_} {subject}" in _asked(subject)
-    assert f"what {'is' if is_ == 'are' else 'are'} {subject}" not in _asked(subject)
+    assert f"what {is_} {subject}" in _list_queries(subject)
+    assert f"what {'is' if is_ == 'are' else 'are'} {subject}" not in _list_queries(subject)
 
 
 def test_what_has_to_do_with_a_subject_is_one_or_several() -> None:
-    asked = {query for query in _asked("old bell") if query.endswith("to do with old bell")}
+    asked = {query for query in _list_queries("old bell") if query.endswith("to do with old bell")}
     assert "what have tide tables to do with old bell" in asked
     assert not any(query.startswith(("what has tide tables", "what have key ")) for query in asked)
 
