@@ -18,6 +18,7 @@ from runner.config.objects import ConfigError, build, build_settings, suggestion
 from runner.config.values import resolve_config
 from runner.reports import cache as report
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.store.base import Entry, WorkStore
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
@@ -123,9 +124,9 @@ def _is_of(entry: Entry, dataset: str) -> bool:
 def _find_damage(store: WorkStore, selection: Sequence[Entry]) -> dict[Entry, str]:
     """Read entries in full, and return what is wrong with each damaged one."""
     damage = {}
-    with console.Working("cache") as working:
+    with Status("cache") as status:
         for n, entry in enumerate(selection):
-            working.note(f"verifying {n + 1:,} of {len(selection):,}")
+            status.note(f"verifying {n + 1:,} of {len(selection):,}")
             if (problem := store.find_damage(entry)) is not None:
                 damage[entry] = problem
     return damage

@@ -40,6 +40,7 @@ from runner.reports.comparison.ci import comparison_junit, cut_summary, is_githu
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
+from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
@@ -108,7 +109,7 @@ def _compare(cfg: DictConfig) -> int:
         return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
-    with console.Working("comparing"):
+    with Status("comparing"):
         comparison, effect = compare_on_same_data(
             results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, config["plugins"]
         )

@@ -29,6 +29,7 @@ from runner.reports.evaluation.files import evaluation_files
 from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
 from runner.reports.evaluation.junit import evaluation_junit
 from runner.reports.golden.files import golden_files
+from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
 from runner.result import Result
 from runner.store.opening import open_store
@@ -129,7 +130,7 @@ def run_experiment(
             console.note(f"already evaluated; logging the result saved in {waiting.file}")
             return entry.result, _finish(entry.result, waiting, tracker, bench, show)
         try:
-            with console.Working(experiment.name):
+            with Status(experiment.name):
                 result = hide_private_values(bench.grade(experiment, bench.evaluate(experiment)))
         except (RetrieverError, ConfigError):
             raise

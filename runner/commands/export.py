@@ -14,6 +14,7 @@ from runner.config.values import resolve_config
 from runner.datasets.exporting import Format, export
 from runner.datasets.settings import build_dataset
 from runner.reports import console
+from runner.reports.progress import Status
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -29,7 +30,7 @@ def main(cfg: DictConfig) -> int:
     """Load the dataset, write it, and show the settings that read it."""
     config = resolve_config(cfg)
     own = build_settings(ExportSettings, config)
-    with console.Working("export"):
+    with Status("export"):
         source, chunking = build_dataset(config["dataset"], config["plugins"])
         dataset = source.load().split_documents(chunking)
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)

@@ -24,6 +24,7 @@ from runner.datasets.source import DatasetSource
 from runner.reports import console
 from runner.reports.inspection import tables
 from runner.reports.inspection.page import inspection_page
+from runner.reports.progress import Status
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 
@@ -44,19 +45,19 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(InspectSettings, config, plugins=config["plugins"])
     source, chunking = build_dataset(config["dataset"], config["plugins"])
     folder, store = _create_folder(own.output), open_store(store_settings(config))
-    with console.Working("inspect") as working:
-        working.note("loading the dataset")
+    with Status("inspect") as status:
+        status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
         depth, rankings = own.inspection.depth + rows_to_exclude(dataset), {}
         for name, retriever in own.retrievers.items():
-            working.note(f"searching with {name}")
+            status.note(f"searching with {name}")
             own_depth = resolve_search_depth(retriever, dataset.corpus, depth)
             ranking = search_cached(retriever, dataset.corpus, dataset.queries.inputs, own_depth, store)
             rankings[name] = exclude_own(dataset, ranking, own.inspection.depth)
             if ranking.errors:
                 first = next(iter(ranking.errors.values()))
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
-        working.note("analysing the results")
+        status.note("analysing the results")
         inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection)
         page = inspection_page(inspection)
     try:

@@ -63,6 +63,7 @@ from runner.reports.judging import (
     pool_table,
     standings_table,
 )
+from runner.reports.progress import Progress, Status
 from runner.result import Result, ResultError
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
@@ -91,7 +92,7 @@ def main(cfg: DictConfig) -> int:
     if not has_judge and own.sample is None:
         raise ConfigError("llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL")
     tracking = build(config["tracking"], "tracking")
-    with console.Working("reading the results"):
+    with Status("reading the results"):
         run, results = results_of_run(word, tracking)
         ranked = _load_ranked(results, judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
@@ -159,7 +160,7 @@ def _judge(
 ) -> tuple[list[GradeVerdict], Journal]:
     """Have the model grade the pool; show what it spent."""
     try:
-        with console.Progress(len(pairs), what="pairs") as progress:
+        with Progress(len(pairs), what="pairs") as progress:
             return judge_pairs(judging, ranked, pairs, folder, progress.advance)
     finally:  # the cost is shown even after an error
         if spent := describe_spending([judging]):
@@ -222,7 +223,7 @@ def _correct_judge(
         if len(graded):
             console.note(f"{len(graded)} of at least {FEWEST} grades; estimates appear once there are enough")
         return {}
-    with console.Working("correcting the judge"):
+    with Status("correcting the judge"):
         sample = GradedSample(list_strata(verdicts), graded, people[graded], SCALE.greatest)
         report = report_judge(sample, runs, list(pairs), k, own.seed)
     console.show_table(judge_table(report))

@@ -25,6 +25,7 @@ from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
 from runner.reports import console
 from runner.reports.mining import impact_note, impact_table, names_table, reasons_table, suites_table
+from runner.reports.progress import Status
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.background import BackgroundTracker
@@ -51,7 +52,7 @@ def main(cfg: DictConfig) -> int:
     tracking = build(config["tracking"], "tracking")
     check_output(path, *_source_files(config["source"]))
     store = open_store(store_settings(config))
-    with console.Working("reading cases and targets"):
+    with Status("reading cases and targets"):
         material = source.load()
     for note in material.targets.notes:
         console.note(note)
@@ -64,7 +65,7 @@ def main(cfg: DictConfig) -> int:
         work = f"mining {len(material.cases):,} cases among {len(material.targets):,} targets"
         asking = "" if isinstance(mining.llm, NoLLM) else ", with a language model"
         try:
-            with console.Working(f"{work}{asking}"):
+            with Status(f"{work}{asking}"):
                 queries = mine_cases(mining, material, store, journal)
         finally:  # the cost is shown even after an error
             if spent := describe_spending([mining.llm]):

@@ -17,6 +17,7 @@ from runner.config.values import settle
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.serving.app import RequestLimits, SearchService, create_app
 from runner.serving.server import bind_socket, format_address, serve
 from runner.store.opening import open_store
@@ -51,7 +52,7 @@ def main(cfg: DictConfig) -> int:
         )
     with bind_socket(own.host, own.port) as listener:
         store = open_store(store_settings(settled.config))
-        with console.Working("serve"):
+        with Status("serve"):
             dataset = Bench(store).dataset(experiment)
             retrievers = {experiment.retriever_name: experiment.retriever, **own.search_types}
             searchers = {name: open_searcher(part, dataset.corpus, store) for name, part in retrievers.items()}

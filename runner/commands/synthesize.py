@@ -26,6 +26,7 @@ from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.reports.synthesis import (
     chunks_line,
     describe_skipped,
@@ -64,8 +65,8 @@ def main(cfg: DictConfig) -> int:
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
         try:
-            with console.Working("synthesize") as working:
-                outcome = synthesize(synthesis, store, journal, working.note)
+            with Status("synthesize") as status:
+                outcome = synthesize(synthesis, store, journal, status.note)
                 types = summarize_types(outcome, store)
         except ChatError as error:
             console.error(f"{error}. Run the same command to resume; replies so far are kept.")

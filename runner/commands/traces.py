@@ -98,6 +98,7 @@ def _evaluate(
     from runner.agents.events.document import load_document
     from runner.config.objects import ConfigError, build
     from runner.reports import console
+    from runner.reports.progress import Status
     from runner.reports.traces.comparisons import describe_decisions
     from runner.reports.traces.report import build_report, summary_json
     from runner.reports.traces.tables import (
@@ -129,7 +130,7 @@ def _evaluate(
             tracker.start()
         failures = _evaluate_jobs(jobs, evaluation, artifacts, wanted)
         del jobs  # those of ten thousand runs take more memory than the report
-        with console.Working("report"):
+        with Status("report"):
             report = build_report(
                 artifacts,
                 failures,
@@ -177,10 +178,10 @@ def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]
     from runner.agents.evaluation import iter_jobs
     from runner.agents.runs.layout import find_runs
     from runner.config.objects import ConfigError
-    from runner.reports import console
+    from runner.reports.progress import Status
 
     own = output.resolve()
-    with console.Working("searching for runs"):
+    with Status("searching for runs"):
         runs = [*find_runs(path, tasks)]
         jobs = [*iter_jobs((run for run in runs if not run.folder.resolve().is_relative_to(own)), reading)]
     if runs and not jobs:
@@ -225,6 +226,7 @@ def _evaluate_jobs(
     from runner.agents.workers import run_in_workers
     from runner.processes import processors
     from runner.reports import console
+    from runner.reports.progress import Progress, Status
 
     todo = [job for job in jobs if not (wanted.resume and _is_finished(job, evaluation, artifacts))]
     failures: dict[str, str] = {}
@@ -237,9 +239,9 @@ def _evaluate_jobs(
 
     results = run_in_workers(evaluation, start_jobs(), workers)
     try:
-        with console.Working("starting"):  # its duration does not predict that of the rest
+        with Status("starting"):  # its duration does not predict that of the rest
             first = list(islice(results, 1))
-        with console.Progress(len(todo), len(jobs) - len(todo)) as progress:
+        with Progress(len(todo), len(jobs) - len(todo)) as progress:
             for job, result in chain(first, results):
                 if isinstance(result, BaseException):
                     failures[job.run.artifact] = f"{type(result).__name__}: {' '.join(str(result).split())}"

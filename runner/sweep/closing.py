@@ -10,6 +10,7 @@ from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.result import Result
 from runner.sweep.boards import Board, build_boards, complete_boards, find_best, find_run
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
@@ -61,7 +62,7 @@ def report(
     best_run = ""
     logged_runs: Mapping[str, LoggedRun] = {}
     try:
-        with console.Working("logging the remaining results, comparing all results"):
+        with Status("logging the remaining results, comparing all results"):
             logged_runs = run.load_logged_runs()
             runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)
@@ -70,13 +71,13 @@ def report(
         _show(boards, str(metrics.primary_measure))
         log_reports = log_reports and not (empty or run.left)
         if log_reports or (output and not empty):
-            with console.Working("report"):
+            with Status("report"):
                 reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
         if output:
             for name, text in reports.items():
                 (output / name).write_text(text, encoding="utf-8")
     finally:  # even if a report fails, the parent run is closed
-        with console.Working("logging the report"):
+        with Status("logging the report"):
             tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}
             tags |= {"best_run": best_run} if best_run else {}
             parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})

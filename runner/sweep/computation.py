@@ -11,6 +11,7 @@ from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.sweep.encoding import find_encodings
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one, encode_documents
@@ -61,7 +62,7 @@ class Computation:
         for encoding in find_encodings(experiments, self._bench):
             workers = min(crew.size, len(encoding.missing))
             what = f"encoding {len(encoding.missing):,} shards of documents on {workers:,} workers"
-            with console.Working(what):
+            with Status(what):
                 encode_documents(encoding, crew)
 
     @contextmanager

@@ -9,6 +9,7 @@ from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
 from runner.llm.spending import describe_spending
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.plan import plan
@@ -25,7 +26,7 @@ GOLDEN_REPORT = 100
 
 def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     """Run every combination, log and report; return how it ended. Raises errors of settings before any work."""
-    with console.Working("composing the combinations and loading their data"):
+    with Status("composing the combinations and loading their data"):
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)

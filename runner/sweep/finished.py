@@ -10,7 +10,7 @@ from runner.config.objects import ConfigError
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.records import load_record
-from runner.reports import console
+from runner.reports.progress import Status
 from runner.result import Result, ResultError
 from runner.sweep.reporting import EvaluationReport
 from runner.tracking.background import BackgroundTracker
@@ -69,7 +69,7 @@ class FinishedCombinations:
 
     def _add_report(self, run: LoggedRun, experiment: Experiment, report: EvaluationReport) -> None:
         """Add the report of a single evaluation to a run that was finished without one; raises `ResultError`."""
-        with console.Working(f"report of {experiment.name}"):
+        with Status(f"report of {experiment.name}"):
             whole = replace(load_result(run, self._tracker, rankings=True), name=experiment.name)
             self._tracker.add_files(run, report(whole, self._bench.lexicon(experiment, whole)))
 

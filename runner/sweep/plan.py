@@ -17,6 +17,7 @@ from runner.experiment import Experiment
 from runner.llm.spending import iter_models
 from runner.plan import Plan, PlannedStage, SearchPlan
 from runner.reports import console
+from runner.reports.progress import Status
 from runner.result import ResultError
 from runner.store.base import WORTH_KEEPING_S
 from runner.sweep.calls import estimate_calls
@@ -37,7 +38,7 @@ which happens during the next one; measured on two cores."""
 
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
     """Show the plan of a sweep, given its combinations by identity; return the exit code."""
-    with console.Working("planning"):
+    with Status("planning"):
         state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
         finished = {
             combination

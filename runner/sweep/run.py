@@ -20,6 +20,7 @@ from runner.experiment import Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
+from runner.reports.progress import Progress, Status
 from runner.result import Result
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
@@ -63,7 +64,7 @@ class SweepRun:
         sweep, settings, bench, tracker = self._sweep, self._settings, self._bench, self._tracker
         self._state = State()
         if settings.resume:
-            with console.Working("starting the sweep"):
+            with Status("starting the sweep"):
                 self._context.enter_context(bench.store.alone_in_sweep(sweep.id))
             self._state = tracker.state(sweep.id, sweep.report)
         report = self.writer.evaluation if settings.reports else None
@@ -91,7 +92,7 @@ class SweepRun:
     def evaluate(
         self,
         combinations: Mapping[str, Experiment],
-        progress: console.Progress | None = None,
+        progress: Progress | None = None,
         contenders: Collection[str] | None = None,
     ) -> Iterator[tuple[str, Answer]]:
         """Yield the answer of each combination by its identity, finished ones first.
@@ -119,7 +120,7 @@ class SweepRun:
                 console.note(f"all {len(combinations):,} combinations are already finished; nothing to do")
             return
         best = self.outcome.best if contenders else ""
-        begun = nullcontext(progress) if progress else console.Progress(len(todo), self.outcome.reused, best)
+        begun = nullcontext(progress) if progress else Progress(len(todo), self.outcome.reused, best)
         with begun as shown:
             for combination, answer in self._compute(todo):
                 best = self.outcome.update_best(answer) if combination in contenders else None

@@ -27,7 +27,7 @@ from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.formulas import is_merit
 from runner.metrics.settings import MetricSettings
-from runner.reports import console
+from runner.reports.progress import Progress
 from runner.result import Result
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared
@@ -137,11 +137,11 @@ class Searching:
         total = sum(self._missing(line) for line in self.lines)
         if not total:
             return
-        with console.Progress(total, self.outcome.reused) as progress:
+        with Progress(total, self.outcome.reused) as progress:
             while any(map(self._missing, self.lines)) and not self._is_to_end():
                 self._round(progress)
             if not any(map(self._missing, self.lines)):
-                progress.no_more()
+                progress.end_early()
 
     def report(self) -> SweepEnding:
         """Select the winner, report the stored study, and return how the search ended."""
@@ -178,7 +178,7 @@ class Searching:
             study = self.studies.new(name, about, list(zip(answers, now, strict=True)))
         return Line(study, None, [combination for combination, _ in pairs])
 
-    def _round(self, progress: console.Progress) -> None:
+    def _round(self, progress: Progress) -> None:
         """Ask each study for some points, evaluate them together, and tell each study the values of its points."""
         share = max(_at_once(self.selecting.declared.settings) // len(self.lines), 1)
         requests = [

@@ -16,7 +16,7 @@ import pytest
 import retrievers
 import runner
 from retrievers.code import modules_behind
-from runner.reports import console
+from runner.reports.progress import Progress
 from runner.reports.rendering import notebook
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +96,7 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(
     monkeypatch.setitem(sys.modules, "IPython", python)
     monkeypatch.setitem(sys.modules, "IPython.display", python.display)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter's kernel does
-    with console.Progress(2, clock=lambda: float(next(now))) as progress:
+    with Progress(2, clock=lambda: float(next(now))) as progress:
         progress.advance(best="<b>")
         progress.advance()
     first, *updates, last = [page["text/html"] for page in shown.pages]

@@ -14,7 +14,8 @@ from rich.cells import cell_len
 
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Statistics
-from runner.reports import console
+from runner.reports import console, progress
+from runner.reports.progress import Progress, Status
 from runner.reports.rendering.tables import Column, Table
 from tests.reports.factory import mixed, result, sweep
 
@@ -24,7 +25,7 @@ PRIMARY = "nDCG@10"
 @pytest.fixture
 def width(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Forget what the machine says of terminals; what is said now and then is said every ten seconds."""
-    monkeypatch.setattr(console, "EVERY_S", 10.0)
+    monkeypatch.setattr(progress, "EVERY_S", 10.0)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -172,7 +173,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
-    with console.Progress(40, clock=clock) as progress:
+    with Progress(40, clock=clock) as progress:
         for i in range(40):
             clock.now += 1
             progress.note(f"step {i}")
@@ -188,7 +189,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
 
 
 def test_progress_says_where_it_stopped(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), console.Progress(3, clock=Clock()) as progress:
+    with pytest.raises(KeyboardInterrupt), Progress(3, clock=Clock()) as progress:
         progress.advance()
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "stopped after 1 of 3 in 0 s\n"
@@ -196,7 +197,7 @@ def test_progress_says_where_it_stopped(width: pytest.MonkeyPatch, capsys: pytes
 
 def test_what_remains_is_judged_by_the_last_combinations() -> None:
     clock = Clock()
-    progress = console.Progress(100, clock=clock)
+    progress = Progress(100, clock=clock)
     assert progress.remaining() is None
     clock.now = 500  # the first one embeds the corpus
     progress.advance()
@@ -209,7 +210,7 @@ def test_what_remains_is_judged_by_the_last_combinations() -> None:
 @pytest.mark.parametrize(("total", "enough"), [(3, 2), (25, 5), (261, 20), (10_000, 20)])
 def test_what_remains_is_not_guessed_from_a_few_of_many_nor_from_the_first(total: int, enough: int) -> None:
     clock = Clock()
-    progress = console.Progress(total, clock=clock)
+    progress = Progress(total, clock=clock)
     clock.now = 500  # the first one loads a model
     progress.advance()
     for _ in range(enough - 2):
@@ -226,7 +227,7 @@ def test_progress_on_a_terminal_is_drawn_and_taken_away(width: pytest.MonkeyPatc
     width.setenv("TERM", "xterm-256color")
     stream = Terminal()
     width.setattr(sys, "stderr", stream)
-    with console.Progress(2, clock=Clock()) as progress:
+    with Progress(2, clock=Clock()) as progress:
         progress.note("embedded 512 of 5,183 documents")
         progress.advance()
         progress.advance(best="dense with 0.7")
@@ -238,7 +239,7 @@ def test_progress_on_a_terminal_is_drawn_and_taken_away(width: pytest.MonkeyPatc
 
 def test_the_store_is_heard_and_warnings_stay(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     clock, logger = Clock(), logging.getLogger("runner.store")
-    with console.Working("dense", clock=clock):
+    with Status("dense", clock=clock):
         logger.warning("postings are not kept")
         clock.now = 12
         logger.info("waiting for postings")
@@ -248,7 +249,7 @@ def test_the_store_is_heard_and_warnings_stay(width: pytest.MonkeyPatch, capsys:
 def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     clock, logger = Clock(), logging.getLogger("retrievers.encoders")
     before = logging.getLogger("retrievers").level
-    with console.Working("dense", clock=clock):
+    with Status("dense", clock=clock):
         logger.info("embedded 1 of 3")
         clock.now = 12
         logger.info("embedded 2 of 3")
@@ -260,8 +261,8 @@ def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys
 def test_a_long_stage_of_which_nothing_is_heard_is_said_to_go_on(width: pytest.MonkeyPatch) -> None:
     stream, clock, end = io.StringIO(), Clock(), time.monotonic() + 60
     width.setattr(sys, "stderr", stream)
-    width.setattr(console, "EVERY_S", 0.01)
-    with console.Working("planning", clock=clock):
+    width.setattr(progress, "EVERY_S", 0.01)
+    with Status("planning", clock=clock):
         clock.now = 12
         while not stream.getvalue() and time.monotonic() < end:
             time.sleep(0.01)

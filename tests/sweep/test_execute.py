@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
-from runner.reports import console
+from runner.reports import progress
 from runner.sweep import closing as sweep_closing
 from runner.tracking.settings import Tracking
 
@@ -48,7 +48,7 @@ def test_after_its_last_combination_a_sweep_is_said_to_go_on(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(console, "EVERY_S", 0.01)
+    monkeypatch.setattr(progress, "EVERY_S", 0.01)
     for stage in STAGES:
         monkeypatch.setattr(f"runner.sweep.closing.{stage}", waiting(stage, attrgetter(stage)(sweep_closing)))
     assert main(["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "tracking.background=false"]) == 0
@@ -75,8 +75,8 @@ def test_scores_on_different_datasets_are_never_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(console, "EVERY_S", 0)  # say how far it is after each combination,
-    monkeypatch.setattr(console._Screen, "_tick", lambda self: None)  # and not between them
+    monkeypatch.setattr(progress, "EVERY_S", 0)  # say how far it is after each combination,
+    monkeypatch.setattr(progress._Screen, "_tick", lambda self: None)  # and not between them
     _write_dataset(tmp_path / "easy", {"q1": "d1", "q2": "d3"})
     _write_dataset(tmp_path / "hard", {"q1": "d3", "q2": "d1"})
     paths = ",".join(("easy", "hard")[:datasets])
