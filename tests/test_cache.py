@@ -59,7 +59,7 @@ def keep(store: Path, kind: str, days: float, size: int = 1000, **parts: object)
 
 
 @pytest.fixture
-def kept(here: Path) -> dict[str, Path]:
+def entries(here: Path) -> dict[str, Path]:
     """Return a store's entries by name: two of scifact, one of medquad, one that nobody noted the use of."""
     found = {
         "postings": keep(here, "postings", 100, corpus=SCIFACT, analyzer=Analyzer()),
@@ -73,8 +73,8 @@ def kept(here: Path) -> dict[str, Path]:
     return found
 
 
-def left(kept: dict[str, Path]) -> set[str]:
-    return {name for name, folder in kept.items() if folder.exists()}
+def left(entries: dict[str, Path]) -> set[str]:
+    return {name for name, folder in entries.items() if folder.exists()}
 
 
 def test_an_empty_store_is_said_to_be_empty(here: Path, out: Lines) -> None:
@@ -84,7 +84,7 @@ def test_an_empty_store_is_said_to_be_empty(here: Path, out: Lines) -> None:
     assert out("store.path=elsewhere", "cache.older_than=1d", "cache.remove=true") == ["elsewhere: the cache is empty"]
 
 
-def test_what_is_kept_is_listed_by_kind_dataset_and_settings(kept: dict[str, Path], out: Lines) -> None:
+def test_what_is_kept_is_listed_by_kind_dataset_and_settings(entries: dict[str, Path], out: Lines) -> None:
     first, _, head, _, *rows = out()
     assert first == "mlruns/cache: 4 entries, 5.0 MB"
     assert head.split("  ")[0] == "kind"
@@ -108,7 +108,7 @@ def test_entries_that_differ_in_their_settings_are_counted(here: Path, out: Line
 
 @pytest.mark.parametrize("width", [40, 60, 90, 200])
 def test_a_table_fits_the_terminal(
-    kept: dict[str, Path], out: Lines, width: int, monkeypatch: pytest.MonkeyPatch
+    entries: dict[str, Path], out: Lines, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     assert all(len(line) <= width for line in out()[1:])
@@ -134,21 +134,21 @@ def test_a_table_fits_the_terminal(
     ],
 )
 def test_what_is_meant_is_shown_and_goes_only_when_told_so(
-    kept: dict[str, Path], out: Lines, arguments: list[str], goes: str
+    entries: dict[str, Path], out: Lines, arguments: list[str], goes: str
 ) -> None:
     shown = out(*arguments)
-    assert left(kept) == set(kept)
+    assert left(entries) == set(entries)
     assert ("add cache.remove=true to remove them" in shown[0]) == bool(goes)
     done = out(*arguments, "cache.remove=true")
-    assert left(kept) == set(kept) - set(goes.split())
+    assert left(entries) == set(entries) - set(goes.split())
     assert (": removed " in done[0] and " of 4 entries" in done[0]) == bool(goes)
     assert done[1:] == shown[1:]
 
 
 def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
-    kept: dict[str, Path], here: Path, out: Lines
+    entries: dict[str, Path], here: Path, out: Lines
 ) -> None:
-    half = kept["postings"].with_name(f".{kept['postings'].name}.elsewhere.1.01234567")
+    half = entries["postings"].with_name(f".{entries['postings'].name}.elsewhere.1.01234567")
     half.mkdir()
     os.utime(half, (0, 0))
     out("cache.older_than=0d", "cache.remove=true")
@@ -166,12 +166,12 @@ def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
     ],
 )
 def test_where_nothing_fits_that_is_said_and_is_no_mistake(
-    kept: dict[str, Path], out: Lines, arguments: list[str], said: str
+    entries: dict[str, Path], out: Lines, arguments: list[str], said: str
 ) -> None:
     for more in ([], ["cache.remove=true"]):
         (line,) = out(*arguments, *more)
         assert said in line
-    assert left(kept) == set(kept)
+    assert left(entries) == set(entries)
 
 
 @pytest.mark.parametrize(
@@ -195,41 +195,41 @@ def test_where_nothing_fits_that_is_said_and_is_no_mistake(
     ],
 )
 def test_a_mistake_is_one_line_and_removes_nothing(
-    kept: dict[str, Path], argument: str, said: str, capsys: pytest.CaptureFixture[str]
+    entries: dict[str, Path], argument: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     choice = [] if "remove" in argument else ["cache.kind=rankings", "cache.remove=true"]
     assert main(["cache", argument, *choice]) == 2
     err = capsys.readouterr().err
     assert said in err
     assert len(err.strip().splitlines()) == 1
-    assert left(kept) == set(kept)
+    assert left(entries) == set(entries)
 
 
-def test_verify_finds_what_is_damaged_and_removes_only_that(kept: dict[str, Path], out: Lines) -> None:
+def test_verify_finds_what_is_damaged_and_removes_only_that(entries: dict[str, Path], out: Lines) -> None:
     assert out("cache.verify=true") == ["4 entries, 5.0 MB: none damaged"]
-    array = kept["rankings"] / "a.npy"
+    array = entries["rankings"] / "a.npy"
     content = bytearray(array.read_bytes())
     content[4_000_000] ^= 1
     array.write_bytes(content)
-    (kept["vectors"] / "manifest.json").unlink()
+    (entries["vectors"] / "manifest.json").unlink()
     first, *table = out("cache.verify=true", code=1)
     assert first == "4 entries, 5.0 MB: 2 damaged; cache.remove=true removes them"
     assert any("a.npy has changed since it was written" in line for line in table)
     assert any("manifest.json is missing" in line for line in table)
     assert out("cache.verify=true", "cache.kind=postings")[0].endswith("none damaged")
-    assert left(kept) == set(kept)
+    assert left(entries) == set(entries)
     assert out("cache.verify=true", "cache.remove=true", code=1)[0].endswith("2 damaged, 2 removed")
-    assert left(kept) == {"postings", "medquad"}
+    assert left(entries) == {"postings", "medquad"}
     assert out("cache.verify=true", "cache.remove=true")[0].endswith("none damaged, 0 removed")
 
 
 def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
-    kept: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    entries: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rename = Path.rename
 
     def refuse(self: Path, target: Path) -> Path:
-        if self == Path("mlruns/cache") / kept["postings"].relative_to(kept["postings"].parents[1]):
+        if self == Path("mlruns/cache") / entries["postings"].relative_to(entries["postings"].parents[1]):
             raise PermissionError(13, "Permission denied")
         return rename(self, target)
 
@@ -237,27 +237,27 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
     assert main(["cache", "cache.older_than=0d", "cache.remove=true"]) == 1
     told = capsys.readouterr()
     assert "removed 3 entries, 5.0 MB of 4 entries" in told.out
-    assert f"postings/{kept['postings'].name}: cannot be removed (Permission denied)" in told.err
-    assert left(kept) == {"postings"}
+    assert f"postings/{entries['postings'].name}: cannot be removed (Permission denied)" in told.err
+    assert left(entries) == {"postings"}
 
 
-def test_a_machine_is_told_everything(kept: dict[str, Path], out: Lines) -> None:
+def test_a_machine_is_told_everything(entries: dict[str, Path], out: Lines) -> None:
     told = orjson.loads("\n".join(out("--json")))
     assert (told["store"], len(told["entries"])) == ("mlruns/cache", 4)
     assert told["bytes"] == sum(entry["bytes"] for entry in told["entries"])
     by_digest = {entry["digest"]: entry for entry in told["entries"]}
-    postings = by_digest[kept["postings"].name]
+    postings = by_digest[entries["postings"].name]
     assert (postings["kind"], postings["parts"]["corpus"], postings["seconds"]) == ("postings", SCIFACT, 2.0)
     assert [(use["dataset"], use["run"]) for use in postings["uses"]] == [("scifact", "bm25 k1=0.9")]
     assert postings["used"] == postings["uses"][0]["at"] > postings["made"]
     assert not any(entry["removed"] or "damage" in entry for entry in told["entries"])
 
 
-def test_a_machine_is_told_what_is_damaged_and_what_went(kept: dict[str, Path], out: Lines) -> None:
-    (kept["vectors"] / "a.npy").unlink()
+def test_a_machine_is_told_what_is_damaged_and_what_went(entries: dict[str, Path], out: Lines) -> None:
+    (entries["vectors"] / "a.npy").unlink()
     told = orjson.loads("\n".join(out("--json", "cache.verify=true", "cache.remove=true", code=1)))
     by_digest = {entry["digest"]: (entry["damage"], entry["removed"]) for entry in told["entries"]}
-    assert by_digest.pop(kept["vectors"].name) == ("a.npy is missing", True)
+    assert by_digest.pop(entries["vectors"].name) == ("a.npy is missing", True)
     assert set(by_digest.values()) == {(None, False)}
 
 

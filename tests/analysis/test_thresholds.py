@@ -27,7 +27,7 @@ def answers_of(world: World, k: int = 5) -> AnswerScores:
     return AnswerScores.of(world.rankings, grades, world.grader.golds, np.ones(len(world.rankings), dtype=np.bool_), k)
 
 
-def tuned(answerable: list[float], no_result: list[float], wanted: ThresholdSettings = F1) -> Tuning:
+def tune_scores(answerable: list[float], no_result: list[float], wanted: ThresholdSettings = F1) -> Tuning:
     """Tune on queries that find one document each, which is gold for those that have an answer; NaN finds nothing."""
     scores = np.array([answerable + no_result], dtype=np.float32).T
     documents = np.where(np.isnan(scores), NOTHING, 0).astype(np.int32)
@@ -68,7 +68,7 @@ def test_no_best_score_is_a_better_threshold_than_the_chosen_one(world: World, w
 
 
 def test_queries_that_scores_tell_apart_are_told_apart_on_new_ones_too() -> None:
-    found = tuned([5, 6, 7, 8, 9, 10], [1, 2, 3])
+    found = tune_scores([5, 6, 7, 8, 9, 10], [1, 2, 3])
     assert found.threshold == 4
     assert found.in_fold.f1 == found.out_of_fold.f1 == 1
     assert found.in_fold.tn_rate == found.out_of_fold.tn_rate == 1
@@ -78,11 +78,11 @@ def test_queries_that_scores_tell_apart_are_told_apart_on_new_ones_too() -> None
 
 def test_a_bearable_cost_is_paid_and_no_more() -> None:
     answerable, no_result = [1.0, *range(10, 29)], [0.0, 2.0, 3.0, 40.0]
-    found = tuned(answerable, no_result, ThresholdSettings(target="recall", max_recall_lost=0.05))
+    found = tune_scores(answerable, no_result, ThresholdSettings(target="recall", max_recall_lost=0.05))
     assert found.threshold == 6.5  # one of twenty is lost, three of four are silent
     assert found.in_fold.recall_lost == pytest.approx(0.05)
     assert found.in_fold.tn_rate == 0.75
-    free = tuned(answerable, no_result, ThresholdSettings(target="recall", max_recall_lost=0))
+    free = tune_scores(answerable, no_result, ThresholdSettings(target="recall", max_recall_lost=0))
     assert free.threshold == 0.5
     assert free.in_fold.tn_rate == 0.25
 
@@ -90,20 +90,20 @@ def test_a_bearable_cost_is_paid_and_no_more() -> None:
 def test_scores_that_tell_nothing_look_better_in_fold_than_they_are() -> None:
     rng = np.random.default_rng(0)
     differences = [
-        tuned(rng.random(12).tolist(), rng.random(12).tolist(), ThresholdSettings(seed=seed)).difference.f1
+        tune_scores(rng.random(12).tolist(), rng.random(12).tolist(), ThresholdSettings(seed=seed)).difference.f1
         for seed in range(20)
     ]
     assert np.mean(differences) > 0.02
 
 
 def test_a_threshold_that_does_not_pay_is_none() -> None:
-    found = tuned([1, 2, 3, 4], [2, 3], ThresholdSettings(target="recall", max_recall_lost=0))
+    found = tune_scores([1, 2, 3, 4], [2, 3], ThresholdSettings(target="recall", max_recall_lost=0))
     assert found.threshold is None
     assert found.in_fold == found.untouched
 
 
 def test_a_query_that_found_nothing_gets_nothing_at_any_threshold() -> None:
-    found = tuned([5, 6, math.nan], [1, 2, math.nan])
+    found = tune_scores([5, 6, math.nan], [1, 2, math.nan])
     assert found.untouched.tn_rate == pytest.approx(1 / 3)
     assert found.untouched.f1 == pytest.approx(2 * 2 / (2 * 2 + 1 + 2))
 
@@ -111,21 +111,21 @@ def test_a_query_that_found_nothing_gets_nothing_at_any_threshold() -> None:
 def test_the_same_seed_deals_the_same_folds_and_each_has_both_kinds() -> None:
     scores = np.random.default_rng(1).random(30).tolist()
     wanted = ThresholdSettings(seed=3)
-    assert tuned(scores[:20], scores[20:], wanted).fold_thresholds == (
-        tuned(scores[:20], scores[20:], wanted).fold_thresholds
+    assert tune_scores(scores[:20], scores[20:], wanted).fold_thresholds == (
+        tune_scores(scores[:20], scores[20:], wanted).fold_thresholds
     )
     dealt = folds(["answerable"] * 20 + ["no result"] * 10, np.ones(30, dtype=np.bool_), 5, 3)
     assert Counter(dealt[20:].tolist()) == dict.fromkeys(range(5), 2)
 
 
 def test_there_are_no_more_folds_than_queries_of_a_kind() -> None:
-    assert len(tuned([3, 4, 5, 6, 7], [1, 2]).fold_thresholds) == 2
+    assert len(tune_scores([3, 4, 5, 6, 7], [1, 2]).fold_thresholds) == 2
 
 
 def test_neighbouring_scores_are_told_apart() -> None:
     low = np.float32(1)
     high = np.nextafter(low, np.float32(2))
-    found = tuned([float(high)] * 2, [float(low)] * 2)
+    found = tune_scores([float(high)] * 2, [float(low)] * 2)
     assert found.threshold == high
     assert found.in_fold.f1 == 1
 
@@ -145,7 +145,7 @@ def test_where_there_is_nothing_to_choose_it_says_why(
     answerable: list[float], no_result: list[float], why: str
 ) -> None:
     with pytest.raises(Untunable, match=why):
-        tuned(answerable, no_result)
+        tune_scores(answerable, no_result)
 
 
 def test_queries_that_raised_an_error_are_of_neither_kind() -> None:

@@ -1,4 +1,4 @@
-"""Settings that ask the fake server, booked in a file of the test's own."""
+"""Language models behind the fake server, with a ledger file for each test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runner.llm.client import LLM
 from runner.llm.providers import Anthropic, Azure, OpenAI
 from tests.fake_llm import FakeLLM
 
-Made = Callable[..., Any]
+CreateLLM = Callable[..., Any]
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Return what makes settings of a class for a fake server, which wait hardly at all."""
+def create_llm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CreateLLM:
+    """Return a function that creates the settings of a class for a fake server, with almost no waiting."""
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-secret")
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(variable, raising=False)

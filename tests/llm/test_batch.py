@@ -23,7 +23,7 @@ from runner.llm.none import NoLLM
 from runner.llm.providers import OpenAI
 from tests.analysis.chats import Scripted
 from tests.fake_llm import FakeLLM
-from tests.llm.conftest import Made
+from tests.llm.conftest import CreateLLM
 
 RATES = {name: 0.005 for name in (
     "rate_limited", "rate_limited_date", "server", "overloaded", "cut", "dropped", "html", "hollow", "refusal", "empty",
@@ -37,42 +37,42 @@ KINDS = {
 """What a behaviour of the server is booked as, where its name is another."""
 
 
-def test_every_question_gets_its_own_answer(made: Made) -> None:
+def test_every_question_gets_its_own_answer(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda question, system: f"{system} {question}", rates={"server": 0.2}) as fake:
-        found = dict(ask_all(made(fake), (f"q{n}" for n in range(50)), 8, "hear", "grade"))
+        found = dict(ask_all(create_llm(fake), (f"q{n}" for n in range(50)), 8, "hear", "grade"))
     assert {position: outcome.text for position, outcome in found.items() if isinstance(outcome, Reply)} == {
         n: f"hear q{n}" for n in range(50)
     }
 
 
-def test_questions_are_taken_as_there_are_threads_for_them(made: Made) -> None:
+def test_questions_are_taken_as_there_are_threads_for_them(create_llm: CreateLLM) -> None:
     taken = count()
     with FakeLLM() as fake:
-        coming = ask_all(made(fake), (str(next(taken)) for _ in range(100)), 3)
+        coming = ask_all(create_llm(fake), (str(next(taken)) for _ in range(100)), 3)
         next(coming)
         coming.close()
     assert next(taken) <= 6
 
 
-def test_when_the_budget_is_spent_the_rest_is_told_without_being_asked(made: Made) -> None:
+def test_when_the_budget_is_spent_the_rest_is_told_without_being_asked(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        found = dict(ask_all(made(fake, max_calls=7), map(str, range(30)), 4))
+        found = dict(ask_all(create_llm(fake, max_calls=7), map(str, range(30)), 4))
     assert len(fake.asked) == sum(isinstance(outcome, Reply) for outcome in found.values()) == 7
     assert sum(isinstance(outcome, BudgetSpent) for outcome in found.values()) == 23
 
 
-def test_a_wrong_key_ends_it_soon(made: Made) -> None:
+def test_a_wrong_key_ends_it_soon(create_llm: CreateLLM) -> None:
     with FakeLLM(rates={"unauthorized": 1.0}) as fake:
-        found = dict(ask_all(made(fake), map(str, range(500)), 4))
+        found = dict(ask_all(create_llm(fake), map(str, range(500)), 4))
     assert len(fake.asked) <= 8
     assert len(found) == 500
     assert {outcome.kind for outcome in found.values() if isinstance(outcome, ChatError)} == {"denied"}
     assert sum(outcome.calls for outcome in found.values()) == len(fake.asked)
 
 
-def test_a_server_that_is_gone_ends_it_soon(made: Made) -> None:
+def test_a_server_that_is_gone_ends_it_soon(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        llm = made(fake, retries=1)
+        llm = create_llm(fake, retries=1)
     found = dict(ask_all(llm, map(str, range(500)), 4))
     assert len(found) == 500
     assert {outcome.kind for outcome in found.values() if isinstance(outcome, ChatError)} == {"unreachable"}
@@ -95,7 +95,7 @@ def test_a_mistake_in_the_settings_is_no_answer() -> None:
         list(ask_all(NoLLM(), ["?"], 2))
 
 
-def test_an_interrupt_comes_after_what_was_under_way_has_been_heard_out(made: Made) -> None:
+def test_an_interrupt_comes_after_what_was_under_way_has_been_heard_out(create_llm: CreateLLM) -> None:
     """One answer is slow, one waits for long before it is tried again: only the first is worth staying for."""
 
     def interrupt(fake: FakeLLM) -> None:
@@ -105,7 +105,7 @@ def test_an_interrupt_comes_after_what_was_under_way_has_been_heard_out(made: Ma
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     with FakeLLM(delay_s=0.2, script=["rate_limited", "ok"], retry_after_s=100) as fake:
-        llm = made(fake)
+        llm = create_llm(fake)
         threading.Thread(target=interrupt, args=[fake]).start()
         with pytest.raises(KeyboardInterrupt):
             list(ask_all(llm, map(str, range(1000)), 2))

@@ -21,7 +21,7 @@ from runner.llm.none import NoLLM
 from runner.llm.observers import Exchange, observe
 from runner.llm.providers import Anthropic, Azure, OpenAI
 from tests.fake_llm import FakeLLM
-from tests.llm.conftest import PROVIDERS, Made
+from tests.llm.conftest import PROVIDERS, CreateLLM
 
 PRICES = {"price_in": 1.0, "price_out": 10.0}
 
@@ -38,10 +38,10 @@ def failure(ask: Callable[[], object]) -> ChatError:
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_each_provider_brings_question_and_instructions_to_the_model_and_its_answer_back(
-    kind: type[LLM], made: Made
+    kind: type[LLM], create_llm: CreateLLM
 ) -> None:
     with FakeLLM(answer=lambda question, system: f"{system}|{question}") as fake:
-        llm = made(fake, kind, max_tokens=7, temperature=0.5)
+        llm = create_llm(fake, kind, max_tokens=7, temperature=0.5)
         reply = llm.ask("two words", "be brief")
     assert reply == Reply("be brief|two words", tokens_in=4, tokens_out=3)
     asked = fake.asked[0]
@@ -53,9 +53,9 @@ def test_each_provider_brings_question_and_instructions_to_the_model_and_its_ans
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-def test_what_is_null_is_not_sent(kind: type[LLM], made: Made) -> None:
+def test_what_is_null_is_not_sent(kind: type[LLM], create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        made(fake, kind, temperature=None).ask("?")
+        create_llm(fake, kind, temperature=None).ask("?")
     assert not {"temperature", "seed", "system"} & fake.asked[0].body.keys()
 
 
@@ -75,9 +75,9 @@ def test_what_is_null_is_not_sent(kind: type[LLM], made: Made) -> None:
         ("hollow", "malformed"),
     ],
 )
-def test_what_may_pass_is_tried_again(kind: type[LLM], fault: str, booked: str, made: Made) -> None:
+def test_what_may_pass_is_tried_again(kind: type[LLM], fault: str, booked: str, create_llm: CreateLLM) -> None:
     with FakeLLM(script=[fault, "ok"], hang_s=1.2) as fake:
-        llm = made(fake, kind, timeout_s=0.6 if fault == "timeout" else 60)
+        llm = create_llm(fake, kind, timeout_s=0.6 if fault == "timeout" else 60)
         assert llm.ask("?").calls == 2
     assert fake.counts == {fault: 1, "ok": 1}
     assert spent(llm).failures == {booked: 1}
@@ -97,10 +97,10 @@ def test_what_may_pass_is_tried_again(kind: type[LLM], fault: str, booked: str, 
     ],
 )
 def test_what_will_not_pass_is_not_tried_again(
-    kind: type[LLM], fault: str, booked: str, final: bool, made: Made
+    kind: type[LLM], fault: str, booked: str, final: bool, create_llm: CreateLLM
 ) -> None:
     with FakeLLM(script=[fault]) as fake:
-        llm = made(fake, kind)
+        llm = create_llm(fake, kind)
         error = failure(lambda: llm.ask("?"))
     assert (error.kind, error.final, error.calls) == (booked, final, 1)
     assert fake.counts == {fault: 1}
@@ -108,25 +108,25 @@ def test_what_will_not_pass_is_not_tried_again(
 
 
 @pytest.mark.parametrize("fault", ["prose", "wrong_number", "no_number", "fenced"])
-def test_an_answer_that_is_merely_useless_is_an_answer(fault: str, made: Made) -> None:
+def test_an_answer_that_is_merely_useless_is_an_answer(fault: str, create_llm: CreateLLM) -> None:
     with FakeLLM(script=[fault]) as fake:
-        llm = made(fake)
+        llm = create_llm(fake)
         assert llm.ask("?").text
     assert spent(llm).failures == {}
 
 
-def test_a_refusal_is_paid_for_and_says_what_it_took(made: Made) -> None:
+def test_a_refusal_is_paid_for_and_says_what_it_took(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "I will not", script=["refusal"]) as fake:
-        llm = made(fake, **PRICES)
+        llm = create_llm(fake, **PRICES)
         error = failure(lambda: llm.ask("one two"))
     assert (error.tokens_in, error.tokens_out, error.cost) == (2, 3, 32e-6)
     assert "I will not" in str(error)
     assert spent(llm).cost == 32e-6
 
 
-def test_after_its_retries_the_last_fault_is_the_error(made: Made) -> None:
+def test_after_its_retries_the_last_fault_is_the_error(create_llm: CreateLLM) -> None:
     with FakeLLM(script=["server", "rate_limited", "server"]) as fake:
-        llm = made(fake, retries=2)
+        llm = create_llm(fake, retries=2)
         error = failure(lambda: llm.ask("?"))
     assert (error.kind, error.calls, error.final) == ("server", 3, False)
     assert str(error).startswith("m at 127.0.0.1:") and str(error).endswith(" after 3 attempts")
@@ -142,41 +142,41 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def test_the_patience_that_a_server_asks_for_is_granted(made: Made, pauses: list[float]) -> None:
+def test_the_patience_that_a_server_asks_for_is_granted(create_llm: CreateLLM, pauses: list[float]) -> None:
     with FakeLLM(script=["rate_limited"], retry_after_s=7) as fake:
-        made(fake).ask("?")
+        create_llm(fake).ask("?")
     assert max(pauses) >= 7
 
 
-def test_a_server_that_asks_for_more_patience_than_there_is_has_failed(made: Made) -> None:
+def test_a_server_that_asks_for_more_patience_than_there_is_has_failed(create_llm: CreateLLM) -> None:
     with FakeLLM(script=["rate_limited"], retry_after_s=3600) as fake:
-        error = failure(lambda: made(fake).ask("?"))
+        error = failure(lambda: create_llm(fake).ask("?"))
     assert (error.kind, error.calls) == ("rate_limited", 1)
     assert "try again in 3600 s" in str(error)
 
 
-def test_a_server_that_is_not_there_costs_nothing(made: Made) -> None:
+def test_a_server_that_is_not_there_costs_nothing(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        llm = made(fake, retries=1, **PRICES)
+        llm = create_llm(fake, retries=1, **PRICES)
     error = failure(lambda: llm.ask("?"))
     assert (error.kind, error.cost) == ("unreachable", 0)
     assert spent(llm).failures == {"unreachable": 2}
 
 
-def test_a_call_whose_end_nobody_saw_is_booked_at_the_most_that_it_may_have_cost(made: Made) -> None:
+def test_a_call_whose_end_nobody_saw_is_booked_at_the_most_that_it_may_have_cost(create_llm: CreateLLM) -> None:
     with FakeLLM(script=["cut"]) as fake:
-        llm = made(fake, retries=0, **PRICES, max_tokens=100)
+        llm = create_llm(fake, retries=0, **PRICES, max_tokens=100)
         error = failure(lambda: llm.ask("four"))
     assert error.cost == spent(llm).cost == pytest.approx(((4 + 64) * 1 + 100 * 10) * 1e-6)
 
 
-def test_the_cost_is_what_the_tokens_cost(made: Made) -> None:
+def test_the_cost_is_what_the_tokens_cost(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "a b c") as fake:
-        llm = made(fake, **PRICES)
+        llm = create_llm(fake, **PRICES)
         assert llm.ask("one two").cost == 32e-6  # 2 in at 1, 3 out at 10 for a million
 
 
-def test_no_call_is_made_beyond_the_budget_whoever_asks(made: Made) -> None:
+def test_no_call_is_made_beyond_the_budget_whoever_asks(create_llm: CreateLLM) -> None:
     def ask(number: int) -> str:
         try:
             return llm.ask(f"question {number}").text
@@ -185,15 +185,15 @@ def test_no_call_is_made_beyond_the_budget_whoever_asks(made: Made) -> None:
             return ""
 
     with FakeLLM(rates={"server": 0.2}, seed=3) as fake, ThreadPoolExecutor(8) as pool:
-        llm = made(fake, max_calls=20)
+        llm = create_llm(fake, max_calls=20)
         texts = list(pool.map(ask, range(40)))
     assert len(fake.asked) == spent(llm).calls == 20
     assert sum(map(bool, texts)) == fake.counts["ok"]
 
 
-def test_the_cost_never_exceeds_the_budget_and_the_budget_is_used(made: Made) -> None:
+def test_the_cost_never_exceeds_the_budget_and_the_budget_is_used(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "a b c", delay_s=0.01) as fake, ThreadPoolExecutor(8) as pool:
-        llm = made(fake, **PRICES, max_cost=1e-3, max_tokens=10)  # a call costs 31e-6, and may cost 175e-6
+        llm = create_llm(fake, **PRICES, max_cost=1e-3, max_tokens=10)  # a call costs 31e-6, and may cost 175e-6
         outcomes = list(pool.map(lambda n: pickle.dumps(_outcome(llm, str(n))), range(60)))
     replies = [each for each in map(pickle.loads, outcomes) if isinstance(each, Reply)]
     assert spent(llm).cost == pytest.approx(sum(reply.cost for reply in replies))
@@ -207,78 +207,80 @@ def _outcome(llm: LLM, question: str) -> Reply | ChatError:
         return error
 
 
-def test_settings_that_travel_or_are_changed_keep_their_budget(made: Made) -> None:
+def test_settings_that_travel_or_are_changed_keep_their_budget(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        llm = made(fake, max_calls=2)
+        llm = create_llm(fake, max_calls=2)
         llm.ask("?")
         pickle.loads(pickle.dumps(llm)).ask("?")
         with pytest.raises(BudgetSpent):
             replace(llm, temperature=1.0).ask("?")
 
 
-def test_a_budget_with_a_name_is_shared_by_those_who_name_it(made: Made) -> None:
+def test_a_budget_with_a_name_is_shared_by_those_who_name_it(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        made(fake, budget="october", max_calls=1).ask("?")
+        create_llm(fake, budget="october", max_calls=1).ask("?")
         with pytest.raises(BudgetSpent, match=r"^llm\.max_calls=1: all calls in the budget have been used; raise"):
-            made(fake, budget="october", max_calls=1).ask("?")
-        made(fake, budget="november", max_calls=1).ask("?")
+            create_llm(fake, budget="october", max_calls=1).ask("?")
+        create_llm(fake, budget="november", max_calls=1).ask("?")
 
 
-def test_what_is_spent_is_told_by_purpose(made: Made) -> None:
+def test_what_is_spent_is_told_by_purpose(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        llm = made(fake)
+        llm = create_llm(fake)
         llm.ask("?", purpose="grade")
         llm.ask("?", purpose="grade")
         llm.ask("?", purpose="reformulate")
     assert {purpose: usage.calls for purpose, usage in llm.usage().items()} == {"grade": 2, "reformulate": 1}
 
 
-def test_a_cached_answer_is_not_asked_for_again_and_says_so(made: Made) -> None:
+def test_a_cached_answer_is_not_asked_for_again_and_says_so(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        first = made(fake, cache=True).ask("?", "system")
-        again = made(fake, cache=True, max_calls=0).ask("?", "system")
+        first = create_llm(fake, cache=True).ask("?", "system")
+        again = create_llm(fake, cache=True, max_calls=0).ask("?", "system")
     assert again == replace(first, cached=True, calls=0)
     assert len(fake.asked) == 1
 
 
 @pytest.mark.parametrize("change", [{"model": "n"}, {"temperature": 1.0}, {"seed": 1}, {"max_tokens": 5}, {}])
-def test_a_cached_answer_is_to_the_same_question_put_to_the_same_model(change: dict[str, Any], made: Made) -> None:
+def test_a_cached_answer_is_to_the_same_question_put_to_the_same_model(
+    change: dict[str, Any], create_llm: CreateLLM
+) -> None:
     with FakeLLM() as fake:
-        made(fake, cache=True).ask("?")
-        made(fake, cache=True, **change).ask("?" if change else "?!")
+        create_llm(fake, cache=True).ask("?")
+        create_llm(fake, cache=True, **change).ask("?" if change else "?!")
     assert len(fake.asked) == 2
 
 
-def test_without_a_cache_each_answer_is_fresh(made: Made) -> None:
+def test_without_a_cache_each_answer_is_fresh(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        made(fake, cache=True).ask("?")
-        assert not made(fake).ask("?").cached
+        create_llm(fake, cache=True).ask("?")
+        assert not create_llm(fake).ask("?").cached
 
 
-def test_no_more_requests_are_under_way_than_may_be(made: Made) -> None:
+def test_no_more_requests_are_under_way_than_may_be(create_llm: CreateLLM) -> None:
     with FakeLLM(delay_s=0.02) as fake, ThreadPoolExecutor(8) as pool:
-        list(pool.map(made(fake, concurrency=2).ask, map(str, range(12))))
+        list(pool.map(create_llm(fake, concurrency=2).ask, map(str, range(12))))
     assert fake.most_at_once == 2
 
 
-def test_requests_keep_to_their_rate(made: Made, pauses: list[float]) -> None:
+def test_requests_keep_to_their_rate(create_llm: CreateLLM, pauses: list[float]) -> None:
     with FakeLLM() as fake, ThreadPoolExecutor(8) as pool:
-        llm = made(fake, requests_per_minute=600)  # ten at once, then ten a second
+        llm = create_llm(fake, requests_per_minute=600)  # ten at once, then ten a second
         list(pool.map(llm.ask, map(str, range(15))))
     assert sorted(filter(None, pauses)) == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-def test_tokens_keep_to_their_rate_by_what_was_really_taken(made: Made, pauses: list[float]) -> None:
+def test_tokens_keep_to_their_rate_by_what_was_really_taken(create_llm: CreateLLM, pauses: list[float]) -> None:
     with FakeLLM(answer=lambda *_: "word " * 200) as fake:
-        llm = made(fake, tokens_per_minute=12_000)  # 200 a second
+        llm = create_llm(fake, tokens_per_minute=12_000)  # 200 a second
         for _ in range(3):
             llm.ask("?")
     assert pauses[-1] >= 0.5
 
 
-def test_waiting_ends_when_it_is_told_to_and_what_was_not_sent_is_not_booked(made: Made) -> None:
+def test_waiting_ends_when_it_is_told_to_and_what_was_not_sent_is_not_booked(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
-        llm = made(fake, requests_per_minute=1)
+        llm = create_llm(fake, requests_per_minute=1)
         llm.ask("?")
         stop = threading.Event()
         token = STOP.set(stop)
@@ -289,12 +291,12 @@ def test_waiting_ends_when_it_is_told_to_and_what_was_not_sent_is_not_booked(mad
     assert spent(llm).calls == 1
 
 
-def test_observers_see_exchanges_if_tracing_is_on_and_until_they_are_let_go(made: Made) -> None:
+def test_observers_see_exchanges_if_tracing_is_on_and_until_they_are_let_go(create_llm: CreateLLM) -> None:
     seen: list[Exchange] = []
     end = observe(seen.append)
     with FakeLLM(script=["ok", "refusal"]) as fake:
-        made(fake).ask("unseen")
-        llm = made(fake, trace=True)
+        create_llm(fake).ask("unseen")
+        llm = create_llm(fake, trace=True)
         error = failure(lambda: llm.ask("hm", "s", "grade"))
         end()
         llm.ask("unseen")
@@ -317,10 +319,12 @@ def test_the_identity_is_what_decides_an_answer() -> None:
     assert shown == {"model", "base_url", "temperature", "max_tokens", "seed", "api_version"}
 
 
-def test_a_key_is_sent_but_shown_nowhere(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_sent_but_shown_nowhere(
+    create_llm: CreateLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret")
     with FakeLLM(script=["unauthorized"]) as fake:
-        llm = made(fake, api_key_env="MY_KEY", cache=True)
+        llm = create_llm(fake, api_key_env="MY_KEY", cache=True)
         error = failure(lambda: llm.ask("?"))
     assert fake.asked[0].headers["authorization"] == "Bearer sk-secret"
     assert "sk-secret" not in f"{error}{error!r}{llm!r}{pickle.dumps(llm)!r}"
@@ -328,13 +332,13 @@ def test_a_key_is_sent_but_shown_nowhere(made: Made, tmp_path: Path, monkeypatch
 
 
 def test_another_server_is_not_shown_the_key_that_is_meant_for_the_usual_one(
-    made: Made, monkeypatch: pytest.MonkeyPatch
+    create_llm: CreateLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     with FakeLLM() as fake:
-        made(fake).ask("?")
-        made(fake, Anthropic).ask("?")
+        create_llm(fake).ask("?")
+        create_llm(fake, Anthropic).ask("?")
     assert not any("sk-secret" in value for asked in fake.asked for value in asked.headers.values())
 
 
@@ -358,12 +362,12 @@ def test_what_is_missing_is_said_in_one_line(llm: Chat, message: str, monkeypatc
 
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_without_its_sdk_a_provider_says_what_to_install(
-    kind: type[LLM], made: Made, monkeypatch: pytest.MonkeyPatch
+    kind: type[LLM], create_llm: CreateLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("openai", "anthropic"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     with FakeLLM() as fake, pytest.raises(ValueError, match=r"pip install 'retrieval-runner\[llm\]'"):
-        made(fake, kind)
+        create_llm(fake, kind)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from retrievers.chat import Reply
 from runner.llm.journal import Journal
 from tests.analysis.chats import always
 from tests.fake_llm import FakeLLM
-from tests.llm.conftest import Made
+from tests.llm.conftest import CreateLLM
 
 
 def test_nothing_is_paid_twice_whenever_the_one_who_takes_the_answers_is_interrupted(
-    made: Made, tmp_path: Path
+    create_llm: CreateLLM, tmp_path: Path
 ) -> None:
     """Ctrl-C may come while an answer is made use of, and others are under way: they are kept all the same."""
     questions = [f"question {i}" for i in range(40)]
     with FakeLLM(delay_s=0.02) as fake:
-        llm = made(fake, concurrency=4)
+        llm = create_llm(fake, concurrency=4)
         for _ in range(4):
             before = len(fake.asked)
             with pytest.raises(KeyboardInterrupt):

@@ -17,24 +17,24 @@ from runner.llm.none import NoLLM
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
 from tests.fake_embeddings import EmbeddingService
 from tests.fake_llm import FakeLLM
-from tests.llm.conftest import Made
+from tests.llm.conftest import CreateLLM
 
 
-def test_all_calls_on_a_budget_are_told_once_with_their_cost_and_failures(made: Made) -> None:
+def test_all_calls_on_a_budget_are_told_once_with_their_cost_and_failures(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "three short words") as fake:
-        llm = made(fake, price_in=1e6, price_out=1e7, budget="b")
+        llm = create_llm(fake, price_in=1e6, price_out=1e7, budget="b")
         llm.ask("two words", purpose="grade")
-        made(fake, budget="other").ask("?")
-        for model in (llm, made(fake, model="n", budget="b", retries=1)):
+        create_llm(fake, budget="other").ask("?")
+        for model in (llm, create_llm(fake, model="n", budget="b", retries=1)):
             model.ask("two words", purpose="reformulate")
         retriever = Expanded(base=BM25(), llm=llm)
         told = describe_spending([Hybrid({"a": retriever, "b": BM25()}), None, retriever])
     assert told == "language model: 3 calls, 6 tokens in, 9 out, cost 64"
 
 
-def test_failures_are_told_by_kind_and_cost_only_where_there_are_prices(made: Made) -> None:
+def test_failures_are_told_by_kind_and_cost_only_where_there_are_prices(create_llm: CreateLLM) -> None:
     with FakeLLM(rates={"server": 1.0}) as fake:
-        llm = made(fake, retries=2, budget="b")
+        llm = create_llm(fake, retries=2, budget="b")
         with pytest.raises(ChatError):
             llm.ask("?")
         assert (
@@ -43,9 +43,9 @@ def test_failures_are_told_by_kind_and_cost_only_where_there_are_prices(made: Ma
         )
 
 
-def test_figures_are_of_what_was_spent_since_by_purpose(made: Made) -> None:
+def test_figures_are_of_what_was_spent_since_by_purpose(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "three short words") as fake:
-        llm = made(fake, price_in=1e6, price_out=1e7, budget="b")
+        llm = create_llm(fake, price_in=1e6, price_out=1e7, budget="b")
         llm.ask("two words", purpose="grade")
         llm.ask("two words", purpose="expand")
         before = measure_spending([llm])
@@ -57,9 +57,9 @@ def test_figures_are_of_what_was_spent_since_by_purpose(made: Made) -> None:
     }  # fmt: skip
 
 
-def test_figures_of_failures_are_by_kind_and_have_no_cost_without_prices(made: Made) -> None:
+def test_figures_of_failures_are_by_kind_and_have_no_cost_without_prices(create_llm: CreateLLM) -> None:
     with FakeLLM(rates={"server": 1.0}) as fake:
-        llm = made(fake, retries=2, budget="b")
+        llm = create_llm(fake, retries=2, budget="b")
         with pytest.raises(ChatError):
             llm.ask("?", purpose="grade")
         told = compute_figures(measure_spending([llm]), {})
@@ -67,21 +67,21 @@ def test_figures_of_failures_are_by_kind_and_have_no_cost_without_prices(made: M
     assert "llm/grade/cost" not in told
 
 
-def test_where_nobody_was_asked_nothing_is_told_and_no_book_opened(made: Made, tmp_path: Path) -> None:
+def test_where_nobody_was_asked_nothing_is_told_and_no_book_opened(create_llm: CreateLLM, tmp_path: Path) -> None:
     with FakeLLM() as fake:
-        assert describe_spending([Expanded(base=BM25(), llm=made(fake)), NoLLM(), BM25(), None]) == ""
+        assert describe_spending([Expanded(base=BM25(), llm=create_llm(fake)), NoLLM(), BM25(), None]) == ""
     assert not (tmp_path / "llm.db").exists()
 
 
-def test_embeddings_have_a_budget_and_a_line_of_their_own(made: Made, tmp_path: Path) -> None:
+def test_embeddings_have_a_budget_and_a_line_of_their_own(create_llm: CreateLLM, tmp_path: Path) -> None:
     with FakeLLM() as fake, FakeLLM(respond=EmbeddingService()) as embeddings:
-        llm = made(fake, max_calls=1)
+        llm = create_llm(fake, max_calls=1)
         encoder = ApiEncoder(model="e", base_url=embeddings.url, ledger=llm.ledger, price_in=1e6, max_calls=1)
         encoder.load_vectors(["two words"], "query")
         llm.ask("two words")
         lines = describe_spending([Expanded(base=Dense(encoder), llm=llm)]).splitlines()
-        made(fake, budget="b").ask("two words")
-        shared = describe_spending([Dense(replace(encoder, budget="b")), made(fake, budget="b")])
+        create_llm(fake, budget="b").ask("two words")
+        shared = describe_spending([Dense(replace(encoder, budget="b")), create_llm(fake, budget="b")])
     assert lines[0] == "embeddings: 1 call, 2 tokens in, cost 2"
     assert lines[1].startswith("language model: 1 call, 2 tokens in, ")
     assert shared.startswith("embeddings and language model: 1 call, 2 tokens in, ")

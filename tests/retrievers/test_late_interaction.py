@@ -41,7 +41,7 @@ def build_model() -> Any:
 
 
 @pytest.fixture(scope="module")
-def opened() -> Any:
+def live_model() -> Any:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -49,9 +49,9 @@ def opened() -> Any:
 
 
 @pytest.fixture(scope="module")
-def model(opened: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(live_model: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = str(tmp_path_factory.mktemp("late interaction"))
-    opened.save_pretrained(folder)
+    live_model.save_pretrained(folder)
     return folder
 
 
@@ -90,10 +90,10 @@ def test_the_best_documents_are_those_of_brute_force(seed: int, n: int, k: int) 
 # With a model
 
 
-def test_scores_are_maxsim_by_brute_force(opened: Any, model: str, store: MemoryStore, harbour: Corpus) -> None:
+def test_scores_are_maxsim_by_brute_force(live_model: Any, model: str, store: MemoryStore, harbour: Corpus) -> None:
     rankings = LateInteraction(model).index(harbour, store).search(QUERIES, 6, store)
-    queries = opened.encode_query(QUERIES, show_progress_bar=False, convert_to_numpy=True, batch_size=1)
-    documents = opened.encode_document(
+    queries = live_model.encode_query(QUERIES, show_progress_bar=False, convert_to_numpy=True, batch_size=1)
+    documents = live_model.encode_document(
         list(harbour.contents()), show_progress_bar=False, convert_to_numpy=True, batch_size=1
     )
     for row, query in enumerate(queries[:3]):
@@ -110,9 +110,9 @@ def test_scores_are_maxsim_by_brute_force(opened: Any, model: str, store: Memory
     assert (rankings.documents[3] == NOTHING).all()
 
 
-def test_a_saved_and_reloaded_model_ranks_alike(opened: Any, model: str, harbour: Corpus, store: MemoryStore) -> None:
+def test_a_reloaded_model_ranks_alike(live_model: Any, model: str, harbour: Corpus, store: MemoryStore) -> None:
     kept = MemoryStore()
-    kept.share(MultiVectorModel(model).build_live_key(), lambda: opened)
+    kept.share(MultiVectorModel(model).build_live_key(), lambda: live_model)
     first = LateInteraction(model).index(harbour, kept).search(QUERIES, 6, kept)
     second = LateInteraction(model).index(harbour, store).search(QUERIES, 6, store)
     assert first.documents.tobytes() == second.documents.tobytes()

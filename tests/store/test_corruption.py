@@ -17,7 +17,7 @@ TRIALS = 20
 WORDS = [f"w{n}" for n in range(50)]
 
 
-def searched(corpus: Corpus, cache: Path) -> tuple[list[list[int]], list[list[float]]]:
+def search_all(corpus: Corpus, cache: Path) -> tuple[list[list[int]], list[list[float]]]:
     found = BM25().index(corpus, DiskStore(cache)).search(WORDS, 10)
     return found.documents.tolist(), found.scores.tolist()
 
@@ -37,13 +37,13 @@ def test_no_corruption_of_a_large_entry_changes_a_ranking(tmp_path: Path, monkey
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, 60) % 500) for _ in range(100)]
     corpus, cache = Corpus([f"d{n}" for n in range(len(texts))], texts), tmp_path / "cache"
-    right = searched(corpus, cache)
+    right = search_all(corpus, cache)
     damaged = []
     for _ in range(TRIALS):
-        assert searched(corpus, cache) == right  # which seals the files
+        assert search_all(corpus, cache) == right  # which seals the files
         (entry,) = (file.parent for file in cache.glob("postings/*/documents.npy"))
         assert (entry / seals.SEALS).exists()
         wait_for_another_time(tmp_path / "probe", max(file.stat().st_ctime_ns for file in entry.iterdir()))
         damaged.append(damage(entry, rng))
-        assert searched(corpus, cache) == right, damaged[-1]
+        assert search_all(corpus, cache) == right, damaged[-1]
     assert {way.__name__.replace("_", " ") in "\n".join(damaged) for way in WAYS} == {True}

@@ -54,7 +54,7 @@ def experiment(retriever: object, grading: Grading | None = None) -> Experiment:
     return Experiment("one", "one", retriever, Small(), MetricSettings(), {}, {}, grading=grading)  # type: ignore[arg-type]  # any retriever
 
 
-def planned(*experiments: Experiment, to_search: bool = True) -> dict[str, PlannedCalls]:
+def plan_all(*experiments: Experiment, to_search: bool = True) -> dict[str, PlannedCalls]:
     return {calls.purpose: calls for calls in estimate_calls((e, DATASET, to_search) for e in experiments)}
 
 
@@ -64,7 +64,7 @@ def test_each_way_to_ask_is_counted_wherever_it_is(llm: OpenAI) -> None:
         "agentic": Agentic(base=BM25(), llm=llm, max_calls=4),
         "reranked": Reranked(base=BM25(), reranker=ListwiseReranker(llm, window=2, step=1), depth=40),
     }
-    found = planned(experiment(Hybrid(parts), Grading(llm=llm, repeats=2)))
+    found = plan_all(experiment(Hybrid(parts), Grading(llm=llm, repeats=2)))
     assert {purpose: calls.calls for purpose, calls in found.items()} == {
         "expand": N, "agent": 4 * N, "rerank": 3 * N, "grade": 2 * N,
     }  # fmt: skip
@@ -99,7 +99,7 @@ class Pointwise:
 
 def test_retrievers_and_rerankers_of_plug_ins_plan_their_calls_wherever_they_are(llm: OpenAI) -> None:
     nested = Reranked(base=Hybrid({"a": Rewriting(BM25(), llm), "b": BM25()}), reranker=Pointwise(llm), depth=3)
-    calls = planned(experiment(nested))
+    calls = plan_all(experiment(nested))
     tokens = N * (TEMPLATE_TOKENS + 7) + 2 * llm.max_tokens
     assert (calls["rewrite"].calls, calls["rewrite"].tokens_in, calls["rewrite"].most) == (N, tokens, True)
     assert (calls["judge"].calls, calls["judge"].tokens_in) == (3 * N, 3 * N * (TEMPLATE_TOKENS + 1))
@@ -107,17 +107,17 @@ def test_retrievers_and_rerankers_of_plug_ins_plan_their_calls_wherever_they_are
 
 def test_a_search_that_is_there_or_shared_is_not_asked_for_again_but_grades_are(llm: OpenAI) -> None:
     one = experiment(Expanded(base=BM25(), llm=llm), Grading(llm=llm))
-    both = planned(one, replace(one, name="two"))
+    both = plan_all(one, replace(one, name="two"))
     assert (both["expand"].calls, both["grade"].calls) == (N, 2 * N)
-    assert planned(one, to_search=False).keys() == {"grade"}
+    assert plan_all(one, to_search=False).keys() == {"grade"}
 
 
 def test_without_a_language_model_there_is_nothing_to_plan() -> None:
-    assert planned(experiment(BM25())) == {}
+    assert plan_all(experiment(BM25())) == {}
 
 
 def test_before_any_call_a_grading_is_estimated_by_what_is_shown(llm: OpenAI) -> None:
-    grade = planned(experiment(BM25(), Grading(llm=llm)))["grade"]
+    grade = plan_all(experiment(BM25(), Grading(llm=llm)))["grade"]
     assert (grade.rough, grade.most) == (True, False)
     assert grade.tokens_out == 100 * N
     assert grade.tokens_in is not None
@@ -149,7 +149,7 @@ def searches(llm: Chat) -> dict[str, Any]:
 
 @pytest.mark.parametrize("purpose", ["expand", "agent", "rerank"])
 def test_before_any_call_a_search_has_an_upper_bound_that_no_search_exceeds(llm: OpenAI, purpose: str) -> None:
-    bound = planned(experiment(searches(llm)[purpose]))[purpose]
+    bound = plan_all(experiment(searches(llm)[purpose]))[purpose]
     assert (bound.rough, bound.most) == (False, True)
     assert bound.tokens_in is not None
     assert bound.cost == pytest.approx((bound.tokens_in + 2 * 100 * bound.calls) / 1e6)
@@ -180,16 +180,16 @@ def test_after_a_call_tokens_are_what_such_calls_took(llm: OpenAI) -> None:
         asked.ask("two words", purpose="expand")
         asked.ask("two words and then some", purpose="expand")
         asked.ask("not of this purpose at all", purpose="grade")
-        found = planned(experiment(Expanded(base=BM25(), llm=asked)))["expand"]
+        found = plan_all(experiment(Expanded(base=BM25(), llm=asked)))["expand"]
     assert found == PlannedCalls("expand", "m", N, round(3.5 * N), 3 * N, pytest.approx((3.5 + 6) * N / 1e6))
 
 
 def test_without_prices_there_is_no_cost(llm: OpenAI) -> None:
-    assert planned(experiment(BM25(), Grading(llm=replace(llm, price_in=None))))["grade"].cost is None
+    assert plan_all(experiment(BM25(), Grading(llm=replace(llm, price_in=None))))["grade"].cost is None
 
 
 def test_of_a_model_that_is_a_plugins_only_the_calls_are_known() -> None:
-    found = planned(experiment(BM25(), Grading(llm=always('{"grade": 5}'))))["grade"]
+    found = plan_all(experiment(BM25(), Grading(llm=always('{"grade": 5}'))))["grade"]
     assert found == PlannedCalls("grade", "Scripted", N)
 
 
@@ -208,30 +208,30 @@ def encoder(tmp_path: Path) -> ApiEncoder:
 
 def test_the_price_of_embeddings_is_planned_once_for_all_searches_and_exactly(encoder: ApiEncoder) -> None:
     searches = [Dense(encoder), Dense(encoder, metric="dot"), Hybrid({"a": Dense(encoder, metric="l2"), "b": BM25()})]
-    found = planned(*map(experiment, searches))["embed"]
+    found = plan_all(*map(experiment, searches))["embed"]
     price = "encoder.price_in"
     assert found == PlannedCalls("embed", "e", 4, WORDS, None, pytest.approx(2 * WORDS / 1e6), price_settings=price)
     assert not Path(encoder.ledger).exists()
-    assert planned(*map(experiment, searches), to_search=False) == {}
+    assert plan_all(*map(experiment, searches), to_search=False) == {}
 
 
 def test_a_service_that_has_embedded_its_documents_only_needs_vectors_of_queries(encoder: ApiEncoder) -> None:
-    found = planned(experiment(Http(base_url="http://localhost:1", encoder=encoder, request={"v": "{vector}"})))
+    found = plan_all(experiment(Http(base_url="http://localhost:1", encoder=encoder, request={"v": "{vector}"})))
     assert found["embed"].tokens_in == len(["red", "boat", "blue", "purple", "boat"])
 
 
 def test_without_a_tokenizer_embeddings_have_an_upper_bound_and_later_an_estimate(encoder: ApiEncoder) -> None:
     with FakeLLM(respond=EmbeddingService()) as fake:
         rough = replace(encoder, tokenizer=None, base_url=fake.url)
-        bound = planned(experiment(Dense(rough)))["embed"]
+        bound = plan_all(experiment(Dense(rough)))["embed"]
         assert (bound.most, bound.rough) == (True, False)
         assert bound.tokens_in is not None and bound.tokens_in > WORDS
         rough.load_vectors(["red boat", "blue"], "query")  # 3 words, 12 bytes
-        estimate = planned(experiment(Dense(rough)))["embed"]
+        estimate = plan_all(experiment(Dense(rough)))["embed"]
     texts = ["red boat", "blue boat", "red house", "green", "purple", "boat"]
     assert (estimate.most, estimate.rough, estimate.calls) == (False, True, 3)
     assert estimate.tokens_in == round(sum(map(len, texts)) * 3 / 12)
 
 
 def test_embeddings_without_a_price_have_no_cost(encoder: ApiEncoder) -> None:
-    assert planned(experiment(Dense(replace(encoder, price_in=None))))["embed"].cost is None
+    assert plan_all(experiment(Dense(replace(encoder, price_in=None))))["embed"].cost is None

@@ -69,5 +69,5 @@ def harbour_chunks() -> Chunks:
     )
 
 
-def wanted(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,)) -> Request:
+def create_request(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,)) -> Request:
     return Request(Bundle(goldens, tuple(at for at in range(len(TEXTS)) if at not in goldens)[:3]), query_type, seed)

@@ -11,7 +11,7 @@ from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Draft, che
 from runner.generation.synthesis.by_model import ByModel, find_query
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always
-from tests.generation.synthesis.pages import TEXTS, harbour_chunks, wanted
+from tests.generation.synthesis.pages import TEXTS, create_request, harbour_chunks
 
 CHUNKS = harbour_chunks()
 GOOD = "when can deep boats come in"
@@ -23,7 +23,7 @@ def test_there_is_a_prompt_for_every_type() -> None:
 
 def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> None:
     llm = always(GOOD)
-    assert list(ByModel(llm=llm).drafts(CHUNKS, [wanted("medium")], journal)) == [(0, Draft(GOOD))]
+    assert list(ByModel(llm=llm).drafts(CHUNKS, [create_request("medium")], journal)) == [(0, Draft(GOOD))]
     (asked,) = llm.asked
     assert all(text in asked for text in TEXTS)
     assert "at least 5 and at most 20 words" in asked
@@ -47,22 +47,26 @@ def test_a_query_that_breaks_a_limit_is_asked_for_again_with_what_is_wrong(
     first: str, said: str, reason: str, journal: Journal
 ) -> None:
     llm = Scripted(lambda question, _: GOOD if "Write another one" in question else first)
-    assert dict(ByModel(llm=llm).drafts(CHUNKS, [wanted("medium")], journal)) == {0: Draft(GOOD)}
+    assert dict(ByModel(llm=llm).drafts(CHUNKS, [create_request("medium")], journal)) == {0: Draft(GOOD)}
     assert said in llm.asked[1]
     stubborn = always(first)
-    assert dict(ByModel(llm=stubborn, retries=2).drafts(CHUNKS, [wanted("medium")], journal)) == {0: Draft("", reason)}
+    assert dict(ByModel(llm=stubborn, retries=2).drafts(CHUNKS, [create_request("medium")], journal)) == {
+        0: Draft("", reason)
+    }
     assert len(stubborn.asked) == 3
 
 
 def test_a_passage_that_is_none_of_those_shown_may_be_spoken_of(journal: Journal) -> None:
     for query in ("how does the passage of time wear a quay", "what is the passage through the straits like in winter"):
-        drafts = dict(ByModel(llm=always(query), retries=0).drafts(CHUNKS, [wanted("medium")], journal))
+        drafts = dict(ByModel(llm=always(query), retries=0).drafts(CHUNKS, [create_request("medium")], journal))
         assert drafts == {0: Draft(query)}
 
 
 def test_a_snippet_that_is_not_verbatim_is_refused(journal: Journal) -> None:
     drafts = dict(
-        ByModel(llm=always("A tide window is a span"), retries=0).drafts(CHUNKS, [wanted("exact_snippet")], journal)
+        ByModel(llm=always("A tide window is a span"), retries=0).drafts(
+            CHUNKS, [create_request("exact_snippet")], journal
+        )
     )
     assert drafts[0].reason == "not verbatim"
 
@@ -70,23 +74,23 @@ def test_a_snippet_that_is_not_verbatim_is_refused(journal: Journal) -> None:
 def test_a_low_overlap_query_in_the_words_of_its_golden_is_asked_for_again_and_dropped(journal: Journal) -> None:
     near = "when can pilots compute the tide windows"
     llm = Scripted(lambda question, _: "how do big boats know the hours" if "other words" in question else near)
-    want = wanted("low_overlap")
+    want = create_request("low_overlap")
     assert dict(ByModel(llm=llm).drafts(CHUNKS, [want], journal))[0] == Draft("how do big boats know the hours")
     assert "too many of its words are in the passages" in llm.asked[1]
     stubborn = always(near)
     assert dict(ByModel(llm=stubborn, retries=1).drafts(CHUNKS, [want], journal))[0] == Draft("", "overlaps")
     assert dict(ByModel(llm=stubborn, most_overlap=1).drafts(CHUNKS, [want], journal))[0] == Draft(near)
-    assert dict(ByModel(llm=stubborn).drafts(CHUNKS, [wanted("medium")], journal))[0] == Draft(near)
+    assert dict(ByModel(llm=stubborn).drafts(CHUNKS, [create_request("medium")], journal))[0] == Draft(near)
 
 
 def test_comparisons_of_one_golden_are_not_paid_for(journal: Journal) -> None:
     llm = always(GOOD)
-    assert dict(ByModel(llm=llm).drafts(CHUNKS, [wanted(COMPARISON)], journal))[0].reason == "needs two goldens"
+    assert dict(ByModel(llm=llm).drafts(CHUNKS, [create_request(COMPARISON)], journal))[0].reason == "needs two goldens"
     assert llm.asked == []
 
 
 def test_a_budget_that_ends_loses_nothing_that_was_answered_and_the_next_start_goes_on(journal: Journal) -> None:
-    wants = [wanted("medium", 0, (at,)) for at in range(4)]
+    wants = [create_request("medium", 0, (at,)) for at in range(4)]
     poor = Scripted(lambda question, _: GOOD, budget=2, concurrency=1)
     found = {}
     with pytest.raises(ChatError, match="max_calls"):
@@ -99,7 +103,7 @@ def test_a_budget_that_ends_loses_nothing_that_was_answered_and_the_next_start_g
 
 def test_what_meets_every_question_is_about_none_of_them_and_nothing_is_kept(journal: Journal) -> None:
     """A key without the right to a model, or a setting that it does not take, leaves no dataset of refusals."""
-    wants = [wanted("medium", 0, (at,)) for at in range(4)]
+    wants = [create_request("medium", 0, (at,)) for at in range(4)]
     with pytest.raises(ChatError, match="no such temperature"):
         dict(ByModel(llm=always(ChatError("no such temperature", "request"))).drafts(CHUNKS, wants, journal))
     once = Scripted(
@@ -113,9 +117,9 @@ def test_what_meets_every_question_is_about_none_of_them_and_nothing_is_kept(jou
 
 def test_a_refusal_is_a_reason_and_an_error_that_may_pass_is_none(journal: Journal) -> None:
     refused = always(ChatError("no", "refusal"))
-    assert dict(ByModel(llm=refused).drafts(CHUNKS, [wanted("medium")], journal)) == {0: Draft("", "refused")}
+    assert dict(ByModel(llm=refused).drafts(CHUNKS, [create_request("medium")], journal)) == {0: Draft("", "refused")}
     with pytest.raises(ChatError, match="later"):
-        dict(ByModel(llm=always(ChatError("later", "server"))).drafts(CHUNKS, [wanted("medium")], journal))
+        dict(ByModel(llm=always(ChatError("later", "server"))).drafts(CHUNKS, [create_request("medium")], journal))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journ
     (tmp_path / "keyword.txt").write_text("Words of $goldens that cost $$1")
     llm = always("tide berth")
     made = ByModel(llm=llm, prompts=str(tmp_path))
-    assert dict(made.drafts(CHUNKS, [wanted("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
+    assert dict(made.drafts(CHUNKS, [create_request("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
     assert llm.asked[0].endswith("that cost $1")
     with pytest.raises(ConfigError, match="cannot generate short queries; choose from keyword"):
         check_types(made, ["short"])

@@ -11,14 +11,14 @@ from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Ch
 from runner.generation.synthesis.generators import Deterministic
 from runner.generation.synthesis.limits import QueryLimits, measure_copying, tokens, words
 from runner.generation.synthesis.terms import compute_share
-from tests.generation.synthesis.pages import TEXTS, harbour_chunks, wanted
+from tests.generation.synthesis.pages import TEXTS, create_request, harbour_chunks
 
 CHUNKS = harbour_chunks()
 BOILERPLATE = ("frontmatterword", "commentword", "fencedword", "tableword", "shortcodeword", "htmlword")
 
 
 def _draft(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,), made: Deterministic | None = None) -> Draft:
-    return next(iter((made or Deterministic()).drafts(CHUNKS, [wanted(query_type, seed, goldens)])))[1]
+    return next(iter((made or Deterministic()).drafts(CHUNKS, [create_request(query_type, seed, goldens)])))[1]
 
 
 @pytest.mark.parametrize("query_type", QUERY_TYPES)
@@ -32,7 +32,7 @@ def test_every_type_can_be_made_of_ordinary_pages(query_type: str) -> None:
 def test_every_query_keeps_to_the_limits_and_says_nothing_of_boilerplate(
     query_type: str, seed: int, order: list[int]
 ) -> None:
-    want = wanted(query_type, seed, tuple(order[:2]) if query_type == COMPARISON else (order[0],))
+    want = create_request(query_type, seed, tuple(order[:2]) if query_type == COMPARISON else (order[0],))
     draft = _draft(query_type, seed, want.bundle.goldens)
     assert bool(draft.query) != bool(draft.reason)
     if draft.query:
@@ -51,7 +51,7 @@ def test_an_exact_snippet_is_a_true_substring_of_its_golden(seed: int, golden: i
 
 
 def test_a_query_depends_on_its_seed_and_not_on_those_before_it() -> None:
-    wants = [wanted(query_type, seed, (1,)) for query_type in QUERY_TYPES for seed in range(3)]
+    wants = [create_request(query_type, seed, (1,)) for query_type in QUERY_TYPES for seed in range(3)]
     forth = dict(Deterministic().drafts(CHUNKS, wants))
     back = dict(Deterministic().drafts(harbour_chunks(), wants[::-1]))
     assert [forth[at] for at in range(len(wants))] == [back[len(wants) - 1 - at] for at in range(len(wants))]

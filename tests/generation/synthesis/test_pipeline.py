@@ -35,11 +35,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 @pytest.fixture
-def wanted(tmp_path: Path) -> Callable[..., Synthesis]:
-    """Return a function that makes settings, on 60 chunks of 20 documents unless told otherwise."""
+def create_synthesis(tmp_path: Path) -> Callable[..., Synthesis]:
+    """Return a function that creates settings, by default for 60 chunks of 20 documents."""
     path = write_chunks(tmp_path / "chunks.jsonl", rows_of(scattered(60, 20)))
 
-    def made(generator: Generator, **more: Any) -> Synthesis:
+    def create(generator: Generator, **more: Any) -> Synthesis:
         given: dict[str, Any] = {
             "source": ChunkSource(path=path, encoder=LSAEncoder(), chunking=Whole()),
             "checks": Checks(),
@@ -50,7 +50,7 @@ def wanted(tmp_path: Path) -> Callable[..., Synthesis]:
         }
         return Synthesis(generator=generator, **{**given, **more})
 
-    return made
+    return create
 
 
 def describe_candidate(made: Candidate) -> tuple[Any, ...]:
@@ -58,52 +58,52 @@ def describe_candidate(made: Candidate) -> tuple[Any, ...]:
 
 
 def test_there_are_as_many_queries_as_asked_for_in_the_order_in_which_they_were_wanted(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     teller = Teller(barren=frozenset(range(0, 60, 2)))
-    outcome = synthesize(wanted(teller), store, journal)
+    outcome = synthesize(create_synthesis(teller), store, journal)
     assert len(outcome.accepted) == 50
     assert not outcome.exhausted
     assert {made.verdict.reason for made in outcome.candidates} <= {"", "barren", "beyond count"}
     assert all(f" w{made.request.bundle.goldens[0]} " in made.draft.query for made in outcome.accepted)
-    more = synthesize(wanted(Teller(barren=frozenset(range(0, 60, 2))), count=60), store, journal)
+    more = synthesize(create_synthesis(Teller(barren=frozenset(range(0, 60, 2))), count=60), store, journal)
     assert [describe_candidate(made) for made in more.accepted[:50]] == [
         describe_candidate(made) for made in outcome.accepted
     ]
 
 
 def test_where_the_input_is_exhausted_all_it_gives_is_kept_and_that_is_said(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
-    outcome = synthesize(wanted(Teller(barren=frozenset(range(30))), count=500), store, journal)
+    outcome = synthesize(create_synthesis(Teller(barren=frozenset(range(30))), count=500), store, journal)
     assert outcome.exhausted
     assert len(outcome.candidates) == 60 * 2  # two types of each chunk: no bundle has two goldens to compare
     assert len(outcome.accepted) == 30 * 2
 
 
 def test_without_a_count_each_bundle_has_one_turn(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     one_each = Sampling(min_types=1, max_types=1)
-    outcome = synthesize(wanted(Teller(), count=None, sampling=one_each), store, journal)
+    outcome = synthesize(create_synthesis(Teller(), count=None, sampling=one_each), store, journal)
     assert len(outcome.accepted) == 60
     assert not outcome.exhausted
 
 
 def test_a_query_that_was_there_before_is_rejected(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     class Same(Teller):
         def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
             return ((i, Draft("The  SAME" if i else "the same")) for i, _ in super().drafts(chunks, wanted, journal))
 
-    outcome = synthesize(wanted(Same()), store, journal)
+    outcome = synthesize(create_synthesis(Same()), store, journal)
     assert [made.draft.query for made in outcome.accepted] == ["the same"]
     assert {made.verdict.reason for made in outcome.candidates[1:]} == {"repeated"}
 
 
 def test_a_snippet_that_other_chunks_have_too_is_rejected(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
     class Snippets(Teller):
         def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
@@ -111,38 +111,40 @@ def test_a_snippet_that_other_chunks_have_too_is_rejected(
                 own = chunks.texts[want.bundle.goldens[0]]
                 yield position, Draft(own if position % 2 else own[: len("chunk number 1")])
 
-    outcome = synthesize(wanted(Snippets(possible_types=frozenset({"exact_snippet"})), count=10), store, journal)
+    outcome = synthesize(
+        create_synthesis(Snippets(possible_types=frozenset({"exact_snippet"})), count=10), store, journal
+    )
     assert {len(made.draft.query) > 20 for made in outcome.accepted} == {True}
     assert "also elsewhere" in {made.verdict.reason for made in outcome.candidates}
 
 
 def test_a_kill_in_the_middle_changes_nothing_and_finished_batches_are_not_made_again(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "BATCH", 16)
     teller = Teller(patience=40)
     with pytest.raises(KeyboardInterrupt):
-        synthesize(wanted(teller), store, journal)
+        synthesize(create_synthesis(teller), store, journal)
     again = Teller()
-    outcome = synthesize(wanted(again), store, journal)
+    outcome = synthesize(create_synthesis(again), store, journal)
     assert not set(again.asked) & set(teller.asked[:32])
-    fresh = synthesize(wanted(Teller(), cache=Caching(generation=False, validation=False)), store, journal)
+    fresh = synthesize(create_synthesis(Teller(), cache=Caching(generation=False, validation=False)), store, journal)
     assert [describe_candidate(made) for made in outcome.candidates] == [
         describe_candidate(made) for made in fresh.candidates
     ]
 
 
 def test_what_was_made_is_made_again_where_its_switch_is_off(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal
 ) -> None:
-    synthesize(wanted(Teller()), store, journal)
-    synthesize(wanted(kept := Teller()), store, journal)
-    synthesize(wanted(anew := Teller(), cache=Caching(generation=False)), store, journal)
+    synthesize(create_synthesis(Teller()), store, journal)
+    synthesize(create_synthesis(kept := Teller()), store, journal)
+    synthesize(create_synthesis(anew := Teller(), cache=Caching(generation=False)), store, journal)
     assert (len(kept.asked), len(anew.asked) >= 50) == (0, True)
 
 
 def test_a_budget_that_ends_pays_for_no_query_twice(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal, tmp_path: Path
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal, tmp_path: Path
 ) -> None:
     def chat(budget: int) -> Scripted:
         return Scripted(lambda question, before: f"what is it about {abs(hash(question)) % 10**9}", budget=budget)
@@ -150,10 +152,10 @@ def test_a_budget_that_ends_pays_for_no_query_twice(
     few, medium = {"count": 30}, ("medium",)
     poor, rich, alone = chat(11), chat(1000), chat(1000)
     with pytest.raises(ChatError, match="all have been made"):
-        synthesize(wanted(ByModel(llm=poor, types=medium), **few), store, journal)
-    outcome = synthesize(wanted(ByModel(llm=rich, types=medium), **few), store, Journal(journal.file))
+        synthesize(create_synthesis(ByModel(llm=poor, types=medium), **few), store, journal)
+    outcome = synthesize(create_synthesis(ByModel(llm=rich, types=medium), **few), store, Journal(journal.file))
     afresh = Journal(tmp_path / "another.jsonl")
-    uncached = wanted(ByModel(llm=alone, types=medium), cache=Caching(generation=False), **few)
+    uncached = create_synthesis(ByModel(llm=alone, types=medium), cache=Caching(generation=False), **few)
     uninterrupted = synthesize(uncached, store, afresh)
     assert [describe_candidate(made) for made in outcome.candidates] == [
         describe_candidate(made) for made in uninterrupted.candidates
@@ -163,11 +165,11 @@ def test_a_budget_that_ends_pays_for_no_query_twice(
 
 
 def test_bad_input_is_refused_before_anything_is_made(
-    wanted: Callable[..., Synthesis], store: Store, journal: Journal, tmp_path: Path
+    create_synthesis: Callable[..., Synthesis], store: Store, journal: Journal, tmp_path: Path
 ) -> None:
     def refused(message: str, generator: Generator, **more: Any) -> None:
         with pytest.raises(ConfigError, match=message):
-            synthesize(wanted(generator, **more), store, journal)
+            synthesize(create_synthesis(generator, **more), store, journal)
 
     def of(rows: list[dict[str, Any]]) -> ChunkSource:
         path = write_chunks(tmp_path / "bad.jsonl", rows)

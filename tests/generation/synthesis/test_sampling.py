@@ -16,14 +16,14 @@ CHUNKS = scattered(40, 40)
 BUNDLES = [Bundle((i, (i + 1) % 40) if i % 2 else (i,), ((i + 5) % 40,)) for i in range(40)]
 
 
-def asked(
+def list_requests(
     sampling: Sampling, types: tuple[str, ...] = QUERY_TYPES, seed: int = 0, again: bool = False
 ) -> list[Request]:
     return list(sampling.iter_requests(types, CHUNKS, BUNDLES, seed, again))
 
 
 def test_all_types_are_asked_of_each_bundle_comparisons_where_two_goldens_are() -> None:
-    made = asked(Sampling(mode="all_per_bundle"))
+    made = list_requests(Sampling(mode="all_per_bundle"))
     counts = Counter(wanted.query_type for wanted in made)
     assert counts.pop("comparison") == 20
     assert set(counts.values()) == {40}
@@ -32,14 +32,14 @@ def test_all_types_are_asked_of_each_bundle_comparisons_where_two_goldens_are() 
 @settings(max_examples=at_most(25))
 @given(st.integers(0, 9), st.integers(1, 4), st.integers(0, 3))
 def test_a_sample_has_so_many_types_a_bundle_none_twice(seed: int, least: int, more: int) -> None:
-    made = asked(Sampling(min_types=least, max_types=least + more), seed=seed)
+    made = list_requests(Sampling(min_types=least, max_types=least + more), seed=seed)
     for bundle in BUNDLES:
         types = [wanted.query_type for wanted in made if wanted.bundle == bundle]
         assert least <= len(types) == len(set(types)) <= least + more
 
 
 def test_asked_again_every_bundle_gives_every_type_once_and_the_first_turn_stays() -> None:
-    once, again = asked(Sampling()), asked(Sampling(), again=True)
+    once, again = list_requests(Sampling()), list_requests(Sampling(), again=True)
     assert again[: len(once)] == once
     pairs = Counter((wanted.bundle, wanted.query_type) for wanted in again)
     assert set(pairs.values()) == {1}
@@ -48,7 +48,9 @@ def test_asked_again_every_bundle_gives_every_type_once_and_the_first_turn_stays
 
 def test_weights_say_how_often_a_type_comes_first() -> None:
     weights = {"keyword": 8.0, "long": 0.5}
-    counts = Counter(w.query_type for w in asked(Sampling(max_types=1, weights=weights), ("keyword", "long", "short")))
+    counts = Counter(
+        w.query_type for w in list_requests(Sampling(max_types=1, weights=weights), ("keyword", "long", "short"))
+    )
     assert counts["keyword"] > counts["short"] > counts["long"]
 
 
@@ -72,8 +74,8 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
 
 
 def test_the_seed_of_a_query_is_its_own_wherever_it_stands() -> None:
-    first = {(w.bundle, w.query_type): w.seed for w in asked(Sampling(mode="all_per_bundle"))}
+    first = {(w.bundle, w.query_type): w.seed for w in list_requests(Sampling(mode="all_per_bundle"))}
     assert len(set(first.values())) == len(first)
-    later = {(w.bundle, w.query_type): w.seed for w in asked(Sampling(), again=True)}
+    later = {(w.bundle, w.query_type): w.seed for w in list_requests(Sampling(), again=True)}
     assert later == first
     assert derive_seed(1, CHUNKS, BUNDLES[0], "long") != derive_seed(0, CHUNKS, BUNDLES[0], "long")

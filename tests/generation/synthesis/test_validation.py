@@ -18,13 +18,13 @@ from runner.generation.synthesis.terms import content, count_terms
 from runner.generation.synthesis.validation import Gates, Generated, QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always
-from tests.generation.synthesis.pages import harbour_chunks, wanted
+from tests.generation.synthesis.pages import create_request, harbour_chunks
 
 CHUNKS = harbour_chunks()
 
 
 def _item(query: str, goldens: tuple[int, ...] = (0,), query_type: str = "medium") -> Generated:
-    return Generated(wanted(query_type, 0, goldens), Draft(query))
+    return Generated(create_request(query_type, 0, goldens), Draft(query))
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,9 @@ def test_scores_are_those_of_bm25_over_all_chunks() -> None:
     corpus = Corpus(ids, [content(CHUNKS, at) for at in range(4)])
     found = BM25().index(corpus, MemoryStore()).search([query], 4)
     scores = dict(zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True))
-    ours = measure_contrast(count_terms(CHUNKS, Analyzer()), CHUNKS, wanted("medium", 0, (1,)).bundle, query, 0.9, 0.4)
+    ours = measure_contrast(
+        count_terms(CHUNKS, Analyzer()), CHUNKS, create_request("medium", 0, (1,)).bundle, query, 0.9, 0.4
+    )
     best = max(scores[at] for at in (0, 2, 3) if at in scores)
     assert ours.margin == pytest.approx(scores[1] - best, rel=1e-5)
     assert ours.rank == 1 + sum(scores.get(at, -np.inf) >= scores[1] for at in (0, 2, 3))
