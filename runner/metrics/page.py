@@ -27,7 +27,7 @@ case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_va
 A gold document is one with a grade above 0. Every measure is first computed for each query and then averaged over the
 queries that have gold. Built-in measures have values from 0 to 1. A query without any results scores 0. Queries
 without gold, and queries whose search failed, are excluded from means. Equal scores are ordered by document id,
-descending, as in trec_eval.
+descending, as in trec_eval ([ties](explanations/ties.md)).
 
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
 such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""
@@ -35,11 +35,11 @@ such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search).
 _DELEGATED = """\
 ## Measures of ir_measures
 
-Write any other measure of ir_measures with its parameters and, in a shell, in quotes:
-`'metrics.measures=[nDCG,"RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with underscores. `rel` is
-the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset. A measure that does not
-support the dataset's grades is rejected before any work starts: `ERR` and `nDCG(dcg='exp-log2')` support grades up to 4
-and need Perl."""
+Write any other measure of ir_measures, or a built-in one with another threshold, with its parameters and, in a shell,
+in quotes: `'metrics.measures=[nDCG,"AP(rel=2)","RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with
+underscores. `rel` is the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset. A
+measure that does not support the dataset's grades is rejected before any work starts: `ERR` and `nDCG(dcg='exp-log2')`
+support grades up to 4 and need Perl."""
 
 _UNSUPPORTED = """\
 ## Unsupported measures
