@@ -34,12 +34,13 @@ class HuggingFace(DatasetSource):
     The repository has tables `corpus` and `queries` in JSONL or Parquet, with the columns `_id`, `title` and `text`,
     and judgments for each split: TSV as in BEIR, or a table with `query-id`, `corpus-id` and `score` as in MTEB.
     `qrels` names another repository for the judgments; without it, one without judgments is completed by the one whose
-    name ends in "-qrels". `revision` is a branch, a tag or a commit.
+    name ends in "-qrels". `revision` and, for this other repository, `qrels_revision` are a branch, a tag or a commit.
     """
 
     name: str
     revision: str | None = None
     qrels: str | None = None
+    qrels_revision: str | None = None
 
     @field_validator("name", "qrels")
     @classmethod
@@ -101,15 +102,16 @@ class HuggingFace(DatasetSource):
         splits = _list_splits(folder) if self.qrels is None else {}
         if splits:
             return splits
-        return _list_splits(download_repository(self.qrels or f"{self.name}-qrels", None))
+        return _list_splits(download_repository(self.qrels or f"{self.name}-qrels", self.qrels_revision, "qrels"))
 
 
-def download_repository(name: str, revision: str | None) -> Path:
+def download_repository(name: str, revision: str | None, setting: Literal["name", "qrels"] = "name") -> Path:
     """Return the folder of a dataset repository; raises `DatasetError` where it is neither on the hub nor cached."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
-    place = f"dataset.name={name}" + (f" dataset.revision={revision}" if revision else "")
+    pinned = "revision" if setting == "name" else "qrels_revision"
+    place = f"dataset.{setting}={name}" + (f" dataset.{pinned}={revision}" if revision else "")
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(_PATTERNS)))
     except RepositoryNotFoundError:

@@ -179,7 +179,11 @@ def test_a_second_load_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -
         ),
         ({"split": "dev"}, "dataset.split=dev: owner/name has no such split; choose from: test, train"),
         ({"revision": "v9"}, "dataset.name=owner/name dataset.revision=v9: cannot be downloaded: "),
-        ({"qrels": "owner/none"}, "dataset.name=owner/none: the hub has no such dataset"),
+        ({"qrels": "owner/none"}, "dataset.qrels=owner/none: the hub has no such dataset"),
+        (
+            {"qrels": "owner/name", "qrels_revision": "v9"},
+            "dataset.qrels=owner/name dataset.qrels_revision=v9: cannot be downloaded: ",
+        ),
     ],
 )
 def test_an_error_names_the_setting(settings: dict[str, str], message: str, hub: Hub) -> None:
