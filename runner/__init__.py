@@ -6,8 +6,8 @@
     data = runner.load_dataset("beir", path="scifact", split="test")
     result = runner.evaluate(BM25(k1=0.9), data)
 
-The names below are loaded when they are used, and typed in `__init__.pyi`: an import statement here would make the code
-of all of them part of what identifies each cached result.
+The names below are loaded on first use and typed in `__init__.pyi`. If they were imported here, the key of every cached
+result would depend on the code of all of them.
 """
 
 import importlib

@@ -22,10 +22,10 @@ from runner.processes import main_module_not_imported_again
 CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 JSON = "--json"
-"""The flag of commands that report: one JSON document on standard output, and nothing else there."""
+"""The flag that makes a command print one JSON document, and nothing else, on standard output."""
 
 SERVERS = ("serve", "ui")
-"""The commands that report nothing."""
+"""The commands that run until they are stopped and do not support `--json`."""
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
 """Hydra's flags whose value is the next word."""
@@ -53,13 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _choose_output(words):
             return _run_reporting_errors(verb, verbs, words)
-    except BrokenPipeError:  # the reader of the output closed it
-        sys.stdout = None  # or its closing would complain
+    except BrokenPipeError:  # the reader closed the pipe
+        sys.stdout = None  # otherwise Python reports an error when it flushes standard output at exit
         return PIPE_CLOSED
 
 
 def _choose_output(words: Sequence[str]) -> AbstractContextManager[None]:
-    """Return the context of a command: with --json, it prints one JSON document on standard output."""
+    """Return the context to run a command in; with --json, it prints one JSON document on standard output."""
     if JSON not in words:
         return nullcontext()
     from runner.reports import console
@@ -101,14 +101,14 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> i
 
 
 def _import_from_working_directory() -> None:
-    """Find plug-ins in the working directory, as `python -m` does; the installed command looks beside itself."""
+    """Find plug-ins in the working directory, as `python -m` does; the installed command would not."""
     here = str(Path.cwd())
     if not sys.flags.safe_path and here not in sys.path:
         sys.path.insert(0, here)
 
 
 def _handle_signals() -> None:
-    """End as after Ctrl-C on SIGTERM, and on SIGHUP unless nohup started the process."""
+    """Treat SIGTERM as Ctrl-C, and SIGHUP too unless nohup started the process."""
     with suppress(ValueError):  # only the main thread can handle signals
         signal.signal(signal.SIGTERM, _interrupt)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
@@ -116,13 +116,13 @@ def _handle_signals() -> None:
 
 
 def _write_any_character() -> None:
-    """Have standard output escape characters that its encoding lacks, so that none of them costs a result."""
+    """Escape characters that the encoding of standard output lacks, so that printing a result never fails."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """End as after Ctrl-C, keeping what is done."""
+    """Stop as after Ctrl-C, keeping finished work."""
     raise KeyboardInterrupt
 
 
@@ -144,7 +144,7 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: the folder of `new` is a setting."""
+    """Return a word as Hydra reads it: the folder given to `new` becomes an override."""
     if verb == "new" and not word.startswith("-") and "=" not in word:
         escaped = word.replace("'", "\\'")
         return f"folder='{escaped}'"
@@ -152,7 +152,7 @@ def _complete_word(verb: str, word: str) -> str:
 
 
 def _mistakes() -> tuple[type[ValueError], ...]:
-    """Return the errors about a mistake of the user, as opposed to one of this program."""
+    """Return the types of errors that are a user's mistake and not a bug."""
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError
     from runner.datasets.base import DatasetError
@@ -163,7 +163,7 @@ def _mistakes() -> tuple[type[ValueError], ...]:
 
 
 def _is_private(text: str) -> bool:
-    """Tell whether a text shows the value of an environment variable that is not public."""
+    """Return whether a text contains the value of an environment variable that is not public."""
     from runner.config.environment import hide_values
 
     return hide_values(text) != text

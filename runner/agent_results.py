@@ -1,7 +1,7 @@
-"""Builds the result of an agent's configuration, so that everything that reads a retriever's result reads it too.
+"""Builds the result of an agent's configuration in the same form as the result of a retriever.
 
-Tasks are queries, and the files that the agent saw, in order of first sight, are its rankings. It reads only artifacts.
-Knows nothing of traces, nor of where a result is logged.
+Tasks are the queries, and the files that the agent saw, in the order in which it first saw them, are the rankings.
+Reads only artifacts; traces and tracking are handled elsewhere.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DIAGNOSTICS = (
     *("file_recall", "context_efficiency", "ttfr_seconds", "ttfr_tokens", "n_retrieved", "chunk_recall"),
     *(*PROBES, *LABELS, *OUTCOMES),
 )
-"""The figures of a result besides its measures."""
+"""The figures that a result contains in addition to its measures."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AgentTask:
-    """The part of an artifact that enters a result. `error` is why there is nothing to rank, or ""."""
+    """The part of an artifact that enters a result. `error` is the reason why there are no rankings, or ""."""
 
     trial: TaskTrial
     suite: str
@@ -48,13 +48,13 @@ class _AgentTask:
 
 
 def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings, dataset: str = "traces") -> Result:
-    """Return the result of a configuration, from its name and the artifacts of its tasks; of each the latest counts.
+    """Return the result of a configuration from the artifacts of its tasks; the latest artifact of each task counts.
 
-    Tasks without ground truth are not judged and left out; one with ground truth whose trace could not be read is a
-    failed query. Results of the same tasks with the same gold are of the same dataset. Files beyond `settings.depth`
-    are not measured, as with any retriever. The time of a query is that of the whole task. The means of other figures
-    (utilisation, errors, reward, cost) are diagnostics, and so is the number of artifacts that were left out. Raises
-    `ResultError` if no task has ground truth.
+    Tasks without ground truth are left out. A task with ground truth whose trace could not be read is a failed query.
+    Results of the same tasks with the same gold belong to the same dataset. Files beyond `settings.depth` are not
+    measured, as with any retriever. The time of a query is that of the whole task. The means of other figures
+    (utilisation, errors, reward, cost) and the number of artifacts left out are diagnostics. Raises `ResultError` if no
+    task has ground truth.
     """
     names = FigureNames(settings.k_values)
     trials = [_build_task(artifact, names) for artifact in artifacts]
@@ -99,7 +99,7 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
             name=dataset,
             split="test",
             fingerprint=fingerprint("tasks", *rows),
-            corpus_fingerprint="",  # no trace records what else there was to find
+            corpus_fingerprint="",  # traces do not record the whole corpus
             documents=0,
             queries=len(ids),
             judgments=len(ranked.grader.judgments),
@@ -110,7 +110,7 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
 
 
 def _build_task(artifact: Artifact, names: FigureNames) -> _AgentTask:
-    """Return the result's part of an artifact; equal names are in memory once."""
+    """Return the part of an artifact that enters a result; equal file names share memory."""
     metrics, coverage = artifact["file_level_metrics"], artifact["coverage"]
     why = f"{metrics['reason']}: {coverage['degraded_reason'] or 'no trace'}"
     return _AgentTask(

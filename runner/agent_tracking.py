@@ -1,6 +1,6 @@
 """Logs each configuration of agents with ground truth as a run in MLflow, unless an identical run exists.
 
-A file beside the reports records what was logged. It computes no figure. Knows nothing of traces.
+A file beside the reports records what was logged. All figures come from the report and from `runner.agent_results`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FILE = "logged.json"
 
 @dataclass(frozen=True)
 class LoggedConfiguration:
-    """The id of a configuration's run, and a hash of everything that went into it."""
+    """The id of a configuration's run, and a hash of all its inputs."""
 
     run: Annotated[str, Field(pattern="^[0-9a-f]+$")]
     inputs: str
@@ -54,8 +54,8 @@ def log_configurations(
 ) -> None:
     """Log each configuration that has ground truth as an evaluation of its tasks, with the reports.
 
-    `settings` are those, by name, that decide the content of a report. With `resume`, a configuration is not logged
-    again if its artifacts and settings are the same and its run still exists. Raises `ConfigError`.
+    `settings` are the settings, by name, that a report depends on. With `resume`, a configuration is not logged again
+    if its artifacts and settings are the same and its run still exists. Raises `ConfigError`.
     """
     names: dict[str, list[str]] = {}
     for name in sorted(report.tasks):
@@ -82,8 +82,8 @@ def log_configurations(
         attached = {**files, summary.FILE: configuration_json(report, name).decode()}
         run = tracker.log_at_once(Finished(result, parameters, attached))
         logged[name] = LoggedConfiguration(run.id, inputs)
-        _save(output, {**before, **logged})  # at once, so that it is not logged again after Ctrl-C
-        if run.id:  # else tracking=none
+        _save(output, {**before, **logged})  # now, so that the run is not logged again after Ctrl-C
+        if run.id:  # empty with tracking=none
             console.line(f"run: {run.id} ({name})")
     _save(output, logged)
     pairs = [(logged.get(pair["baseline_config"]), logged.get(pair["other_config"])) for pair in report.comparisons]
@@ -93,7 +93,7 @@ def log_configurations(
 
 
 def _load(file: Path) -> dict[str, LoggedConfiguration]:
-    """Return what was logged; nothing, with a note, if the file is damaged."""
+    """Return what was logged; if the file is damaged, print a note and return {}."""
     try:
         return _RECORD.validate_json(file.read_bytes())
     except FileNotFoundError:

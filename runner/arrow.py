@@ -1,7 +1,7 @@
-"""Arrow columns of lists and NumPy arrays, made without `pyarrow.array`.
+"""Builds Arrow columns from lists and NumPy arrays without `pyarrow.array`.
 
-`pyarrow.array` imports pandas, if it is installed, to recognise its objects: 50 MiB and a quarter of a second for a
-program that has none. The columns here are equal to those of `pyarrow.array`.
+`pyarrow.array` imports pandas, if it is installed, to recognise its objects. This takes 50 MiB and a quarter of a
+second, and this program has no such objects. The columns are equal to those of `pyarrow.array`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def build_text_column(values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow ha
 
 
 def build_number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of numbers or truth values, of the array's type; NaN becomes null."""
+    """Return a column of numbers or booleans, of the array's type; NaN becomes null."""
     import pyarrow as pa
 
     known = ~np.isnan(values)
@@ -33,20 +33,20 @@ def build_number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 (pyarrow h
 
 
 def build_coded_column(codes: NDArray[np.int32], values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of strings, each given by its position among the distinct values."""
+    """Return a dictionary-encoded column of strings; `codes` are positions in the distinct `values`."""
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(build_number_column(codes), build_text_column(values))
 
 
 def build_dictionary_column(values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of strings of which many are equal; distinct values are kept once, in order of occurrence."""
+    """Return a dictionary-encoded column of strings; distinct values are stored once, in order of first occurrence."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     return build_coded_column(np.fromiter((numbers[value] for value in values), np.int32), numbers)
 
 
 def build_list_column(lists: Sequence[Sequence[Any]], values: Any) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of lists, given the column of their values, concatenated."""
+    """Return a column of lists; `values` is the column of all their values, concatenated."""
     import pyarrow as pa
 
     return pa.ListArray.from_arrays(build_number_column(_offsets(lists)), values)
@@ -63,5 +63,5 @@ def build_integer_lists(lists: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 
 
 
 def _offsets(parts: Sequence[Sequence[Any]]) -> NDArray[np.int32]:
-    """Return where each part begins among all, and the end of the last; raises `OverflowError` above 2 GiB."""
+    """Return the offset of each part in their concatenation, and the end; raises `OverflowError` above int32."""
     return np.array(list(accumulate(map(len, parts), initial=0)), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What decides a result besides settings and data: versions of Python and packages, and the commit of this program."""
+"""The environment of a result: the versions of Python and packages, and the code and commit of this program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DECIDING_PACKAGES = (
 
 @cache
 def describe_environment() -> dict[str, Any]:
-    """Return the versions of what decides a result, and the git commit of this program if it runs from a checkout."""
+    """Return the versions that a result depends on, and the git commit of this program if it runs from a checkout."""
     versions = {}
     for package in DECIDING_PACKAGES:
         try:
@@ -51,7 +51,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_code(settings: object) -> dict[str, str]:
-    """Return a hash of the code that decides what settings do, by top-level package."""
+    """Return a hash of the code behind settings for each top-level package."""
     modules = {*code_of(settings), *_list_imported(settings)}
     packages: dict[str, list[str]] = {}
     for module in sorted(modules):
@@ -60,7 +60,7 @@ def describe_code(settings: object) -> dict[str, str]:
 
 
 def _list_imported(settings: object) -> set[str]:
-    """Return the modules that settings name as `module:name`, with those behind them."""
+    """Return the modules that settings name as `module:name`, and the modules that those import."""
     modules: set[str] = set()
     for name in getattr(settings, "imported_settings", ()):
         modules |= modules_behind(str(getattr(settings, name)).partition(":")[0])
@@ -68,7 +68,7 @@ def _list_imported(settings: object) -> set[str]:
 
 
 def _run_git(*arguments: str) -> str:
-    """Return what git prints about this program's own checkout; "" where it has none."""
+    """Return what git prints about the checkout of this program; "" if it does not run from one."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603 (fixed)

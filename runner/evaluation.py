@@ -1,7 +1,7 @@
-"""One evaluation, from an experiment to a result: what `evaluate` runs once and a sweep many times.
+"""Runs one evaluation, from an experiment to a result: `evaluate` does this once, a sweep many times.
 
-dataset -> retriever -> rankings -> scores, and grades where a language model is configured. The only step that uses the
-retriever is `search_cached`; the rest is arithmetic, or the model's verdicts. It knows neither Hydra nor MLflow.
+dataset -> retriever -> rankings -> scores, and grades if a language model is configured. Only `search_cached` uses the
+retriever; the rest is arithmetic or the verdicts of the model. Uses neither Hydra nor MLflow.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from runner.store.base import WorkStore
 
 
 def hide_private_values(result: Result) -> Result:
-    """Return a result whose errors and addresses show no value of an environment variable that is not public.
+    """Return a result with the values of private environment variables hidden in its errors and addresses.
 
-    For the process that composed the settings: a worker may not have the variables.
+    Call this in the process that composed the settings: a worker may not have the variables.
     """
     queries = replace(result.queries, errors=[error and hide_values(error) for error in result.queries.errors])
     addresses = {part: hide_values(address) for part, address in result.addresses.items()}
@@ -51,18 +51,18 @@ def hide_private_values(result: Result) -> Result:
 
 
 class LoadedDatasets:
-    """Datasets that were loaded and split into chunks, each once, with their judgments as graders."""
+    """Loaded datasets and their graders; each dataset is loaded once, and split once for each chunking."""
 
     def __init__(self) -> None:
         self._datasets: dict[tuple[str, str], Dataset] = {}
         self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries]] = {}
 
     def add(self, source: DatasetSource, chunking: Chunking, dataset: Dataset) -> None:
-        """Take a dataset that was loaded before, whole or in the chunks of `chunking`."""
+        """Add a dataset that is already loaded, either whole or split by `chunking`."""
         self._datasets[repr(source), repr(chunking if dataset.whole else Whole())] = dataset
 
     def load(self, source: DatasetSource, chunking: Chunking = Whole()) -> Dataset:  # noqa: B008 (immutable)
-        """Return the dataset of a source; raises `DatasetError`. Files are read once for all chunkings."""
+        """Return the dataset of a source; raises `DatasetError`. All chunkings share one read of the files."""
         key = repr(source), repr(chunking)
         if key not in self._datasets:
             whole = isinstance(chunking, Whole)
@@ -70,7 +70,7 @@ class LoadedDatasets:
         return self._datasets[key]
 
     def build_grader(self, experiment: Experiment) -> tuple[Grader, JudgedQueries]:
-        """Return the grader of an experiment's rankings, and the queries with what is expected of them."""
+        """Return the grader of an experiment's rankings, and the queries with their gold."""
         dataset = self.load(experiment.source, experiment.chunking)
         judgments = dataset.judgments_for(experiment.search_type)
         search_type = experiment.search_type if judgments is not dataset.judgments else ""
@@ -83,7 +83,10 @@ class LoadedDatasets:
 
 
 class Bench:
-    """What evaluations share: the store and the datasets. `analyzer` is for reports on retrievers without their own."""
+    """The store and the datasets that evaluations share.
+
+    `analyzer` splits words in reports on retrievers without an analyzer.
+    """
 
     def __init__(self, store: WorkStore, analyzer: Analyzer = Analyzer()) -> None:  # noqa: B008 (immutable)
         self.store, self.analyzer = store, analyzer
@@ -97,8 +100,8 @@ class Bench:
     def lexicon(self, experiment: Experiment, result: Result) -> Lexicon | None:
         """Return the words of an experiment's documents, as its analyzer splits them; None without documents.
 
-        Without documents in the dataset, they are the gold and the first hits of missed queries, if the retriever can
-        return these by id.
+        If the dataset has no documents, the gold and the first hits of missed queries are used, provided that the
+        retriever can return them by id.
         """
         documents = self.dataset(experiment).documents
         if not len(documents):
@@ -110,7 +113,7 @@ class Bench:
         return Lexicon(documents, analyzer, self.store)
 
     def check_grades(self, experiment: Experiment) -> None:
-        """Raise `ConfigError` for a measure that the dataset's grades are too large for, before any search."""
+        """Raise `ConfigError` if the dataset's grades are too large for a measure; called before any search."""
         judgments = self.dataset(experiment).judgments_for(experiment.search_type)
         try:
             check_grades(experiment.metrics.expanded, int(judgments.grades.max(initial=0)))
@@ -118,7 +121,7 @@ class Bench:
             raise ConfigError(f"metrics: {error}") from None
 
     def evaluate(self, experiment: Experiment) -> Result:
-        """Run one evaluation. Queries that fail are part of the result; a retriever that fails raises."""
+        """Run one evaluation. Failed queries are part of the result; an error of the whole retriever is raised."""
         start = time.perf_counter()
         dataset, settings = self.dataset(experiment), experiment.metrics
         self.check_grades(experiment)
@@ -155,10 +158,10 @@ class Bench:
         )
 
     def grade(self, experiment: Experiment, result: Result) -> Result:
-        """Return a result with grades of its hits, where a language model is configured.
+        """Return a result with grades of its hits if a language model is configured.
 
-        Replies that were paid for are kept until `forget_journals` is called, and for the next start where some are
-        still missing.
+        Replies of the model are kept until `forget_journals` is called. If some grades are missing, their journal is
+        kept beyond that, so that the next run asks only for the rest.
         """
         if experiment.grading is None or result.hits is None:
             return result
@@ -176,13 +179,13 @@ class Bench:
         return result
 
     def forget_journals(self) -> None:
-        """Forget the replies of finished gradings, whose results are safe now: the next grading is a new one."""
+        """Forget the replies of finished gradings once their results are saved; the next grading starts afresh."""
         while self._journals:
             self._journals.pop().forget()
 
 
 def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
-    """Return the queries with what these judgments of the dataset expect of them."""
+    """Return the queries with their gold according to these judgments of the dataset."""
     queries, (gold, grades), own = dataset.queries, _list_gold(dataset, judgments), []
     if judgments is not dataset.judgments:
         in_general = zip(*_list_gold(dataset, dataset.judgments), strict=True)
@@ -193,7 +196,7 @@ def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
 
 
 def _list_evidence(result: Result) -> list[str]:
-    """Return the gold and the first hits of the queries without gold among these."""
+    """Return the ids of the gold and the first hits of the queries whose first hits contain no gold."""
     if result.hits is None or result.holes is None:
         return []
     cutoff = result.holes.cutoff
@@ -206,7 +209,7 @@ def _list_evidence(result: Result) -> list[str]:
 
 
 def _choose_name(dataset: Dataset, named_by: str) -> str:
-    """Return a dataset's name, or the setting that gives it where that hides its value."""
+    """Return a dataset's name, or the setting that it comes from if that setting hides the value."""
     return dataset.name if dataset.name in named_by else named_by or dataset.name
 
 
@@ -225,7 +228,7 @@ def _summarize(dataset: Dataset, name: str) -> DatasetSummary:
 
 
 def _list_gold(dataset: Dataset, judgments: Judgments) -> tuple[list[list[str]], list[list[int]]]:
-    """Return the ids of each query's gold, the highest grade first, and their grades."""
+    """Return the ids and the grades of each query's gold, highest grade first."""
     n = len(dataset.documents)
     gold: list[list[str]] = [[] for _ in dataset.queries.ids]
     grades: list[list[int]] = [[] for _ in dataset.queries.ids]
@@ -258,7 +261,7 @@ def _sum_costs(costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wa
 
 
 def _list_times(rankings: Rankings) -> list[float | None]:
-    """Return the time of each query in milliseconds, up to the last that was timed."""
+    """Return the time of each query in milliseconds, up to the last query that was timed; None if it was not."""
     times = [] if rankings.seconds is None else [None if s != s else s * 1000 for s in rankings.seconds.tolist()]
     while times and times[-1] is None:
         times.pop()

@@ -1,6 +1,6 @@
-"""A composed config as objects: which retriever is evaluated on which dataset, and by what measures.
+"""Builds the objects of a composed config: the retriever, the dataset and the measures to evaluate.
 
-Nothing here runs anything. It knows neither Hydra nor MLflow.
+Runs no evaluation and uses neither Hydra nor MLflow.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LARGEST_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A composed config as objects. `parameters` are the config flattened, `swept` the keys that vary in a sweep.
+    """A composed config as objects. `parameters` is the flattened config, `swept` the keys that vary in a sweep.
 
-    `chunking` is how the documents of `source` are split before they are searched. `grading` is None where no language
-    model is configured. `named_by` is the setting that the dataset's name comes from, as it is recorded, where an
-    environment variable gives it. `index` is what the index reported about itself when the experiment was identified.
+    `chunking` is how the documents of `source` are split before the search. `grading` is None without a language model.
+    If an environment variable gives the dataset's name, `named_by` is the setting that refers to it, as recorded; else
+    it is "". `index` is what the index reported about itself when the experiment was identified.
     """
 
     name: str
@@ -60,7 +60,7 @@ def build_experiment(
 ) -> Experiment:
     """Return a config as objects; raises `ConfigError` before any work is done.
 
-    A given `retriever` is the one that the config describes.
+    `retriever` is the retriever that the config describes, if it is already built.
     """
     config = settled.config
     plugins = config.get("plugins") or ()
@@ -83,7 +83,7 @@ def build_experiment(
 
 
 def _find_name_setting(settled: Settled, source: DatasetSource) -> str:
-    """Return the recorded setting of a dataset's name or path where it refers to an environment variable, else ""."""
+    """Return the recorded setting of a dataset's name or path if it refers to an environment variable, else ""."""
     own, recorded = settled.config["dataset"], settled.public["dataset"]
     wanted = source.name or source.origin
     values = (recorded[key] for key in own if own[key] == wanted)
@@ -101,7 +101,7 @@ def _build_grading(config: Mapping[str, Any], plugins: Sequence[str]) -> Grading
 
 
 def _without_grading(settled: Settled) -> Settled:
-    """Return a config without the settings of grading where nothing is graded: they decide nothing."""
+    """Return a config without the settings of grading, which have no effect if nothing is graded."""
     chosen = settled.public["choices"]
     off = {"grading", "llm"} if chosen.get("llm") == "none" else {"grading"}
     choices = {group: choice for group, choice in chosen.items() if group not in off}
@@ -111,7 +111,7 @@ def _without_grading(settled: Settled) -> Settled:
 
 
 def _check_dataclass(retriever: object) -> None:
-    """Refuse a retriever that is not a dataclass: its repr and its code would not identify it."""
+    """Raise `ConfigError` for a retriever that is not a dataclass: its repr would not identify its results."""
     if not is_dataclass(retriever):
         raise ConfigError(
             f"retriever: {type(retriever).__name__} should be a dataclass, because its settings identify its results"
@@ -124,7 +124,7 @@ def _check_dataclass(retriever: object) -> None:
 
 
 def _check_integers(node: object, path: str = "") -> None:
-    """Refuse an integer that a record cannot hold, before any work."""
+    """Raise `ConfigError` for an integer that does not fit in 64 bits and so cannot be recorded."""
     if isinstance(node, int) and not -LARGEST_INTEGER <= node <= LARGEST_INTEGER:
         raise ConfigError(f"{path}={node}: should be from -{LARGEST_INTEGER} to {LARGEST_INTEGER}, as a 64-bit integer")
     items = node.items() if isinstance(node, Mapping) else enumerate(node) if isinstance(node, list) else ()

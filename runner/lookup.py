@@ -1,7 +1,4 @@
-"""Find a result by the name that a user gives: the start of an MLflow run's id, a record, a report, or a baseline.
-
-Nothing here knows what the result is used for.
-"""
+"""Find a result by the name that a user gives: the start of an MLflow run's id, a record, a report, or a baseline."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ LATEST = "latest"
 """The name of the latest finished run of the experiment."""
 
 BASELINE = "baseline:"
-"""How the name of a baseline begins."""
+"""The prefix of the name of a baseline."""
 
 RUN_ID = re.compile("[0-9a-f]{4,32}")
-"""An MLflow run's id, or enough of its beginning to be meant as one."""
+"""An MLflow run's id, or its first characters (at least 4)."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A result, and what it was found as: "run 0123abcd", "baseline main", a file.
+    """A result and its source: "run 0123abcd", "baseline main" or a file.
 
-    `remark` is what a user should know who did not choose the result by its own name.
+    `remark` tells a user which result was chosen, if the name did not identify it.
     """
 
     result: Result
@@ -41,9 +38,9 @@ class Named:
 
 
 def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named]:
-    """Return the results that a word names, several for a report of several search types; raises `ConfigError`.
+    """Return the results that a word names; raises `ConfigError`.
 
-    `FILE@TYPE` is one search type of a report.
+    A report of several search types has several results; `FILE@TYPE` names one of them.
     """
     if word == LATEST:
         return [_load_latest(Runs(tracking))]
@@ -63,7 +60,7 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
 
 
 def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
-    """Return a run's whole id and the results of a sweep's combinations, or of the one evaluation that it is.
+    """Return the full id of a run and its results: those of a sweep's combinations, or that of a single evaluation.
 
     Raises `ConfigError`.
     """
@@ -120,7 +117,7 @@ def _of_run(beginning: str, runs: Runs) -> Named:
 
 
 def _load_latest(runs: Runs) -> Named:
-    """Return the latest finished run; the remark says which it is, and whether a later one failed."""
+    """Return the latest finished run; its remark names the run, and any later run that is not finished."""
     ended = runs.list_ended()
     finished = next((run for run in ended if run.status == "FINISHED"), None)
     if finished is None:
@@ -141,7 +138,7 @@ def _load_run(run: Run, runs: Runs) -> Named:
 
 
 def _the_run(beginning: str, runs: Runs) -> Run:
-    """Return the one run whose id begins so: a sweep, or an evaluation that is finished."""
+    """Return the only run whose id starts with `beginning`: a sweep, or a finished evaluation."""
     matches = runs.like(beginning)
     if not matches:
         raise ConfigError(
@@ -177,9 +174,9 @@ def _best(sweep: Run, combinations: list[Run]) -> Run:
 
 
 def as_typed(value: object, key: str, overrides: Sequence[str]) -> list[str]:
-    """Return the words that a setting was given, as they were typed; raises `ConfigError` where there are none.
+    """Return the values of a setting as they were typed; raises `ConfigError` if there are none.
 
-    Hydra takes a run's id such as 12e4567 for a number, so that the overrides are asked what it was.
+    Hydra parses a run's id such as 12e4567 as a number, so the original text is read from the overrides.
     """
     words = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(word, str) for word in words):

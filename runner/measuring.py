@@ -1,7 +1,4 @@
-"""Scores rankings from any origin: retrievers, imported reports, agent traces.
-
-It is arithmetic: nothing here knows where rankings come from, or where a result goes.
-"""
+"""Scores rankings from any origin: retrievers, imported reports, agent traces. Only arithmetic."""
 
 from __future__ import annotations
 
@@ -22,15 +19,16 @@ from runner.metrics.settings import MetricSettings
 from runner.result import Hits, Holes, Measurements, QueryTable, Timings
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
-"""The timings of a result without any."""
+"""The timings of a result that was not timed."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedQueries:
-    """The judged queries in columns, with the ids of each one's gold, the highest grade first, and their grades.
+    """The judged queries in columns.
 
-    `clusters` are labels that variants of a query share, or empty. `own_gold` are those, by id, of which the dataset
-    expects other items of this search type than in general.
+    `gold` has the ids of each query's gold, highest grade first, and `grades` their grades. `clusters` are labels that
+    variants of a query share, or empty. `own_gold` has the ids of the queries for which the dataset expects other items
+    from this search type than in general.
     """
 
     ids: Sequence[str]
@@ -44,7 +42,7 @@ class JudgedQueries:
 
 @dataclass(frozen=True, eq=False)
 class RankedDocuments:
-    """The documents by their positions in rankings: ids, metadata to show, and parents, as in `Hits`."""
+    """The documents that rankings refer to by position: ids, metadata to show, and parents, as in `Hits`."""
 
     ids: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
@@ -56,8 +54,8 @@ def measure(
 ) -> Measurements:
     """Measure rankings by the judgments of a grader.
 
-    `queries` are those of both, in their order. Thresholds of the settings decide whether no-result queries were
-    answered, at the recall of the largest cutoff. Raises `ValueError` where rankings are of other queries.
+    `queries` are the queries of both, in the same order. Abstention is measured at the thresholds of the settings, with
+    recall at the largest cutoff. Raises `ValueError` if the rankings are of other queries.
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
@@ -97,7 +95,7 @@ def measure(
 
 
 def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArray[np.int32]) -> Hits:
-    """Return rankings by id; hits that the corpus lacks are documents without metadata, and their own parents."""
+    """Return rankings by id; unknown hits become documents without metadata that are their own parents."""
     outside = rankings.unknown_ids
     if not outside:
         return Hits(rankings, documents.ids, grades, documents.metadata, documents.parents)
@@ -115,7 +113,7 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
 
 
 def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int, cutoffs: Sequence[int]) -> Holes:
-    """Count the hits without a grade among the first ones of the counted queries."""
+    """Count the unjudged and unknown hits among the first hits of the counted queries."""
     there = hits.rankings.documents[counted] != NOTHING
     unjudged = there & (hits.grades[counted] < 0)
 

@@ -1,7 +1,6 @@
-"""Objects of an object store (S3, Google Cloud Storage, Azure), through fsspec.
+"""Access to an object store (S3, Google Cloud Storage, Azure) through fsspec.
 
-A few operations are enough: read, write, create if absent, list and remove. Every failure is an `OSError`. Nothing here
-knows what the objects hold.
+The operations are read, write, create if absent, list and remove. Every failure is an `OSError`.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
-"""The codes of S3 servers for a conditional write that came second."""
+"""The error codes of S3 servers for a conditional write of an object that already exists."""
 
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
-"""Where file systems say when an object was written."""
+"""The fields in which file systems report when an object was written."""
 
 PAUSE_S = 60.0
-"""How long a server that did not answer is left alone."""
+"""Seconds to wait before another request to a server that did not answer."""
 
 _DOWN_UNTIL: dict[str, float] = {}
-"""When a server that did not answer is asked again, by bucket."""
+"""When requests are allowed again after a server did not answer, on the monotonic clock, by bucket."""
 
 
 class ObjectStatus(NamedTuple):
@@ -51,7 +50,7 @@ class Objects:
             return content
 
     def read_heads(self, names: Sequence[str], length: int) -> dict[str, bytes]:
-        """Return up to `length` first bytes of each object that exists; raises `OSError`."""
+        """Return the first `length` bytes of each object that exists; raises `OSError`."""
         with self._request():
             paths = [self._path(name) for name in names]
             heads = self._system.cat_ranges(paths, 0, length, on_error="return") if paths else []
@@ -63,7 +62,7 @@ class Objects:
             self._system.get_file(self._path(name), str(file))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write an object, in place of an earlier one of its name; raises `OSError`."""
+        """Write an object, replacing any object with the same name; raises `OSError`."""
         with self._request():
             self._system.pipe_file(self._path(name), content)
 
@@ -83,7 +82,7 @@ class Objects:
         return True
 
     def list_all(self, folder: str = "") -> list[ObjectStatus]:
-        """Return the objects in a folder and its folders, by name; raises `OSError`."""
+        """Return the objects in a folder and its subfolders, sorted by name; raises `OSError`."""
         with self._request():
             objects = self._system.find(self._path(folder), detail=True)
         start = len(self._path("")) + 1
@@ -97,9 +96,9 @@ class Objects:
 
     @contextmanager
     def _request(self) -> Iterator[None]:
-        """Turn all errors into `OSError`; that an object exists already is `FileExistsError`.
+        """Turn all errors into `OSError`; if an object already exists, raise `FileExistsError`.
 
-        A server that did not answer is not asked again for a while, as each attempt takes seconds.
+        After a server did not answer, requests fail at once for `PAUSE_S` seconds, because each attempt takes seconds.
         """
         place = self.address.partition("://")[2].partition("/")[0]
         if time.monotonic() < _DOWN_UNTIL.get(place, 0.0):
@@ -108,7 +107,7 @@ class Objects:
             yield
         except (FileNotFoundError, FileExistsError, PermissionError):
             raise
-        except Exception as error:  # of several libraries, each with errors of its own
+        except Exception as error:  # each library has its own error types
             response = getattr(error.__cause__, "response", None) or {}
             if response.get("Error", {}).get("Code") in _REFUSED:
                 raise FileExistsError(errno.EEXIST, "the object exists") from error
@@ -126,13 +125,13 @@ class Objects:
 
 
 def find_cache_folder() -> Path:
-    """Return the folder of this user and machine for copies of what is elsewhere."""
+    """Return the user's cache folder on this machine, for copies of remote files."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retrieval-runner"
 
 
 @cache
 def _open_system(protocol: str) -> Any:  # noqa: ANN401 (fsspec has no types)
-    """Return the file system of a protocol, which sees at once what others write."""
+    """Return the file system of a protocol, without a cache of listings, so that writes by others are seen at once."""
     import fsspec
 
     return fsspec.filesystem(protocol, use_listings_cache=False)

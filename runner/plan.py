@@ -1,4 +1,4 @@
-"""The plan of a sweep: what it would compute, and the time, disk space and model calls that takes."""
+"""The plan of a sweep: the work to do, and its estimated time, disk space and model calls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, field
 import orjson
 
 LEAST_S = 0.1
-"""Shorter times are not shown exactly."""
+"""Times below this many seconds are not shown exactly."""
 
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """The work of one kind: how many distinct pieces there are, are cached (`there`), and are to do.
+    """The work of one kind: the number of distinct pieces, of cached pieces (`there`), and of pieces to do.
 
-    `seconds` and `bytes` are of the pieces to do; `unknown` of these have no estimate. A `rough` estimate was measured
-    on another machine.
+    `seconds` and `bytes` are those of the pieces to do; `unknown` of these have no estimate. A `rough` estimate was
+    measured on another machine.
     """
 
     name: str
@@ -31,10 +31,11 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class PlannedCalls:
-    """The most calls of a language model for a purpose, without retries, and their tokens and cost, None if unknown.
+    """The maximum number of calls of a language model for a purpose, without retries, and their tokens and cost.
 
-    Figures that are neither exact nor from earlier calls are either `rough`, with the most tokens out, or an upper
-    bound (`most`): no token is shorter than a byte. `price_settings` are the settings to add if the cost is unknown.
+    Tokens and cost are None if unknown. Figures that are neither exact nor from earlier calls are either `rough`, with
+    the maximum number of output tokens, or an upper bound (`most`), as no token is shorter than a byte.
+    `price_settings` names the settings to add if the cost is unknown.
     """
 
     purpose: str
@@ -50,9 +51,9 @@ class PlannedCalls:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep would do: its combinations, the names of those to do, and the stages of the work.
+    """The work of a sweep: the number of combinations, the names of those to do, and the stages of the work.
 
-    `wall_seconds` is the time from the command to the report with so many `workers`, without the `calls` of language
+    `wall_seconds` is the time from the command to the report with this many `workers`, without the `calls` of language
     models.
     """
 
@@ -69,7 +70,7 @@ class Plan:
 
     @property
     def bytes(self) -> float:
-        """Return the growth of the store."""
+        """Return how much the store will grow, in bytes."""
         return sum(stage.bytes for stage in self.stages)
 
     @property
@@ -90,7 +91,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What is known of a search before it runs: its trials on all queries, and as many more for each fold."""
+    """The size of a search before it runs: the number of trials on all queries, repeated for each fold."""
 
     name: str
     trials: int

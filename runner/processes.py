@@ -1,7 +1,4 @@
-"""Worker processes on this machine, each of which ends with the process that started it; and names of processes.
-
-Nothing here knows what they work on.
-"""
+"""Worker processes on this machine, which end with the process that started them, and names of processes."""
 
 from __future__ import annotations
 
@@ -22,16 +19,16 @@ if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
 CONTEXT: BaseContext | None = None
-"""How a worker starts; None: in a new interpreter, as loky starts it."""
+"""How a worker starts; None for loky's default, a new interpreter."""
 
 LOOK_FOR_PARENT_S = 1.0
-"""How often a worker looks whether the process that it works for is there."""
+"""Seconds between a worker's checks that its parent process is still running."""
 
 _LARGEST_PID = 2**31 - 1
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -41,7 +38,7 @@ def holder() -> str:
 
 
 def is_gone(holder: str) -> bool:
-    """Return whether a process is known to have ended, which is known only of processes on this machine."""
+    """Return whether a process has ended; False for a process of another machine, which cannot be checked."""
     place, _, pid = holder.partition(".")
     if place != _place() or not pid.isdecimal() or int(pid) > _LARGEST_PID:
         return False
@@ -58,18 +55,18 @@ def is_gone(holder: str) -> bool:
 
 @cache
 def _place() -> str:
-    """Return what processes that see one another share: the machine, its boot, its set of process ids."""
-    from retrievers.store import fingerprint  # loads NumPy, which the help does not need
+    """Return an id that is equal for processes that can see each other: same machine, boot and PID namespace."""
+    from retrievers.store import fingerprint  # loads NumPy, which --help does not need
 
     parts = [platform.node()]
-    with suppress(OSError):  # Linux alone has these; containers may share a name
+    with suppress(OSError):  # only Linux has these files; containers may share a name
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
         parts += [boot, str(Path("/proc/self/ns/pid").readlink())]
     return fingerprint(*parts)[:12]
 
 
 def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
-    """Return an executor of one process, whose libraries use so many threads; its death costs its own call alone."""
+    """Return an executor with one process, whose libraries use `threads` threads; if it dies, only its call is lost."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -79,10 +76,10 @@ def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
 
 @contextmanager
 def main_module_not_imported_again() -> Iterator[None]:
-    """Keep spawned processes from importing the program's main module, which would run a script without a guard again.
+    """Keep spawned processes from importing the main module, which would run a script without a main guard again.
 
-    Python does not import a main module again that was started as `python -m PACKAGE`: this one is marked as such, as
-    long as any thread is in the block.
+    Python does not import the main module again if it was started as `python -m PACKAGE`. The main module is marked as
+    such while any thread is in the block.
     """
     main = sys.modules["__main__"]
     with _marking:
@@ -104,11 +101,11 @@ def main_module_not_imported_again() -> Iterator[None]:
 
 _marking = threading.Lock()
 _original_specs: list[ModuleSpec | None] = []
-"""What the main module had before it was marked, once for each block that is open."""
+"""The spec of the main module before it was marked, once for each open block."""
 
 
 def _belong_to(parent: int) -> None:
-    """Leave the terminal's signals to the process that ends its workers; end when that process is gone."""
+    """Ignore the terminal's signals, which the parent handles, and exit when the parent has ended."""
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -122,7 +119,7 @@ def _belong_to(parent: int) -> None:
 
 
 def _is_running(parent: int) -> bool:
-    """Return whether a parent runs, on Windows, where the parent of a process stays the same after its end."""
+    """Return whether the parent is running. Only Windows needs this: elsewhere the parent id changes when it ends."""
     if sys.platform != "win32":
         return True
     import psutil

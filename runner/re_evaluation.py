@@ -1,7 +1,7 @@
 """Evaluate the recorded configuration of a result again on the data of another result.
 
-Two results on different data differ by their settings and by their data. An evaluation of the one's settings on the
-other's data separates the two.
+Two results on different data differ in their settings and in their data. Evaluating the settings of one on the data of
+the other separates the two effects.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from runner.lookup import Named
 from runner.result import Result
 
 RE_EVALUATED = "re-evaluated"
-"""What the name of a result on other data ends with."""
+"""The suffix of the name of a result that was evaluated again."""
 
 _LLM, _NO_LLM = "runner.llm.", "runner.llm.none.NoLLM"
 
 
 ReEvaluation = Literal["auto", "any_code", "never"]
-"""Whether to evaluate a baseline again where data differ: if its code is unchanged, whatever its code, or never."""
+"""When to evaluate a baseline again if the data differ: only if its code is unchanged, with any code, or never."""
 
 
 def compare_on_same_data(
@@ -45,10 +45,10 @@ def compare_on_same_data(
     plugins: Sequence[str],
     dataset: Dataset | None = None,
 ) -> tuple[Comparison, DataEffect | None]:
-    """Compare candidates with the first result; where data differ, with its configuration on the candidates' data.
+    """Compare candidates with the first result; if data differ, evaluate its configuration on the candidates' data.
 
-    `dataset` are these data, if they are loaded already. The effect of the data is None where they are the same. Raises
-    `NotComparable`.
+    `dataset` is the candidates' dataset, if it is already loaded. The effect of the data is None if the data are the
+    same. Raises `NotComparable`.
     """
     first, *candidates = results
     again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, plugins, dataset)
@@ -72,7 +72,7 @@ def _bring_to_data(
     plugins: Sequence[str],
     dataset: Dataset | None,
 ) -> Result | None:
-    """Return the baseline evaluated on the candidates' data; None where these are its own, or unknown."""
+    """Return the baseline evaluated on the candidates' data; None if the results are comparable or data are unknown."""
     other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
     if other is None or not (baseline.dataset.fingerprint and other.dataset.fingerprint):
         return None
@@ -101,11 +101,11 @@ def re_evaluate(
     any_code: bool,
     dataset: Dataset | None = None,
 ) -> Result:
-    """Return the baseline's retriever, chunking and measures evaluated on the candidate's data.
+    """Return the result of the baseline's retriever, chunking and measures on the candidate's data.
 
-    Its code must be that of the baseline, unless `any_code` is true: otherwise the effect of a change of code would
-    count as an effect of the data. Raises `NotComparable` with the reason if the configuration or the data cannot be
-    restored.
+    Unless `any_code` is true, the code must be unchanged since the baseline: otherwise the effect of a code change
+    would count as an effect of the data. Raises `NotComparable` with the reason if the configuration or the data cannot
+    be restored.
     """
     try:
         experiment = _build_experiment(baseline, candidate, plugins)
@@ -155,7 +155,7 @@ def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str
 
 
 def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:
-    """Raise `NotComparable` if another search with the same settings may have another result on the same data."""
+    """Raise `NotComparable` if a second search with the same settings could give other rankings on the same data."""
     for part in _iter_settings(experiment.retriever):
         if isinstance(part, RunFile):
             raise NotComparable(f"the rankings of {baseline.name} were read from a file, {part.path}")
@@ -178,7 +178,7 @@ def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) 
 
 
 def describe_versions(baseline: Result, again: Result) -> list[str]:
-    """Return remarks on the code and the versions that a result was recorded with, if they may not be those of now."""
+    """Return remarks on the code and versions of a recorded result that differ from today's, or are unknown."""
     remarks = []
     recorded, now = baseline.environment, again.environment
     if not recorded.get("code"):
@@ -202,7 +202,7 @@ def describe_versions(baseline: Result, again: Result) -> list[str]:
 
 
 def _iter_settings(settings: object) -> Iterator[object]:
-    """Yield settings and all that they hold."""
+    """Yield settings and all settings nested in them."""
     yield settings
     for part in iter_parts(settings):
         yield from _iter_settings(part)

@@ -1,8 +1,8 @@
 """The versioned record of a result: a folder of JSON and Parquet files.
 
-`result.json` has what was evaluated, means, failures and timings, `per_query.parquet` every measure of every query,
-`rankings.parquet` the hits of each query with their grades, and `grades.parquet` a language model's grades, if there
-are any. Equal inputs give equal bytes, except under `timings` and `environment`, and for a model's grades.
+`result.json` has the settings, means and timings, `per_query.parquet` every measure and any error of each
+query, `rankings.parquet` the hits of each query with their grades, and `grades.parquet` the grades of a language model,
+if there are any. Equal inputs give equal bytes, except for `timings`, `environment` and a model's grades.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TABLES = ("queries", "scores", "hits", "grades")
 
 
 def save_record(result: Result, folder: Path) -> None:
-    """Write a result into a folder; `result.json` comes last, so that its existence means the record is complete."""
+    """Write a result to a folder; `result.json` is written last, so its existence means that the record is complete."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -61,7 +61,7 @@ def save_record(result: Result, folder: Path) -> None:
         table["cluster"] = build_dictionary_column(q.clusters)
     scores = {m: build_number_column(row) for m, row in zip(result.measures, result.scores, strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
-    # Statistics and dictionaries of numbers would take as long to write as all else.
+    # Writing statistics and dictionaries of numbers would take as long as everything else.
     compact = {"compression": "zstd", "write_statistics": False}
     pq.write_table(pa.table(table | scores), folder / "per_query.parquet", **compact, use_dictionary=["type", "status"])
     if result.hits is not None:
@@ -75,13 +75,13 @@ def save_record(result: Result, folder: Path) -> None:
 
 
 def format_record(result: Result) -> bytes:
-    """Return the content of `result.json`: all of a result but its queries, scores, rankings and grades."""
+    """Return the content of `result.json`: a result without its queries, scores, rankings and single grades."""
     head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
     head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
     head |= {"abstention": result.abstention.to_dict()}
     head |= {"grades": result.grades.head()} if result.grades is not None else {}
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-    head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # in its order
+    head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # unsorted
     options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     return orjson.dumps(head, option=options, default=str)
 
@@ -146,8 +146,8 @@ def _load(file: Path, rankings: bool) -> Result:
 def write_trec(result: Result, file: Path) -> None:
     """Write a result's rankings as a gzipped TREC run.
 
-    White space separates the fields of the format, so white space and "%" in an id are percent-encoded; an empty id is
-    "%".
+    Fields of the format are separated by white space, so white space and "%" in an id are percent-encoded; an empty id
+    becomes "%".
     """
     if result.hits is None:
         raise ResultError(f"{result.name} was loaded without its rankings")
@@ -176,7 +176,7 @@ def _shallow(result: Result) -> dict[str, Any]:
 def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)
     import pyarrow as pa
 
-    assert result.hits is not None  # noqa: S101 (the caller looked)
+    assert result.hits is not None  # noqa: S101 (the caller checked)
     documents, ids = result.hits.rankings.documents, result.hits.documents
     there = documents != NOTHING
     is_used, codes = result.hits.number_used()
@@ -203,7 +203,7 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
 
 
 def _lists(column: Any) -> list[list[Any]]:  # noqa: ANN401 (pyarrow has no types)
-    """Return a column of lists; pyarrow's own way, one value after the other, takes five times as long."""
+    """Return a column as lists; pyarrow's conversion, value by value, takes five times as long."""
     lists = column.combine_chunks()
     values, offsets = lists.values.to_numpy(zero_copy_only=False).tolist(), lists.offsets.to_numpy().tolist()
     return [values[begin:end] for begin, end in pairwise(offsets)]
@@ -231,7 +231,7 @@ def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (py
     hit_of[codes] = np.arange(len(codes))
 
     def list_texts(name: str) -> list[str]:
-        """Return the text of each document in a column, by code; nothing without such a column."""
+        """Return the text of a column for each document, by code; [] if there is no such column."""
         return columns[name].cast("string").to_numpy(zero_copy_only=False)[hit_of].tolist() if name in columns else []
 
     metadata = [orjson.loads(shown) for shown in list_texts("metadata")]

@@ -1,4 +1,4 @@
-"""An assertion for test suites: a result is not worse than a baseline, as the gate of `compare` decides."""
+"""An assertion for test suites: a result passes the gate of `compare` against a baseline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runner.store.settings import store_settings
 from runner.tracking.settings import Tracking
 
 _LISTED = 5
-"""Queries in a message."""
+"""The largest number of queries to list in a message."""
 
 
 def assert_no_regression(
@@ -43,13 +43,14 @@ def assert_no_regression(
     tracking_uri: str | None = None,
     store_path: str | PathLike[str] | None = None,
 ) -> None:
-    """Raise `AssertionError` if a result violates a rule of a gate against a baseline.
+    """Raise `AssertionError` if a result violates a rule of a gate when compared with a baseline.
 
-    Both are results of `runner.evaluate`, or names as on the command line: "latest", "baseline:main", the id of a run,
-    a file. `gate` is the name of a file in `conf/gate`, or rules such as {"drops": {"primary": 0.01}}; `statistics` are
-    settings of `conf/compare.yaml`. If the baseline was measured on other data, it is evaluated again on those of the
-    result, which `dataset` holds if they were made in Python. The other arguments are the settings of the same names.
-    Raises `NotComparable` for results that cannot be compared, `ConfigError` for mistakes.
+    `result` and `baseline` are results of `runner.evaluate`, or names as on the command line: "latest",
+    "baseline:main", the id of a run, a file. `gate` is the name of a file in `conf/gate`, or rules such as {"drops":
+    {"primary": 0.01}}; `statistics` are settings of `conf/compare.yaml`. If the baseline was measured on other data, it
+    is evaluated again on the data of the result; pass these as `dataset` if they were made in Python. The other
+    arguments are the settings of the same names. Raises `NotComparable` for results that cannot be compared,
+    `ConfigError` for mistakes.
     """
     tracking: Tracking = build_settings(Tracking, {"uri": tracking_uri, "experiment": experiment}, "tracking")
     folder = Path(baselines)
@@ -83,7 +84,7 @@ def _find_result(given: Result | str | PathLike[str], tracking: Tracking, baseli
 
 
 def _build_gate(gate: Gate | Mapping[str, Any] | str) -> Gate:
-    """Return a gate, given as such, by its rules, or by the name of its file."""
+    """Return a gate, given as an object, as rules, or as the name of its file."""
     if isinstance(gate, Gate):
         return gate
     if not isinstance(gate, str):

@@ -1,7 +1,4 @@
-"""One evaluation as a value, from which every report, comparison and gate is made.
-
-Nothing here knows how a result came to be, how it is saved, or where it is logged.
-"""
+"""The result of one evaluation as a value. Every report, comparison and gate starts from it."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ class ResultError(ValueError):
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """What a result says of its dataset.
+    """What a result records about its dataset.
 
-    `chunks` is into how many the documents were cut, None if they were not; `clusters` is how many clusters the queries
-    form, None where every query is its own.
+    `chunks` is the number of chunks, None if documents were not split; `clusters` is the number of clusters of queries,
+    None if every query is its own cluster.
     """
 
     name: str
@@ -46,11 +43,11 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class Timings:
-    """Times in seconds. `index_s` and `search_s` are the cost without shared work, `wall_s` is what passed.
+    """Times in seconds. `index_s` and `search_s` are the cost without shared work, `wall_s` is the elapsed time.
 
-    `mean_ms` and `p95_ms` are of single queries, searched one at a time (None where none was timed), `each_ms` is the
-    time of each query, up to the last that was timed (None for one that was not). `stages` are the work that the
-    evaluation needed.
+    `mean_ms` and `p95_ms` are milliseconds per query, for queries searched one at a time (None if none was timed).
+    `each_ms` has the time of each query up to the last one that was timed, None for a query that was not. `stages`
+    lists the work that the evaluation needed.
     """
 
     index_s: float
@@ -64,19 +61,18 @@ class Timings:
 
     @property
     def median_ms(self) -> float | None:
-        """Return the median of `each_ms`: what a query takes, however long a single one did; None if none was timed."""
+        """Return the median of `each_ms`, which a single slow query does not change; None if none was timed."""
         timed = [ms for ms in self.each_ms if ms is not None]
         return float(np.median(timed)) if timed else None
 
 
 @dataclass(frozen=True, eq=False)
 class QueryTable:
-    """The judged queries in columns: `expected` are the ids of each one's gold, `statuses` as the abstention room says.
+    """The judged queries in columns: `expected` has the ids of each query's gold, `statuses` those of `list_statuses`.
 
-    `expected_grades` are the grades of `expected`; a record that was written before there were any has none.
-    `errors` is "" where the search went well, `notes` how a retriever of several steps answered, as JSON, or "".
-    `clusters` are labels that variants of a query share ("" for a query that is a cluster of its own); without any,
-    every query is its own.
+    `expected_grades` are the grades of `expected`; old records have none. `errors` is "" if the search succeeded;
+    `notes` describes, as JSON, the steps of a retriever of several steps, else "". `clusters` are labels that variants
+    of a query share, "" for a query that is its own cluster; if empty, every query is its own cluster.
     """
 
     ids: Sequence[str]
@@ -91,17 +87,17 @@ class QueryTable:
 
     @property
     def cluster_numbers(self) -> Clusters | None:
-        """Return the cluster of each query, as statistics take them; None where every query is its own."""
+        """Return the number of each query's cluster, for statistics; None if every query is its own cluster."""
         return number_clusters(self.clusters)
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Rankings by document id, with the grade of what is judged (n x k, -1 for unjudged or nothing).
+    """Rankings by document id, with the grade of each hit (n x k, -1 for unjudged hits and empty places).
 
-    `metadata` is what a reader is shown of each document besides its id, or empty. Where chunks were searched, the
-    documents are these, and `parents` the ids of what they are chunks of; else it is empty. `unknown` marks those
-    documents that a service returned and the dataset lacks; None stands for none.
+    `metadata` is shown to readers with the id of each document; it may be empty. If chunks were searched, `documents`
+    are chunks, and `parents` the ids of the documents that they are pieces of; else `parents` is empty. `unknown` marks
+    the documents that a service returned but the dataset lacks; None if there are none.
     """
 
     rankings: Rankings
@@ -116,7 +112,7 @@ class Hits:
         """Return which hits the dataset lacks (n x k)."""
         if self.unknown is None:
             return np.zeros(self.rankings.documents.shape, dtype=np.bool_)
-        return np.append(self.unknown, False)[self.rankings.documents]  # the last place is for no document
+        return np.append(self.unknown, False)[self.rankings.documents]  # the last element is for empty places
 
     @property
     def unknown_ids(self) -> frozenset[str]:
@@ -125,15 +121,15 @@ class Hits:
 
     @property
     def judged(self) -> Sequence[str]:
-        """Return the ids by which judgments know the documents: of chunks, those of their parents."""
+        """Return the ids that judgments use for the documents: for chunks, those of their parents."""
         return self.parents or self.documents
 
     def ids(self, query: int, k: int | None = None) -> list[str]:
-        """Return the ids that a query (by position) found, best first."""
+        """Return the ids of the first `k` hits of a query, given by position, best first."""
         return [self.documents[d] for d in self.rankings.documents[query, :k] if d != NOTHING]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process gets: of a large corpus those documents alone that were found."""
+        """Return the state to send to another process: of a large corpus, only the documents among the hits."""
         hits = self
         if np.count_nonzero(self.rankings.documents != NOTHING) < len(self.documents):
             is_used, positions = self.number_used()
@@ -148,10 +144,10 @@ class Hits:
         return {**vars(hits), "documents": IdTable.of(hits.documents)}
 
     def number_used(self) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
-        """Return which documents are among the hits, and the number of each hit among these (n x k), -1 for none."""
+        """Return a mask of the documents among the hits, and each hit's position among these (n x k, -1 for none)."""
         documents = self.rankings.documents
         is_used = np.zeros(len(self.documents) + 1, dtype=np.bool_)  # a mask: sorting would take five times as long
-        is_used[documents] = True  # the last place is for no document
+        is_used[documents] = True  # the last element is for empty places
         numbers = np.cumsum(is_used, dtype=np.int32) - 1
         numbers[-1] = NOTHING
         return is_used[:-1], numbers[documents]
@@ -159,10 +155,11 @@ class Hits:
 
 @dataclass(frozen=True)
 class Holes:
-    """Hits that nobody judged, among the first `cutoff` of the queries that enter a mean.
+    """Counts of unjudged hits among the first `cutoff` hits of the queries that enter a mean.
 
-    `hits` is how many hits these are, `unjudged` how many of them have no grade, `unknown` how many the dataset lacks;
-    `unknown_anywhere` counts the latter at any rank of any query. `rates` are the hole rates by cutoff, as text.
+    `hits` counts all of these hits, `unjudged` those without a grade, `unknown` those that the dataset lacks;
+    `unknown_anywhere` counts the latter at any rank of any query. `rates` are the hole rates; their keys are cutoffs,
+    as text.
     """
 
     cutoff: int
@@ -180,16 +177,16 @@ class Holes:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measurements:
-    """What rankings are worth by judgments, whatever ranked the documents.
+    """Rankings from any origin, measured by judgments.
 
     `measures` are names as ir_measures spells them, `primary` is the one to rank systems by; `scores` (measures x
     queries, float64) are NaN for queries that enter no mean. `means`, `intervals` (low, high) and `by_type` (type ->
-    measure -> mean; type -> "queries" -> count) are folds over `scores`. `abstention` is about the queries whose right
-    answer is nothing. `holes` counts the unjudged hits, None for a record that was written without that count.
-    `own_gold` are the queries, by id, of which the dataset expects other items of this search type than in general.
-    `diagnostics` are the retriever's figures on itself (an approximate index's recall), `addresses` those of the
-    services that answered, by the part of the retriever that queried each; `settled` is as in `Rankings`. `warnings`
-    are sentences that a reader of the figures has to know.
+    measure -> mean; type -> "queries" -> count) are computed from `scores`. `abstention` is about the queries whose
+    right result is empty. `holes` counts the unjudged hits; None for a record written without that count. `own_gold`
+    has the ids of the queries for which the dataset expects other items from this search type than in general.
+    `diagnostics` are the retriever's figures about itself, such as the recall of an approximate index. `addresses` are
+    those of the services that answered, by the part of the retriever that queried each. `settled` is as in `Rankings`.
+    `warnings` are sentences to show with the figures.
     """
 
     primary: str
@@ -213,10 +210,10 @@ class Measurements:
 class Result(Measurements):
     """One evaluation of one retriever on one dataset.
 
-    `name` is the run's: the swept keys and their values, or the retriever. `swept` are those keys alone, in the order
-    in which they are shown. `index` is what an index that is not ours reported about itself when it was searched, as in
-    `retrievers.index_facts`. `grades` are a language model's, where one is configured. `search_type` is the name by
-    which the dataset was asked for expectations.
+    `name` is that of the run: the swept keys and their values, or the retriever. `swept` maps these keys to their
+    values, in the order in which they are shown. `index` is what an external index reported about itself when it was
+    searched, as in `retrievers.index_facts`. `grades` are those of a language model, if one is configured.
+    `search_type` is the name that selected the dataset's judgments.
     """
 
     name: str
@@ -232,7 +229,7 @@ class Result(Measurements):
     index: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, measure: str) -> NDArray[np.float64]:
-        """Return a measure's value for each query; raises `ResultError` for one that was not measured."""
+        """Return a measure's value for each query; raises `ResultError` if it was not measured."""
         if measure not in self.measures:
             cut = [other for other in self.measures if other.startswith(f"{measure}@")]
             raise ResultError(f"{self.name} has no {measure}; choose from {', '.join(cut or self.measures)}")
@@ -240,12 +237,12 @@ class Result(Measurements):
         return values
 
     def light(self) -> Result:
-        """Return the result without its rankings, which a sweep does not keep in memory."""
+        """Return the result without its rankings, as a sweep keeps it in memory."""
         return replace(self, hits=None)
 
     @property
     def unfinished(self) -> str:
-        """Say what of it may go well another time; "" where nothing may."""
+        """Return why running it again may fill gaps in the result; "" if it has none."""
         if not self.settled:
             return "some searches failed with errors that may be temporary"
         if self.grades and self.grades.unasked:
@@ -258,7 +255,7 @@ class Result(Measurements):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Return what went wrong, by query id."""
+        """Return the errors of failed queries by query id."""
         return {i: error for i, error in zip(self.queries.ids, self.queries.errors, strict=True) if error}
 
 

@@ -1,4 +1,4 @@
-"""How well queries with filters are answered, by the share of documents that pass."""
+"""Measures queries with filters, grouped by the share of documents that pass the filter."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from retrievers.filters import group_by_selectivity
 from runner.datasets.base import Dataset
 
 CUTOFF = 10
-"""The number of hits that a query should have, if so many documents pass its filter."""
+"""The number of hits that a query should have, if that many documents pass its filter."""
 
 
 def measure_by_selectivity(
     dataset: Dataset, rankings: Rankings, measure: str, scores: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return figures on the queries with filters, by band; nothing if no query has one, or there are no documents.
+    """Return figures on the queries with filters, by band of selectivity; {} without filters or documents.
 
-    `queries` counts them; the mean of a measure is over those that it counts, given its value per query (n, NaN where
-    it does not count). `short_results_at_10` counts queries with fewer hits than ten and than documents that pass,
-    `hits_outside_filter_at_10` the hits that do not pass.
+    `scores` are the values of `measure` (n, NaN for queries that enter no mean). `queries` counts the queries of a
+    band; the mean is over those of them with a value. `short_results_at_10` counts queries with fewer hits than both
+    ten and the number of documents that pass; `hits_outside_filter_at_10` counts the hits that do not pass.
     """
     filters, corpus = dataset.queries.filters, dataset.corpus
     if not any(filters) or not len(corpus):
