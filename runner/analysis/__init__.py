@@ -1,1 +1,1 @@
-"""What scores mean: how sure they are, and where they differ."""
+"""Analyse scores: their uncertainty, and the queries on which systems differ."""

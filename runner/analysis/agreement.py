@@ -1,8 +1,8 @@
-"""How far two rankings of the same queries agree, and what the better system for each query would reach.
+"""Measure how far two rankings of the same queries agree, and what the better system for each query would reach.
 
-Rankings are documents by number (n x k, -1 for nothing, at the end): the same number for the same document in both, and
-none twice in one. Coefficients are per query (n), NaN where neither found anything: what there is to agree on is what
-was found. Knows nothing of results and judgments.
+Rankings hold document numbers (n x k, padded with -1 at the end). A document has the same number in both rankings and
+occurs at most once in each. Coefficients are per query (n), NaN where neither ranking found anything, since agreement
+is measured on retrieved documents only.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Headroom:
-    """The mean of the `best` system (by position), and that of an `oracle` that takes the better one for each query.
+    """The mean of the `best` system (by position) and of an `oracle` that picks the best system for each query.
 
-    Both are over the `queries` that count for every system. What a choice per query could gain is at most the
-    difference: the oracle looks at the very scores that it is measured by.
+    Both are over the `queries` that count for every system. The difference is an upper bound of what a choice per query
+    could gain, because the oracle sees the scores that it is measured by.
     """
 
     queries: int
@@ -38,7 +38,7 @@ def rank_1(first: Documents, second: Documents) -> Floats:
 
 
 def jaccard(first: Documents, second: Documents, k: int) -> Floats:
-    """Return the documents that are among the first k of both rankings, as a share of those that are in either."""
+    """Return the Jaccard coefficient of the first k documents: those in both rankings as a share of those in either."""
     a, b = first[:, :k], second[:, :k]
     both = np.count_nonzero(_places(a, b) < b.shape[1], axis=1)
     return _divide(both, _lengths(a) + _lengths(b) - both)
@@ -47,8 +47,8 @@ def jaccard(first: Documents, second: Documents, k: int) -> Floats:
 def rbo(first: Documents, second: Documents, p: float = 0.9) -> Floats:
     """Return the rank-biased overlap of both rankings, extrapolated (Webber, Moffat & Zobel 2010, equation 32).
 
-    A reader who goes on from each rank to the next with probability `p` gives the first ten 86 % of the weight if that
-    is 0.9. The shorter ranking is taken to go on as it agreed so far.
+    `p` is the probability that a reader continues from one rank to the next; with 0.9, the first ten ranks have 86 % of
+    the weight. The shorter ranking is assumed to continue with the agreement seen so far.
     """
     depth = max(first.shape[1], second.shape[1], 1)
     shorter, longer = np.sort([_lengths(first), _lengths(second)], axis=0)[:, :, None]
@@ -65,9 +65,9 @@ def rbo(first: Documents, second: Documents, p: float = 0.9) -> Floats:
 def kendall_tau(first: Documents, second: Documents, k: int = 10) -> Floats:
     """Return Kendall's tau over the documents that are among the first k of either ranking.
 
-    A document that only one of them has is behind all that the other has. Of two that the same ranking lacks nothing
-    is known there: neither concordant nor discordant. This is 1 - 2 K / pairs for the distance K of Fagin, Kumar &
-    Sivakumar (2003) with penalty 1/2. NaN for fewer than two documents.
+    A document that a ranking lacks is placed behind all documents that it has. Two documents that the same ranking
+    lacks count as neither concordant nor discordant, because their order there is unknown. This is 1 - 2 K / pairs for
+    the distance K of Fagin, Kumar & Sivakumar (2003) with penalty 1/2. NaN for fewer than two documents.
     """
     a, b = first[:, :k], second[:, :k]
     in_b, in_a = _places(a, b), _places(b, a)
@@ -83,9 +83,9 @@ def kendall_tau(first: Documents, second: Documents, k: int = 10) -> Floats:
 
 
 def headroom(scores: Floats) -> Headroom:
-    """Return what the best system reaches, and what an oracle would that takes the best one for each query.
+    """Return the mean of the best system and of an oracle that picks the best system for each query.
 
-    `scores` are m x queries; means are NaN where no query counts for all.
+    `scores` are m x queries; the means are NaN if no query counts for all systems.
     """
     counted = scores[:, ~np.isnan(scores).any(axis=0)]
     if not counted.shape[1]:
@@ -101,7 +101,7 @@ def _lengths(documents: Documents) -> NDArray[np.int64]:
 
 
 def _places(of: Documents, within: Documents) -> NDArray[np.int64]:
-    """Return where a ranking has each document of another (n x k); its depth for one that it has not."""
+    """Return the position of each document of one ranking in another (n x k); the other's depth if it is missing."""
     queries = np.arange(len(of))[:, None] * (max(of.max(initial=0), within.max(initial=0)) + 1)
     there = np.flatnonzero(within != NOTHING)
     keys = (within + queries).ravel()[there]
@@ -117,7 +117,7 @@ def _places(of: Documents, within: Documents) -> NDArray[np.int64]:
 
 
 def _overlaps(first: Documents, second: Documents, depth: int) -> NDArray[np.int64]:
-    """Return how many documents both have among their first d, for each d from 1 to a depth (n x depth)."""
+    """Return how many documents both rankings share among their first d, for each d from 1 to `depth` (n x depth)."""
     places = _places(first, second)
     there = places < second.shape[1]
     since = np.maximum(places, np.arange(first.shape[1]))

@@ -1,7 +1,4 @@
-"""One thread for small matrix products.
-
-Knows nothing of what is multiplied.
-"""
+"""Run small matrix products on one thread."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ from functools import cache
 from threadpoolctl import ThreadpoolController
 
 _LIMITING = threading.Lock()
-"""Two limits at once would each restore the limit of the other."""
+"""Held while the limit is set: two limits at the same time would each restore the limit of the other."""
 
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Limit BLAS to one thread: a small product gains little from more, and on a busy machine it waits for them."""
+    """Limit BLAS to one thread: small products gain little from more threads and wait for them on a busy machine."""
     with _LIMITING, _controller().limit(limits=1, user_api="blas"):
         yield
 

@@ -1,7 +1,6 @@
-"""Per-query values summed by cluster, the unit that statistics resample.
+"""Sum per-query values by cluster, the unit that statistics resample.
 
-Queries that are variants of each other form a cluster; without clusters, each query is its own. Knows nothing of tests
-and intervals.
+Queries that are variants of each other form a cluster; without clusters, each query is its own cluster.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ Clusters = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What the queries of each cluster sum to (m x clusters), and how many of them count for each system."""
+    """The sums of the queries of each cluster (m x clusters), and how many of them count for each system."""
 
     sums: Floats
     counts: Floats
 
     @property
     def independent(self) -> NDArray[np.int64]:
-        """Return how many clusters have a query that counts (m)."""
+        """Return how many clusters have a query that counts (m,)."""
         independent: NDArray[np.int64] = np.count_nonzero(self.counts, axis=1)
         return independent
 
     @property
     def means(self) -> Floats:
-        """Return the mean over queries (m); NaN without a query."""
+        """Return the mean over queries (m,); NaN if no query counts."""
         n = self.counts.sum(axis=1)
         means: Floats = np.divide(self.sums.sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
         return means
 
     @property
     def residuals(self) -> Floats:
-        """Return what each cluster adds to the mean's error (m x clusters): its sum less the sum expected of it.
+        """Return each cluster's contribution to the error of the mean (m x clusters): its sum less its expected sum.
 
-        The mean is a ratio of sums where clusters differ in size; these are its linear terms (Cochran 1977, 6.3).
+        The mean is a ratio of sums if clusters differ in size; these are its linear terms (Cochran 1977, 6.3).
         """
         return np.nan_to_num(self.sums - self.means[:, None] * self.counts)
 
     @property
     def errors(self) -> Floats:
-        """Return the standard error of each mean (m); NaN below two clusters."""
+        """Return the standard error of each mean (m,); NaN below two clusters."""
         clusters, queries = self.independent, self.counts.sum(axis=1)
         squares = (self.residuals**2).sum(axis=1) * clusters
         variances = np.full(len(clusters), np.nan)
@@ -71,13 +70,16 @@ def by_cluster(values: Floats, clusters: Clusters | None) -> Units:
 
 
 def count_clusters(labels: Sequence[str]) -> int | None:
-    """Return how many clusters queries form by their labels; None where every query is its own."""
+    """Return how many clusters the labels form; None if every query is its own cluster."""
     clusters = number_clusters(labels)
     return None if clusters is None else len(np.unique(clusters))
 
 
 def number_clusters(labels: Sequence[str]) -> Clusters | None:
-    """Return the clusters of queries by their labels; a query without one ("") is its own, and without any all are."""
+    """Return the cluster number of each query by its label; a query with an empty label is its own cluster.
+
+    Returns None if no query has a label, so that every query is its own cluster.
+    """
     if not any(labels):
         return None
     numbers: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Pearson's, Spearman's and Kendall's coefficients, as scipy.stats computes them.
+"""Compute Pearson's, Spearman's and Kendall's coefficients as scipy.stats does.
 
-Importing scipy.stats takes half a second and 30 MiB, which every evaluation would spend on a dozen coefficients.
+Importing scipy.stats takes half a second and 30 MiB, too much for every evaluation to spend on a dozen coefficients.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ _EXACT = 33
 
 
 class Coefficient(NamedTuple):
-    """A coefficient of correlation and its two-sided p-value."""
+    """A correlation coefficient and its two-sided p-value."""
 
     value: float
     p_value: float
 
 
 def compute_pearson(x: Floats, y: Floats) -> float:
-    """Return Pearson's r of values that vary."""
+    """Return Pearson's r; neither column may be constant."""
     return float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
 
 
 def compute_spearman(x: Floats, y: Floats) -> Coefficient:
-    """Return Spearman's rho of at least three pairs that vary, and the p-value of Student's t with n - 2 degrees."""
+    """Return Spearman's rho and its p-value by Student's t with n - 2 degrees of freedom.
+
+    Needs at least three pairs; neither column may be constant.
+    """
     from scipy.special import stdtr
 
     rho, freedom = compute_pearson(_mean_ranks(x), _mean_ranks(y)), len(x) - 2
@@ -40,10 +43,11 @@ def compute_spearman(x: Floats, y: Floats) -> Coefficient:
 
 
 def compute_kendall(x: Floats, y: Floats) -> Coefficient:
-    """Return Kendall's tau-b of at least three pairs that vary (Kendall 1945).
+    """Return Kendall's tau-b (Kendall 1945) and its p-value.
 
-    The p-value is exact for few pairs without ties or with at most one discordant (or concordant) pair, and that of the
-    normal approximation with the variance for ties otherwise (Kendall 1970, Rank Correlation Methods, chapter 4).
+    Needs at least three pairs; neither column may be constant. The p-value is exact for few pairs without ties, or with
+    at most one discordant (or concordant) pair. Otherwise, it is that of the normal approximation with the variance for
+    ties (Kendall 1970, Rank Correlation Methods, chapter 4).
     """
     from scipy.special import ndtr
 
@@ -69,7 +73,7 @@ def _mean_ranks(values: Floats) -> Floats:
 
 
 def _code(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the position of each value among the distinct ones, ascending, and the count of each of those."""
+    """Return the position of each value among the distinct values, ascending, and the count of each distinct value."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     return codes, counts
 
@@ -87,23 +91,23 @@ def _sum_twice(ties: NDArray[np.int64]) -> int:
 
 
 def _count_inversions(codes: NDArray[np.int64]) -> int:
-    """Return how many pairs stand in descending order.
+    """Return how many pairs are in descending order.
 
-    From the highest bit down, the codes are sorted (stably) by the bits above: a pair is an inversion where these are
-    equal, and the first has a bit that the second lacks.
+    From the highest bit down, the codes are sorted (stably) by the bits above it. A pair is an inversion if these are
+    equal and the first code has a bit that the second lacks.
     """
     inversions = 0
     for bit in reversed(range(int(codes.max()).bit_length())):
         above, has_bit = codes >> (bit + 1), (codes >> bit & 1).astype(bool)
         ones = np.cumsum(has_bit)
-        firsts = np.searchsorted(above, above)  # where those with the same bits above begin
+        firsts = np.searchsorted(above, above)  # where codes with the same higher bits start
         inversions += int((ones - (ones[firsts] - has_bit[firsts]))[~has_bit].sum())
         codes = codes[np.argsort(codes >> bit, kind="stable")]
     return inversions
 
 
 def _exact_p_value(n: int, inversions: int) -> float:
-    """Return how likely at most so many inversions are in a random order of n, on both sides."""
+    """Return the two-sided probability that a random order of n has at most this many inversions."""
     orders = [1] + [0] * inversions  # by number of inversions
     for size in range(2, n + 1):
         sums = list(accumulate(orders))

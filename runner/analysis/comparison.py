@@ -1,7 +1,7 @@
-"""Systems against one of them, or each against each: by how much they differ, and how surely.
+"""Compare systems with one of them, or all pairs of systems: size and significance of the differences.
 
-Systems are rows, queries are columns, and NaN is a query that does not count for a system. Larger is better. Queries
-of one cluster are variants of each other and resampled together. Knows nothing of measures.
+Systems are rows, queries are columns, and NaN marks a query that does not count for a system. Larger is better. Queries
+of one cluster are variants of each other and resampled together.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from runner.analysis.significance import Floats, compute_differences, moments
 from runner.metrics.statistics import Statistics
 
 _AT_ONCE = 4096
-"""How many pairs of systems are tested at once."""
+"""The number of pairs of systems that are tested at a time."""
 
 _MOST_PERMUTATIONS = 100_000
-"""Most permutations that a correction of p-values for their number adds to those asked for."""
+"""The most permutations to which a correction of p-values raises the requested number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Paired differences in m rows: of several systems to one of them, the reference, or of one by several measures.
+    """Paired differences in m rows: of several systems to a reference, or of one system by several measures.
 
-    `queries` is how many count for both, `units` how many clusters of them do (or queries, without clusters),
-    `differences` their mean, `intervals` (m x 2) its confidence intervals, `deviations` the standard deviations of
-    single units, and `effects` the means in these (Hedges' g). `uncorrected` are the p-values of a paired test,
-    `p_values` the same corrected for their number. `wins`, `ties` and `losses` count queries.
+    `queries` is the number of queries that count for both, and `units` the number of their clusters (or queries,
+    without clusters). `differences` are the means, `intervals` (m x 2) their confidence intervals, `deviations` the
+    standard deviations of single units, and `effects` the means in units of these (Hedges' g). `uncorrected` are the
+    p-values of a paired test, `p_values` the same corrected for multiple testing. `wins`, `ties` and `losses` count
+    queries.
     """
 
     queries: NDArray[np.int64]
@@ -55,10 +56,10 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of systems, by the queries that count for both, corrected for the number of all pairs.
+    """Pairs of systems, on the queries that count for both, corrected for the number of all pairs.
 
-    `p_values` (m x m) are NaN for pairs that were not asked for, and 1 on the diagonal. `intervals` takes differences
-    (rows of `compute_differences`) and returns intervals that exclude 0 exactly where the p-value is below one less the
+    `p_values` (m x m) are NaN for pairs that were not requested, and 1 on the diagonal. `intervals` takes differences
+    (rows of `compute_differences`) and returns intervals that exclude 0 exactly where the p-value is below 1 -
     confidence.
     """
 
@@ -68,9 +69,9 @@ class Pairs:
     intervals: Callable[[Floats], Floats]
 
     def letters(self, some: Sequence[int]) -> list[str]:
-        """Return letters for some systems: two differ significantly just when they have none in common.
+        """Return letters for some systems: two systems differ significantly if and only if they share no letter.
 
-        The best has an "a".
+        The best system has an "a".
         """
         place = np.argsort(self.order)[list(some)]
         return letters(self.p_values[np.ix_(some, some)] < self.alpha, np.argsort(place))
@@ -79,12 +80,12 @@ class Pairs:
 def compare(
     differences: Floats, statistics: Statistics = Statistics(), clusters: Clusters | None = None
 ) -> Differences:
-    """Test rows of differences (m x queries, as `compute_differences` returns them), corrected as one family.
+    """Test rows of differences (m x queries, as returned by `compute_differences`), corrected as one family.
 
-    More permutations are drawn than the statistics state if a correction needs them for any p-value to be below alpha.
-    Intervals are those of each test alone: one excludes 0 where the uncorrected p-value is below one less the
-    confidence. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one measure; for the
-    same reason, Holm's correction stands in for max-T.
+    More permutations are drawn than requested if the correction needs them for any p-value to be below alpha. Intervals
+    are those of each single test: one excludes 0 where the uncorrected p-value is below 1 - confidence. Raises
+    `ValueError` for Tukey's correction, which is for all pairs of systems by one measure. Max-T needs all pairs too, so
+    Holm's correction replaces it.
     """
     differences, clusters = _select_counted(differences, clusters)
     test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(differences))
@@ -96,9 +97,9 @@ def compare(
 
 
 def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Differences:
-    """Compare systems (m x queries) to one of them, with the p-values and intervals of all pairs.
+    """Compare systems (m x queries) with one of them, using the p-values and intervals of all pairs.
 
-    The reference may be the best by the same scores: any pair was tested. It has p = 1 itself.
+    The reference may be the best by the same scores, because all pairs were tested. Its own p-value is 1.
     """
     scores, clusters = _select_counted(scores, clusters)
     differences = compute_differences(scores, scores[reference])
@@ -112,10 +113,10 @@ def compare_pairs(
     clusters: Clusters | None = None,
     wanted: NDArray[np.bool_] | None = None,
 ) -> Pairs:
-    """Compare every two of some systems (m x queries) as one family.
+    """Compare all pairs of systems (m x queries) as one family.
 
-    Only the pairs that are `wanted` (m x m, symmetric) are returned where others cost more work; the p-values of these
-    are corrected for all. As many permutations are drawn as for `compare`.
+    If further pairs cost more work, only the pairs that are `wanted` (m x m, symmetric) are returned; their p-values
+    are still corrected for all pairs. As many permutations are drawn as for `compare`.
     """
     scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
@@ -145,7 +146,7 @@ def compare_pairs(
 
 
 def _select_counted(values: Floats, clusters: Clusters | None) -> tuple[Floats, Clusters | None]:
-    """Return the queries that count for any row, with their clusters."""
+    """Return the queries that count for at least one row, with their clusters."""
     some = ~np.isnan(values).all(axis=0)
     return values[:, some], None if clusters is None else clusters[some]
 
@@ -176,7 +177,7 @@ def _describe(
 
 
 def _count_permutations(statistics: Statistics, tests: int) -> int:
-    """Return how many permutations let the least p-value, times the number of tests, be below alpha, within reason."""
+    """Return how many permutations the smallest p-value needs to stay below alpha after correction, within limits."""
     if tests <= 1 or statistics.correction not in ("holm", "bh", "maxt"):
         return statistics.permutations
     return max(statistics.permutations, min(math.ceil(2 * tests / statistics.alpha), _MOST_PERMUTATIONS))

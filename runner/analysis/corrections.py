@@ -1,6 +1,6 @@
-"""P-values of many tests, corrected for there being many.
+"""Correct the p-values of many tests for their number.
 
-Knows nothing of how a p-value was found, but for the randomised Tukey test, which is test and correction in one.
+The corrections do not depend on the test, except for the randomised Tukey test, which is test and correction in one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tukey:
-    """The p-values of all pairs of systems (m x m), and how far two means must be apart to differ at a level."""
+    """The p-values of all pairs of systems (m x m), and how far apart two means must be to differ at a level."""
 
     p_values: Floats
     least_difference: float
@@ -30,16 +30,17 @@ class Tukey:
     def intervals(self, differences: Floats) -> Floats:
         """Return the intervals of mean differences (m x queries) that exclude 0 where the p-value is below the level.
 
-        They are simultaneous for all pairs (m x 2); NaN without a query.
+        They are simultaneous for all pairs (m x 2), and NaN if no query counts.
         """
         means = by_cluster(differences, None).means
         return np.stack([means - self.least_difference, means + self.least_difference], axis=1)
 
 
 def correct(p_values: Floats, correction: Correction) -> Floats:
-    """Return p-values of a family of tests by the correction of a name; `ValueError` for Tukey's, made of scores.
+    """Return the p-values of a family of tests, corrected by the named correction.
 
-    So is max-T, for which Holm's correction, which needs no more than p-values, stands in.
+    Raises `ValueError` for Tukey's correction, which needs scores. Max-T needs them too; Holm's correction, which only
+    needs p-values, replaces it.
     """
     if correction == "tukey":
         raise ValueError(
@@ -51,10 +52,10 @@ def correct(p_values: Floats, correction: Correction) -> Floats:
 
 
 def level_of_each(p_values: Floats, level: float, correction: Correction) -> float:
-    """Return the level that single p-values are below just when the corrected ones are below a level.
+    """Return the level for single p-values that is equivalent to a level for corrected p-values.
 
-    Of Holm's correction, this is the level of its last step; of Benjamini and Hochberg's, that of intervals with a
-    false coverage rate (Benjamini & Yekutieli 2005).
+    For Holm's correction, this is the level of its last step; for Benjamini and Hochberg's, that of intervals with a
+    controlled false coverage rate (Benjamini & Yekutieli 2005).
     """
     tests, significant = len(p_values), int(np.count_nonzero(correct(p_values, correction) < level))
     if correction == "none" or not tests:
@@ -63,7 +64,7 @@ def level_of_each(p_values: Floats, level: float, correction: Correction) -> flo
 
 
 def holm(p_values: Floats) -> Floats:
-    """Return p-values corrected for their number, so that any false discovery stays unlikely (Holm 1979)."""
+    """Return p-values corrected to control the family-wise error rate (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     corrected = np.empty(len(p_values))
     corrected[order] = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
@@ -71,7 +72,7 @@ def holm(p_values: Floats) -> Floats:
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
-    """Return p-values corrected so that of all discoveries few are false (Benjamini & Hochberg 1995)."""
+    """Return p-values corrected to control the false discovery rate (Benjamini & Hochberg 1995)."""
     n = len(p_values)
     order = np.argsort(-p_values, kind="stable")
     corrected = np.empty(n)
@@ -84,10 +85,10 @@ def run_randomised_tukey(
 ) -> Tukey:
     """Return the p-values of all pairs of systems (m x queries), corrected for their number.
 
-    Tukey's honestly significant difference by randomisation: each query's scores (or each cluster's sums) are dealt to
-    the systems at random, and a pair's difference is compared with the largest among all (Carterette 2012). The
-    observed scores count as one more permutation. Where a query does not count for a system, it has the mean of the
-    others there; systems that share no query have p = 1.
+    This is Tukey's honestly significant difference by randomisation: the scores of each query (or the sums of each
+    cluster) are dealt to the systems at random, and the difference of a pair is compared with the largest among all
+    pairs (Carterette 2012). The observed scores count as one more permutation. Where a query does not count for a
+    system, the mean of the other systems is used. Systems that share no query have p = 1.
     """
     counted = ~np.isnan(scores)
     known = counted.any(axis=1)
@@ -95,7 +96,7 @@ def run_randomised_tukey(
     if not known.any():
         return Tukey(p_values, np.nan)
     some, queries = scores[known][:, counted.any(axis=0)], None if clusters is None else clusters[counted.any(axis=0)]
-    # Less each query's mean, which changes no difference; without what rounding leaves where there is none.
+    # Subtract the mean of each query, which changes no difference, and round away errors where there is no difference.
     centred = by_cluster(np.round(np.nan_to_num(some - np.nanmean(some, axis=0)), 12), queries).sums
     sums = centred.sum(axis=1)
     rng, dealt = np.random.default_rng(seed), centred.T.copy()

@@ -1,6 +1,6 @@
-"""How far two columns go up and down together, and how surely.
+"""Measure the rank correlation of two columns, with its confidence interval and p-value.
 
-Knows nothing of what the columns are. What goes together need not be cause and effect.
+A correlation need not be cause and effect.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from runner.analysis.significance import cluster_means
 Floats = NDArray[np.float64]
 
 FEWEST = 5
-"""Below so many pairs, nothing is said."""
+"""The fewest pairs for which a correlation is computed."""
 
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """A rank correlation of `n` pairs, its interval, and its two-sided p-value.
+    """A rank correlation of `n` pairs, its confidence interval and its two-sided p-value.
 
-    The interval is None where the method has none: for a perfect correlation.
+    The interval is None for a perfect correlation, for which the method has none.
     """
 
     n: int
@@ -35,11 +35,11 @@ class RankCorrelation:
 
 
 def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> RankCorrelation | str:
-    """Return Spearman's correlation of the pairs that have both values, or why there is none.
+    """Return Spearman's correlation of the pairs that have both values, or the reason why there is none.
 
-    With clusters, the means of each cluster's pairs are one pair.
-    The interval is Fisher's with the variance of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value that
-    of Student's t with n - 2 degrees of freedom.
+    With clusters, the means of the pairs of each cluster count as one pair. The interval is Fisher's with the variance
+    of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value is that of Student's t with n - 2 degrees of
+    freedom.
     """
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]

@@ -1,7 +1,7 @@
-"""How hard each query is, told by what several systems make of it.
+"""Measure the difficulty of each query by the scores of several systems.
 
-Systems are rows, queries are columns, and NaN is a query that does not count for a system. Knows nothing of measures,
-but that larger is better and that 0 is a query without an answer.
+Systems are rows, queries are columns, and NaN marks a query that does not count for a system. Larger is better, and 0
+marks a query without an answer.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SAME = 1e-9
-"""Values that differ by no more are the same: it is rounding that sets them apart."""
+"""Values that differ by at most this much are equal; the difference is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Difficulty:
-    """What systems make of each query: `means`, `spreads` (standard deviations), `lowest` and `highest` (queries).
+    """The distribution of each query's scores: `means`, `spreads` (standard deviations), `lowest` and `highest`.
 
-    All are NaN for a query that counts for no system. `systems` are how many it counts for, `answering` how many of
-    these have more than 0. The lower the mean, the harder the query (Mizzaro & Robertson 2007 call the average over
-    systems the ease of a topic).
+    All have shape (queries,) and are NaN for a query that counts for no system. `systems` is how many systems the query
+    counts for, `answering` how many of these score above 0. The lower the mean, the harder the query (Mizzaro &
+    Robertson 2007 call the average over systems the ease of a topic).
     """
 
     means: Floats
@@ -35,17 +35,17 @@ class Difficulty:
 
     @property
     def hardest(self) -> NDArray[np.int64]:
-        """Return the queries that count, by position, the lowest mean first; of equals, those that all fail alike."""
+        """Return the positions of the queries that count, lowest mean first, then smallest spread first."""
         return self._order(~np.isnan(self.means), self.means, self.spreads)
 
     @property
     def unanswered(self) -> NDArray[np.int64]:
-        """Return the queries that count, by position, which no system answers."""
+        """Return the positions of the queries that count and that no system answers."""
         return np.flatnonzero((self.systems > 0) & (self.answering == 0))
 
     @property
     def divisive(self) -> NDArray[np.int64]:
-        """Return the queries, by position, on which systems differ at all, the largest spread first."""
+        """Return the positions of the queries on which systems differ, largest spread first."""
         return self._order(self.spreads > SAME, -self.spreads, self.means)
 
     @staticmethod
@@ -56,7 +56,7 @@ class Difficulty:
 
 
 def difficulty(scores: Floats) -> Difficulty:
-    """Fold the values of systems (m x queries) by query."""
+    """Summarise the scores of systems (m x queries) by query."""
     present = ~np.isnan(scores)
     counts = np.count_nonzero(present, axis=0)
     there = counts > 0

@@ -1,7 +1,7 @@
-"""How large a difference is, apart from how sure it is, and how many queries it takes to see one.
+"""Compute effect sizes, and how many queries it takes to detect a difference.
 
-Differences are paired (m x queries), and NaN is a query that does not count. Where queries form
-clusters, clusters take the place of queries. Knows nothing of systems and measures.
+Differences are paired (m x queries), and NaN marks a query that does not count. With clusters, clusters take the place
+of queries.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 
 
 def cohens_d(differences: Floats, clusters: Clusters | None = None) -> Floats:
-    """Return Cohen's d_z (1988), the mean difference in its own standard deviations (m); NaN below two queries.
+    """Return Cohen's d_z (1988), the mean difference in units of its standard deviation (m,); NaN below two queries.
 
-    It is 0 where nothing differs, and infinite where everything differs by the same.
+    It is 0 where all differences are 0, and infinite where all are equal and not 0.
     """
     _, means, deviations = moments(differences, clusters)
     with np.errstate(divide="ignore"):
@@ -26,7 +26,7 @@ def cohens_d(differences: Floats, clusters: Clusters | None = None) -> Floats:
 
 
 def hedges_g(differences: Floats, clusters: Clusters | None = None) -> Floats:
-    """Return Cohen's d_z without its bias in small samples (Hedges 1981, the exact factor) (m); NaN below three."""
+    """Return Cohen's d_z without its small-sample bias (Hedges 1981, exact factor) (m,); NaN below three queries."""
     from scipy.special import gammaln
 
     degrees = np.maximum(moments(differences, clusters)[0] - 1.0, 1)
@@ -35,35 +35,35 @@ def hedges_g(differences: Floats, clusters: Clusters | None = None) -> Floats:
 
 
 def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
-    """Return the chance that a two-sided paired t-test sees an effect (d_z) with so many queries, at least 2.
+    """Return the power of a two-sided paired t-test for an effect (d_z) with this many queries, at least 2.
 
     The test statistic has a noncentral t distribution (Cohen 1988; Faul et al. 2007).
     """
     from scipy.special import nctdtr, stdtrit
 
     least, centre = stdtrit(queries - 1, 1 - alpha / 2), np.abs(effect) * np.sqrt(queries)
-    # Both tails as lower ones, by symmetry; scipy.stats has the upper tail too, but takes half a second to import.
+    # Compute both tails as lower tails, by symmetry; scipy.stats has the upper tail but takes half a second to import.
     upper, lower = nctdtr(queries - 1, -centre, -least), nctdtr(queries - 1, centre, -least)
-    chance: Floats = upper + np.where(np.isnan(lower), 0.0, lower)  # NaN where a large effect makes it underflow
+    chance: Floats = upper + np.where(np.isnan(lower), 0.0, lower)  # NaN where it underflows for a large effect
     return chance
 
 
 def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05, chance: float = 0.8) -> Floats:
-    """Return how many queries a paired t-test needs to see mean differences with a chance (m).
+    """Return how many queries a paired t-test needs to detect mean differences with power `chance` (m,).
 
-    `deviations` are those of single queries' differences. Infinite where there is no difference to see, NaN where the
-    deviation is not known.
+    `deviations` are the standard deviations of the differences of single queries. Infinite for a difference of 0, NaN
+    where the deviation is unknown.
     """
     from scipy.special import ndtri
 
     needed = np.where(differences == 0, np.inf, np.where(deviations == 0, 2.0, np.nan))
     seen = (differences != 0) & (deviations > 0)
     effects = np.abs(differences[seen] / deviations[seen])
-    # With a known deviation it would take so many (the normal approximation): a little less than with a t-test.
+    # With a known deviation (the normal approximation), this many queries suffice: slightly fewer than for a t-test.
     low, high = np.ones_like(effects), np.maximum(2, np.ceil(((ndtri(1 - alpha / 2) + ndtri(chance)) / effects) ** 2))
     while (short := power(high, effects, alpha) < chance).any():
         low, high = np.where(short, high, low), np.where(short, 2 * high, high)
-    while ((high - low) > np.maximum(1, np.spacing(high))).any():  # as far as numbers so large can be told apart
+    while ((high - low) > np.maximum(1, np.spacing(high))).any():  # within the resolution of floats of this size
         middle = np.maximum(np.floor((low + high) / 2), 2)
         short = power(middle, effects, alpha) < chance
         low, high = np.where(short, middle, low), np.where(short, high, middle)
@@ -74,9 +74,10 @@ def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05,
 def detectable_difference(
     queries: NDArray[np.int64], deviations: Floats, alpha: float = 0.05, chance: float = 0.8
 ) -> Floats:
-    """Return the least mean differences that a paired t-test sees with a chance, given the queries that there are (m).
+    """Return the smallest mean differences that a paired t-test detects with power `chance` on these queries (m,).
 
-    `deviations` are those of single queries' differences, `chance` is above `alpha`. NaN below two queries.
+    `deviations` are the standard deviations of the differences of single queries; `chance` is above `alpha`. NaN below
+    two queries.
     """
     from scipy.optimize import brentq
     from scipy.special import stdtrit

@@ -1,8 +1,9 @@
-"""Measures of results as functions of the grades of a pool, for estimates from a judge and a few grades by people.
+"""Expand the measures of results as functions of the grades of a pool, to estimate them from a judge and a few people.
 
-Precision is linear in what is relevant, so its expansion is exact. nDCG is not: an unknown grade also changes the ideal
-ranking. It is expanded to first order, query by query, around the grades to be expected given the judge's (Hoeffding's
-projection): the effect of a grade is the mean change of nDCG if the other grades of the pool are drawn at random.
+Precision is linear in the grades, so its expansion is exact. nDCG is not linear, because an unknown grade also changes
+the ideal ranking. It is expanded to first order, query by query, around the expected grades given the judge's
+(Hoeffding's projection): the effect of a grade is the mean change of nDCG if the other grades of the pool are drawn at
+random.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from runner.analysis.judging import SCALE, JudgedRankings, Pair, rank_documents
 from runner.analysis.prediction_powered import Expansion, Floats, expand_linear
 
 _DRAWS = 32
-"""The number of random gradings of a query's pool that a first-order effect is averaged over."""
+"""The number of random gradings of a query's pool over which a first-order effect is averaged."""
 
 
 @dataclass(frozen=True)
 class PooledRanking:
-    """The first k documents of a result that are judged or pooled, in columns, and what is known beforehand.
+    """The first k documents of a result that are judged or pooled, in columns, and their earlier judgments.
 
-    `pairs` has the position in the pool of each document, -1 for one that people judged before, whose gain is `gains`.
-    `known` are the gains of all earlier judgments of each counted query, in descending order; `pools` the positions in
-    the pool of each.
+    `pairs` is the position of each document in the pool, or -1 for one that people judged before, whose gain is in
+    `gains`. `known` are the gains of all earlier judgments of each counted query, in descending order; `pools` are the
+    positions of each query in the pool.
     """
 
     queries: NDArray[np.int64]
@@ -39,12 +40,12 @@ class PooledRanking:
 
 
 def convert_grades(greatest: int) -> Floats:
-    """Return what each grade of the judge's scale is on the scale of a dataset, which ends at `greatest`."""
+    """Convert each grade of the judge's scale to the scale of a dataset with the largest grade `greatest`."""
     return np.floor(np.arange(SCALE.greatest + 1) * greatest / SCALE.greatest + 0.5)
 
 
 def list_pooled(run: JudgedRankings, pairs: Sequence[Pair], k: int) -> PooledRanking:
-    """Return the first k documents of a result with their places in the pool."""
+    """Return the first k documents of a result with their positions in the pool."""
     judgments = run.judgments
     counted = set(judgments.queries[judgments.grades > 0].tolist()) - set(run.rankings.errors or ())
     grades = {
@@ -94,8 +95,8 @@ def expand_precision(pooled: PooledRanking, k: int, gains: Floats, chances: Floa
 class IdealDraws:
     """Random grades of the pool of each query, and the DCG of the ideal ranking with them.
 
-    By query: `gains` (draws x pairs), `ideal` (draws), and `ideal_of` (pairs x grades x draws), that with one pair's
-    grade fixed.
+    By query: `gains` (draws x pairs), `ideal` (draws,), and `ideal_of` (pairs x grades x draws), the ideal DCG with the
+    grade of one pair fixed.
     """
 
     gains: Mapping[int, Floats]
@@ -104,7 +105,7 @@ class IdealDraws:
 
 
 def draw_ideals(pooled: PooledRanking, k: int, gains: Floats, chances: Floats, rng: np.random.Generator) -> IdealDraws:
-    """Draw grades of the pool; results with the same earlier judgments share them."""
+    """Draw grades of the pool; results with the same earlier judgments share the draws."""
     discounts = 1 / np.log2(np.arange(2, k + 2))
     drawn, ideal, ideal_of = dict[int, Floats](), dict[int, Floats](), dict[int, Floats]()
     for query, known in pooled.known.items():
@@ -142,7 +143,7 @@ def expand_ndcg(pooled: PooledRanking, k: int, gains: Floats, chances: Floats, i
 
 
 def _ideal(known: Floats, gains: Floats, discounts: Floats) -> Floats:
-    """Return the DCG of the ideal ranking of earlier gains and the last axis of drawn ones."""
+    """Return the DCG of the ideal ranking of earlier gains and of gains drawn along the last axis."""
     earlier = np.broadcast_to(known[: len(discounts)], (*gains.shape[:-1], min(len(discounts), len(known))))
     best = -np.sort(-np.concatenate([earlier, gains], axis=-1), axis=-1)[..., : len(discounts)]
     ideal: Floats = best @ discounts[: best.shape[-1]]

@@ -1,7 +1,7 @@
-"""Why queries miss their gold: classes of failure, each with its evidence and what may help.
+"""Explain why queries miss their gold: classes of failure, each with its evidence and what may help.
 
-Reads rankings by document id, their grades, and, where there is one, a lexicon of the corpus. Without it, what needs
-the texts is not claimed. Knows nothing of the retriever.
+The input is rankings by document id, their grades and, optionally, a lexicon of the corpus. Without a lexicon, classes
+that need the texts are not assigned.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ REMEDIES: dict[FailureClass, str] = {
 }
 
 UNJUDGED = -1
-"""The grade of a document that was found and not judged."""
+"""The grade of a document that was found but not judged."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class FailureSettings:
-    """When a query is missed, and from where on evidence tells a class.
+    """When a query counts as missed, and the limits from which evidence suggests a class of failure.
 
-    A query is missed if no gold is in its first `cutoff` places. Overlaps are shares of the query's information, see
-    `Lexicon`: a gold with `low_overlap` at most has next to none of it; one with `some_overlap` at most is a
-    vocabulary mismatch where a semantic retriever finds it. `low_idf` is the mean IDF at most of a vague query's
-    words, as a share of the largest. Scores are alike where the first is above the one at the cutoff by at most `alike`
-    times the run's median. A document is like gold from a cosine of `like_gold` on. What LSA tells is not asked of a
-    corpus of more than `semantic_documents`, which would take longer than the evaluation.
+    A query is missed if no gold is among its first `cutoff` hits. Overlaps are shares of the query's information, see
+    `Lexicon`: gold with at most `low_overlap` has almost none of it; gold with at most `some_overlap` is a vocabulary
+    mismatch if a semantic retriever finds it. A query is vague if the mean IDF of its words, as a share of the largest,
+    is at most `low_idf`. Scores are alike if the first exceeds the one at the cutoff by at most `alike` times the
+    median of the run. A document is like gold from a cosine of `like_gold`. LSA is not computed for a corpus of more
+    than `semantic_documents`, where it would take longer than the evaluation.
 
-    The defaults were set with 50 failures of BM25 in view that were classed by hand, and tried on each half of them.
+    The defaults were set on 50 failures of BM25 that were classified by hand, and tested on each half of them.
     """
 
     cutoff: int = Field(default=10, ge=1)
@@ -65,38 +65,39 @@ class FailureSettings:
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Which words the documents of a corpus have; counted when first asked for, and kept in the store."""
+    """The words of the documents of a corpus; counted on first use and cached in the store."""
 
     corpus: Corpus
     analyzer: Analyzer
     store: Store
 
     def overlaps(self, query: str, ids: Sequence[str]) -> Floats:
-        """Return the share of a query's information that documents have (m), NaN for those not in the corpus.
+        """Return the share of a query's information that each document has (m,), NaN for documents not in the corpus.
 
-        That is the share of its distinct terms, each as much as its IDF, ln(N / n); a term that no document has counts
-        as one of a single document. All are NaN for a query without terms, or with none that tells documents apart.
+        This is the share of the query's distinct terms, each weighted by its IDF, ln(N / n). A term that occurs in no
+        document counts as if it occurred in one. All are NaN for a query that has no terms, or only terms that occur in
+        every document.
         """
         terms = sorted(set(self.analyzer.tokens(query)))
         places = np.array([self.positions.get(i, NOTHING) for i in ids], np.int32)
         weights, shared = self._idfs(terms), np.zeros(len(ids))
         for term, weight in zip(terms, weights.tolist(), strict=True):
             if term in self.postings.positions:
-                having = self._having(term)  # ascending, and at least one
+                having = self._having(term)  # ascending, with at least one document
                 shared += weight * (having[np.searchsorted(having[:-1], places)] == places)
         return np.where(places == NOTHING, np.nan, shared / (weights.sum() or np.nan))
 
     def idf(self, query: str) -> float:
         """Return the mean IDF, ln(N / n), of a query's distinct terms that the corpus has, as a share of ln N.
 
-        It is 1 if each is in one document, and 0 if each is in all; NaN if the corpus has none of them.
+        It is 1 if each term is in one document, and 0 if each is in all documents; NaN if the corpus has none of them.
         """
         known = sorted(set(self.analyzer.tokens(query)) & self.postings.positions.keys())
         return float(np.mean(self._idfs(known))) if known else np.nan
 
     @cached_property
     def meaning(self) -> Meaning:
-        """Return what the documents are about."""
+        """Return the LSA vectors of the documents."""
         return Meaning.of(self.corpus, self.analyzer, self.store)
 
     @cached_property
@@ -124,16 +125,15 @@ class Lexicon:
 
 @dataclass(frozen=True)
 class QueryFailure:
-    """A query (by position) that missed its gold, the classes of why, if any is told, and the evidence.
+    """A missed query (by position), the likely classes of its failure, and the evidence.
 
-    `gold_rank` is where the first gold stands, below the cutoff, and `gold` its id, or that of the highest grade where
-    none was found; `semantic_rank` is where LSA has the first gold. `overlap` is the largest share of the query's
-    information that any gold has, `idf` the mean of the query (see `Lexicon`), `spread` how far the scores fall until
-    the cutoff, over the run's median. `rival` is the first document that should not be above gold: one judged
-    irrelevant, or else one with more overlap than gold, and not like it; `lead` is how much more it scores than the
-    first gold. `unjudged` counts documents above gold, to the cutoff; `lookalike` is the one of them that is most like
-    gold, by the cosine `likeness`. `absent` are the ids of gold that the corpus does not have. What cannot be told is
-    None.
+    `gold_rank` is the rank of the first gold, below the cutoff, and `gold` its id, or that of the gold with the highest
+    grade if none was found; `semantic_rank` is the rank of the first gold by LSA. `overlap` is the largest share of the
+    query's information that any gold has, `idf` the mean of the query (see `Lexicon`), and `spread` how far scores fall
+    until the cutoff, divided by the median of the run. `rival` is the first document that should not be above gold: one
+    judged irrelevant, or else one that has more overlap than gold and is not like it; `lead` is its score less that of
+    the first gold. `unjudged` counts unjudged documents above gold, up to the cutoff; `lookalike` is the one most like
+    gold, by the cosine `likeness`. `absent` are the ids of gold that the corpus lacks. Unknown values are None.
     """
 
     query: int
@@ -156,11 +156,11 @@ class QueryFailure:
 
 @dataclass(frozen=True, eq=False)
 class JudgedRun:
-    """What a run found, with what is known of it.
+    """The rankings of a run with their grades.
 
-    `grades` (n x k) are -1 for unjudged, `documents` the ids that the rankings mean by their positions, `expected` the
-    gold ids of each query, the highest grade first. `counted` (n) marks the queries that have gold and were answered.
-    `known` are the ids of the corpus, if that is known.
+    `grades` (n x k) are -1 for unjudged documents, `documents` the ids for the positions in the rankings, and
+    `expected` the gold ids of each query, highest grade first. `counted` (n,) marks the queries that have gold and were
+    answered. `known` are the ids of the corpus, if available.
     """
 
     queries: Sequence[str]
@@ -173,17 +173,17 @@ class JudgedRun:
 
     @cached_property
     def first_gold(self) -> NDArray[np.int64]:
-        """Return the place of each query's first gold, from 0 (n); the depth of the rankings where there is none."""
+        """Return the position of each query's first gold, from 0 (n,); the depth of the rankings if there is none."""
         gold = self.grades > 0
         return np.where(gold.any(axis=1), gold.argmax(axis=1), gold.shape[1]) if gold.size else np.zeros(len(gold), int)
 
     def find_missed(self, cutoff: int) -> NDArray[np.int64]:
-        """Return the queries, by position, that have no gold in their first places."""
+        """Return the positions of the queries that have no gold among their first `cutoff` hits."""
         none_found = self.first_gold >= min(cutoff, self.rankings.depth)
         return np.flatnonzero(self.counted & none_found)
 
     def spreads(self, cutoff: int) -> Floats:
-        """Return how far scores fall from the first to the cutoff (n), over the median; NaN with fewer than two."""
+        """Return how far scores fall from the first to the cutoff (n,) over the median; NaN below two hits."""
         counts = np.count_nonzero(self.rankings.documents != NOTHING, axis=1)
         spreads = np.full(len(counts), np.nan)
         some = np.flatnonzero(counts > 1)
@@ -200,17 +200,17 @@ def explain_failures(
     semantic: NDArray[np.bool_] | None = None,
     settings: FailureSettings = FailureSettings(),  # noqa: B008 (immutable)
 ) -> list[QueryFailure]:
-    """Return the queries that missed their gold, in their order, with the classes that the evidence tells.
+    """Return the queries that missed their gold, in their order, with the classes that the evidence supports.
 
-    - *absent from the corpus*: some of the gold is not there to be found.
-    - *vocabulary mismatch*: gold has next to none of the query's words; or few, and a semantic retriever finds it: one
-      that answers the query, where `semantic` (n) says which it does, or else LSA, to the depth in which the run has
+    - *absent from the corpus*: the corpus lacks some of the gold.
+    - *vocabulary mismatch*: gold has almost none of the query's words; or it has few, and a semantic retriever finds
+      it: one that answers the query, as given by `semantic` (n,), or else LSA, down to the depth in which the run has
       no gold. Needs a lexicon.
-    - *specificity gap*: the query's words are common, and many documents score alike; by scores alone without a
-      lexicon.
+    - *specificity gap*: the query's words are common, and many documents score alike; without a lexicon, by scores
+      alone.
     - *distractor overlap*: a document judged irrelevant is above the gold; or, with a lexicon, one that is not like
-      gold and has more of the query's words, of which gold has some and which are not common ones.
-    - *unjudged above gold*: a document above the gold that nobody judged is like it. Needs a lexicon.
+      gold and has more of the query's words, if gold has some of these and they are not common.
+    - *unjudged above gold*: an unjudged document above the gold is like it. Needs a lexicon.
     """
     spreads, missed = run.spreads(settings.cutoff), run.find_missed(settings.cutoff).tolist()
     ranks: Sequence[int | None] = [None] * len(missed)
@@ -234,7 +234,7 @@ def _failure(
     expected, text, first = run.expected[query], run.queries[query], int(run.first_gold[query])
     is_found = first < run.rankings.depth
     upper = run.rankings.documents[query, : min(first, settings.cutoff)]
-    at: dict[str, int] = {}  # where each document above the gold is first: one in chunks may be there several times
+    at: dict[str, int] = {}  # first position of each document above the gold; chunks repeat a document
     for place in np.flatnonzero(upper != NOTHING).tolist():
         at.setdefault(run.documents[upper[place]], place)
     above, places = list(at), list(at.values())
@@ -287,5 +287,5 @@ def _failure(
 
 
 def _get_known(value: float) -> float | None:
-    """Return a number, or None for one that is not known."""
+    """Return a number, or None for NaN."""
     return float(value) if value == value else None

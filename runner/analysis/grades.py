@@ -1,7 +1,7 @@
-"""The grades of a language model: of each question its verdicts, and the rank of the needle; and what they come to.
+"""The grades of a language model: the verdicts and the needle's rank for each question, and their summary.
 
-Hit and reciprocal rank are of the first chunk whose document is the needle. A grade that could not be had is null, is
-counted, and enters no mean. It knows nothing of who grades, or how.
+Hit and reciprocal rank use the first chunk whose document is the needle. A missing grade is null, is counted, and is
+left out of every mean.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _COLUMNS: Mapping[str, type] = {
     "cut": bool, "rank": int, "needle": bool, "total_score": float, "echo": bool,
 }  # fmt: skip
 _FIELDS = {"said": "reasoning", "asked": "attempts"}
-"""The fields of a verdict whose column or figure has another name."""
+"""The fields of a verdict whose column or figure has a different name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """What the judge said of each question (queries x repeats), and where the needle was.
+    """The judge's verdicts on each question (queries x repeats), and the rank of the needle.
 
-    `ranks` (queries) are those of the first chunk of the needle's document, infinite where it is not among the first k,
-    NaN where there is no needle or the search raised an error. `echoes` (queries) marks expected answers that only
-    repeat the question: such a grade says nothing. `judge` and `prompt` (a hash) are who graded, and by which words.
+    `ranks` (queries,) are those of the first chunk of the needle's document: infinite if it is not among the first k,
+    NaN if there is no needle or the search raised an error. `echoes` (queries,) marks expected answers that only repeat
+    the question, which makes the grade meaningless. `judge` and `prompt` (a hash) identify the model and the prompt.
     """
 
     judge: str
@@ -52,12 +52,12 @@ class Grades:
 
     @cached_property
     def values(self) -> Floats:
-        """Return the grade of each question (queries): the mean of its verdicts, NaN where it has none."""
+        """Return the grade of each question (queries,): the mean of its verdicts, NaN if it has none."""
         return np.array([_mean(_list_grades(row)) for row in self.verdicts])
 
     @cached_property
     def totals(self) -> Floats:
-        """Return each question's grade times the weight of its rank (queries), NaN where it lacks either."""
+        """Return each question's grade times the weight of its rank (queries,), NaN if it lacks either."""
         first, later, missing = self.weights
         weights = np.select([self.ranks == 1, self.ranks <= self.k], [first, later], missing)
         return np.where(np.isnan(self.ranks), np.nan, self.values * weights)
@@ -68,7 +68,7 @@ class Grades:
 
     @property
     def reciprocal_rank(self) -> float | None:
-        """Return the mean of 1 / rank over the questions with a needle, 0 where it is not among the first k."""
+        """Return the mean of 1 / rank over the questions with a needle; 0 for one that is not among the first k."""
         return _or_none(_mean(1 / self._sought))
 
     @property
@@ -77,29 +77,29 @@ class Grades:
 
     @property
     def unasked(self) -> int:
-        """Return how many verdicts are missing because the budget ended, or there was nobody to ask."""
+        """Return how many verdicts are missing because the budget was spent or no judge was available."""
         return self.counts["unasked"]
 
     @property
     def failed(self) -> int:
-        """Return how many verdicts are missing for an error that may pass; a search's own error is none of those."""
+        """Return how many verdicts are missing because of a temporary error, not counting errors of the search."""
         return sum(verdict.outcome == "error" and verdict.attempts > 0 for row in self.verdicts for verdict in row)
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Return how many verdicts ended how, and how many of them were clamped, cached, or of a text that was cut."""
+        """Return the number of verdicts by outcome, and how many were clamped, cached or based on a cut text."""
         every = [verdict for row in self.verdicts for verdict in row]
         counts = Counter[str](verdict.outcome for verdict in every)
         counts.update({name: sum(getattr(v, name) for v in every) for name in ("clamped", "cached", "cut")})
         return counts
 
     def warnings(self, scale: Scale) -> list[str]:
-        """Return a sentence for each fault of the verdicts: grades outside the scale, texts that were cut."""
+        """Return one sentence per problem of the verdicts: grades outside the scale, texts that were cut."""
         every = [verdict for row in self.verdicts for verdict in row]
         return [warning for warning in (scale.warning(every), cut_warning(every)) if warning]
 
     def figures(self) -> Mapping[str, float | None]:
-        """Return the means, counts and costs by name; None where there is nothing to take a mean of."""
+        """Return the means, counts and costs by name; None for a mean of nothing."""
         return self._figures
 
     @cached_property
@@ -129,7 +129,7 @@ class Grades:
         return figures
 
     def columns(self, query_ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return a table with a row for each verdict; `rank` and the grades are None where there is none."""
+        """Return a table with one row per verdict; a missing `rank` or grade is None."""
         rows = [
             {
                 "query_id": query,
@@ -148,26 +148,26 @@ class Grades:
         return {name: [row[name] for row in rows] for name in _COLUMNS}
 
     def head(self) -> dict[str, Any]:
-        """Return what is not in the columns, and the figures."""
+        """Return the figures and all fields that are not in the columns."""
         agreement = asdict(self.agreement) if self.agreement else None
         own = {"judge": self.judge, "prompt": self.prompt, "k": self.k, "weights": list(self.weights)}
         return {**own, "agreement": agreement, "figures": self.figures()}
 
 
 def verdict_columns(verdict: GradeVerdict) -> dict[str, Any]:
-    """Return the fields of a verdict by the names of their columns."""
+    """Return the fields of a verdict by column name."""
     columns = {field: column for column, field in _FIELDS.items()}
     return {columns.get(name, name): value for name, value in asdict(verdict).items()}
 
 
 def verdict_of(columns: Mapping[str, Any]) -> GradeVerdict:
-    """Return the verdict that `verdict_columns` made a row of."""
+    """Return the verdict of a row made by `verdict_columns`."""
     names = {_FIELDS.get(column, column): value for column, value in columns.items()}
     return GradeVerdict(**{name: names[name] for name in GradeVerdict.__dataclass_fields__})
 
 
 def save_grades(grades: Grades, query_ids: Sequence[str], file: Path) -> None:
-    """Write the verdicts into a Parquet file."""
+    """Write the verdicts to a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -177,7 +177,7 @@ def save_grades(grades: Grades, query_ids: Sequence[str], file: Path) -> None:
 
 
 def load_grades(head: Mapping[str, Any], query_ids: Sequence[str], file: Path) -> Grades:
-    """Read grades back from what `Grades.head` and `save_grades` kept."""
+    """Read the grades that `Grades.head` and `save_grades` saved."""
     import pyarrow.parquet as pq
 
     columns = pq.ParquetFile(file).read(use_threads=False).to_pydict()
@@ -208,7 +208,7 @@ def _list_grades(row: Sequence[GradeVerdict]) -> list[float]:
 
 
 def _mean(values: Sequence[float] | Floats | NDArray[np.bool_]) -> float:
-    """Return the mean of what is not NaN, NaN where there is nothing."""
+    """Return the mean without NaN values; NaN if none remain."""
     there = np.asarray(values, dtype=np.float64)
     there = there[~np.isnan(there)]
     return float(there.mean()) if len(there) else np.nan

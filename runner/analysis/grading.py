@@ -1,7 +1,7 @@
-"""Grading by a language model: how useful what each question found is, and at which place the needle is.
+"""Grade with a language model how useful the hits of each question are, and find the rank of the needle.
 
-The judge sees the question, the expected answer and the first chunks, and grades from 1 to 10. A chunk belongs to a
-document; the needle is the document of a question's gold. It knows nothing of how chunks were found, nor of providers.
+The judge sees the question, the expected answer and the first chunks, and grades from 1 to 10. Each chunk belongs to a
+document; the needle is the document of a question's gold.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ NO_ANSWER = "(none is given)"
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Grading:
-    """How what each question found is graded.
+    """How the hits of each question are graded.
 
-    `prompt` is a template file. The judge sees the first `k` chunks, each to `max_characters`, as is the question and
-    its answer, `repeats` times, and is asked `retries` times more for a reply without a grade. A total score is the
-    grade times one of three `weights`: of the needle at rank 1, later among the k, and not there. The expected answer
-    is in the queries' metadata. A chunk's document is what its metadata have in `document_field`, or the first group of
-    `document_pattern` in its id, or what it was cut from, or else the chunk itself. `reference` is a file of grades by
-    others to compare with.
+    `prompt` is a template file. The judge sees the first `k` chunks, the question and its answer, each cut to
+    `max_characters`. It grades them `repeats` times; a reply without a grade is requested again up to `retries` times.
+    A total score is the grade times one of three `weights`: for the needle at rank 1, at a later rank up to k, and not
+    found. The expected answer is in the metadata of the queries. The document of a chunk is the value of
+    `document_field` in its metadata, the first group of `document_pattern` in its id, the document that it was cut
+    from, or else the chunk itself. `reference` is a file of grades from another source to compare with.
     """
 
     llm: Chat
@@ -80,7 +80,7 @@ class Grading:
 
     @cached_property
     def template(self) -> Prompt:
-        """Return the prompt."""
+        """Return the prompt template."""
         return load_prompt(self.prompt, ("question", "expected_answer", "chunks"), bundled=FOLDER)
 
     @cached_property
@@ -89,12 +89,12 @@ class Grading:
         return earlier_grades(self.reference) if self.reference else {}
 
     def identity(self, queries: Queries) -> str:
-        """Return a hash of all that decides grades, but for what was found: judge, prompt, settings, answers."""
+        """Return a hash of everything that decides grades except the hits: judge, prompt, settings, answers."""
         earlier = [f"{query}\0{grade}" for query, grade in sorted(self.earlier.items())]
         return fingerprint(repr(self), self.template.hash, *self.answers(queries), *earlier)
 
     def answers(self, queries: Queries) -> list[str]:
-        """Return the expected answer of each query, "" where there is none."""
+        """Return the expected answer of each query, "" if it has none."""
         if not queries.metadata:
             return [""] * len(queries)
         return [str(metadata.get(self.answer_field) or "") for metadata in queries.metadata]
@@ -110,11 +110,11 @@ def grade_found(
     journal: Path,
     searcher: str = "",
 ) -> tuple[Grades, Journal]:
-    """Grade what each query found, best first, given the ids of its gold and the positions of those that failed.
+    """Grade the hits of each query, best first, given the ids of its gold and the positions of failed queries.
 
-    A search that raised an error is not graded: there is nothing to judge. The journal of the work is a file in the
-    folder `journal`; it is returned as well, to be forgotten once the grades are safe. It is that of one `searcher`:
-    another that found just the same, maybe at the same time, has its own.
+    A query whose search raised an error is not graded, because it has no hits to judge. The journal of the work is a
+    file in the folder `journal`; it is also returned, so that it can be deleted once the grades are saved. It belongs
+    to one `searcher`: another with the same hits, possibly running at the same time, has its own.
     """
     chunks = _Chunks(corpus, grading)
     answers, seen = grading.answers(queries), [list(ids[: grading.k]) for ids in retrieved]
@@ -166,7 +166,7 @@ class _Chunks:
         self._at = {identifier: position for position, identifier in enumerate(corpus.ids)}
 
     def document(self, chunk: str) -> str:
-        """Return the document that a chunk belongs to, itself where nothing says otherwise."""
+        """Return the document that a chunk belongs to; the chunk itself if none is known."""
         if self._grading.document_pattern:
             match = re.fullmatch(self._grading.document_pattern, chunk)
             return match[1] if match else chunk
@@ -175,7 +175,7 @@ class _Chunks:
         return chunk
 
     def render(self, chunks: Sequence[str]) -> str:
-        """Return chunks as the judge sees them."""
+        """Return the chunks as the judge sees them."""
         parts = [
             f"[Chunk {place} - {self.document(chunk)}]\n{shorten(self._content(chunk), self._grading.max_characters)}"
             for place, chunk in enumerate(chunks, start=1)
@@ -183,11 +183,11 @@ class _Chunks:
         return "\n\n".join(parts) or NO_CHUNKS
 
     def longest(self, chunks: Sequence[str]) -> int:
-        """Return how many characters the longest of some chunks has."""
+        """Return the length of the longest of some chunks, in characters."""
         return max((len(self._content(chunk)) for chunk in chunks), default=0)
 
     def rank(self, chunks: Sequence[str], golds: Sequence[str]) -> float:
-        """Return the rank of the first chunk whose document is that of a gold, NaN where there is no gold."""
+        """Return the rank of the first chunk whose document is that of a gold, NaN if there is no gold."""
         needles = {self.document(gold) for gold in golds}
         ranks = (place for place, chunk in enumerate(chunks, start=1) if self.document(chunk) in needles)
         return float(next(ranks, np.inf)) if needles else np.nan

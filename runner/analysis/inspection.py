@@ -1,7 +1,6 @@
-"""The quality of a dataset: what there is of it, and what is wrong with it, each finding with its evidence.
+"""Inspect the quality of a dataset: its contents, and its problems, each with evidence.
 
-It reads a dataset, what retrievers found in it, and the queries of its other splits. It knows nothing of where these
-are from, nor of how a finding is shown.
+The input is a dataset, what retrievers found in it, and the queries of its other splits.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from runner.datasets.duplicates import Shingled, word_counts
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What there is of a dataset: counts, distributions, what retrievers find, and the findings, worst first.
+    """The contents of a dataset: counts, distributions, what retrievers find, and the findings, most serious first.
 
-    `golds` (n) are gold documents a query, `grades` how many judgments have which grade, `types` how many queries are
-    of which. Words are counted by document, by query, and by chunk where documents are searched in chunks. The overlaps
-    (n) are the shares of each query's words, by their IDF, that its best gold has, and that documents by chance have in
-    the mean; NaN where that cannot be told. `lacking` says what the dataset does not have.
+    `golds` (n,) are gold documents per query, `grades` the number of judgments by grade, and `types` the number of
+    queries by type. Words are counted by document, by query and, if documents are searched in chunks, by chunk. The
+    overlaps (n,) are the shares of each query's words, weighted by IDF, that its best gold has, and that random
+    documents have on average; NaN if unknown. `lacking` says what the dataset does not have.
     """
 
     name: str
@@ -55,7 +54,7 @@ def inspect(
     others: Mapping[str, Queries],
     settings: InspectionSettings,
 ) -> Inspection:
-    """Inspect a dataset, given what retrievers found in it by name, and the queries of its other splits by theirs."""
+    """Inspect a dataset, given the rankings of retrievers by name and the queries of its other splits by split name."""
     lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
     shingled = Shingled.of(texts)
     findability = measure_findability(
@@ -106,7 +105,7 @@ def _types(dataset: Dataset) -> dict[str, int]:
 
 
 def _lacking(dataset: Dataset, others: Mapping[str, Queries]) -> Iterator[str]:
-    """Yield what the dataset does not have, and what that leaves open."""
+    """Yield what the dataset lacks, and which questions this leaves open."""
     if not any(dataset.queries.types):
         yield "no query types: results cannot be broken down by type"
     if not any(answers(dataset.queries)):

@@ -1,7 +1,4 @@
-"""What may be the matter with a dataset, in sentences: each rule looks at what was counted and says what to do.
-
-It knows nothing of how anything was counted, nor of how a finding is shown.
-"""
+"""Derive findings from what was counted in a dataset: each rule describes a problem and says what to do."""
 
 from __future__ import annotations
 
@@ -29,25 +26,25 @@ from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 WRONG, DOUBTFUL, OF_NOTE = "error", "warning", "info"
 GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
-"""How grave a finding is: it spoils what is measured, it may, or one should know it."""
+"""The severities of a finding: it invalidates measures, it may do so, or it is worth knowing."""
 
 FEW_QUERIES = 50
-"""With fewer queries than these, only large differences can be told from chance (Buckley and Voorhees, 2000)."""
+"""With fewer queries, only large differences can be told from chance (Buckley and Voorhees, 2000)."""
 
 EVERY_TENTH, HALF = 0.1, 0.5
 
 MOST_GOLD, BEGINNING = 3, 300
-"""How many gold documents of a query are shown, and how many characters of a document."""
+"""How many gold documents of a query, and how many characters of a document, are shown."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class InspectionSettings:
     """How a dataset is inspected.
 
-    Retrievers are asked for `depth` documents; `cutoff` is that of coverage and of what is found. Texts are
-    near-duplicates from a similarity of `near_duplicate` on, and documents are like gold from an LSA cosine of
-    `like_gold` on. Documents of more words than `long_document` are long, as many an encoder reads no more. A
-    query's gold is compared to `random_documents`. Of each finding, `examples` are shown.
+    Retrievers are asked for `depth` documents; `cutoff` is used for coverage and for what is found. Texts are
+    near-duplicates from a similarity of `near_duplicate`, and documents are like gold from an LSA cosine of
+    `like_gold`. Documents with more words than `long_document` are long, because many encoders read no further. A
+    query's gold is compared with `random_documents`. Each finding shows `examples`.
     """
 
     depth: int = Field(default=100, ge=1)
@@ -62,7 +59,7 @@ class InspectionSettings:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is the matter: how grave it is, how many of how many are affected, and what to do about it."""
+    """A problem of a dataset: its severity, how many of how many items are affected, and what to do about it."""
 
     name: str
     gravity: str
@@ -74,7 +71,7 @@ class Finding:
 
     @property
     def share(self) -> float:
-        """Return the share that is affected."""
+        """Return the share of items that is affected."""
         return self.count / self.of if self.of else 0.0
 
 
@@ -89,9 +86,9 @@ def findings(
     settings: InspectionSettings,
     analyzer: Analyzer,
 ) -> list[Finding]:
-    """Return what is the matter, worst first; of what is as grave, what affects the larger share.
+    """Return the findings, most serious first; of equally serious ones, the one with the larger share first.
 
-    `texts` are those of the documents, with their titles, and `shingled` the same.
+    `texts` are the texts of the documents with their titles, and `shingled` are the same texts in shingles.
     """
     every = [
         *_of_judgments(dataset, settings),
@@ -106,9 +103,9 @@ def findings(
 
 
 def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Finding]:
-    """Yield a finding where the documents are in a language that the analyzer does not stem."""
+    """Yield a finding if the documents are in a language that the analyzer does not stem."""
     language = detect_language(texts)
-    if language is None or analyzer.identifiers:  # identifiers are cut alike in every language
+    if language is None or analyzer.identifiers:  # identifiers are split alike in every language
         return
     fitting = None if language.analyzer == "plain" else language.analyzer
     if analyzer.stemmer == fitting:
@@ -123,7 +120,7 @@ def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Find
 
 
 def answers(queries: Queries) -> list[str]:
-    """Return the answers that queries expect, in words; "" for none."""
+    """Return the expected answers of queries as text; "" for none."""
     return [str(known.get(EXPECTED_ANSWER) or "") for known in queries.metadata] or [""] * len(queries)
 
 
@@ -219,7 +216,7 @@ def _of_queries(
 
 
 def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSettings) -> Iterator[Finding]:
-    """Yield a finding where queries look like variants of each other."""
+    """Yield a finding if queries look like variants of each other."""
     n = len(dataset.queries)
     if not variants.queries:
         return
@@ -235,7 +232,7 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
 
 
 def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: InspectionSettings) -> Iterator[Finding]:
-    """Yield a finding where queries are documents of the corpus themselves."""
+    """Yield a finding if queries are themselves documents of the corpus."""
     own_queries, n = np.flatnonzero(own != NOTHING).tolist(), len(dataset.queries)
     if not own_queries:
         return
@@ -398,7 +395,7 @@ def _cite(queries: Queries, query: int) -> dict[str, str]:
 
 
 def _quote(dataset: Dataset, texts: Sequence[str], document: int) -> dict[str, str]:
-    """Return a document with how its text begins."""
+    """Return a document with the beginning of its text."""
     return {
         "document": dataset.documents.ids[document],
         "text": " ".join(texts[document][: 2 * BEGINNING].split())[:BEGINNING],

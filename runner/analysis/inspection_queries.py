@@ -1,6 +1,6 @@
-"""Which generated queries do not look like searches: fragments, statements, copies, random characters, repetitions.
+"""Find generated queries that do not look like searches: fragments, statements, copies, random characters, repetitions.
 
-The signs are in the text alone, so they miss a query that is well formed and makes no sense.
+The signs are in the text alone, so a well-formed query that makes no sense is not found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_SEARCH = 20
 """The most words of a query that looks like a search; questions in benchmarks are rarely longer."""
 
 LONGEST_COPY = 8
-"""From this many words in a row on, a query is taken for a copy of its gold."""
+"""A query with at least this many consecutive words of its gold counts as copied from it."""
 
 _WORD = regex.compile(r"[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*")
 _OPEN_END = frozenset({
@@ -35,12 +35,12 @@ _QUOTED = "exact_snippet"
 
 
 def is_generated(queries: Queries) -> bool:
-    """Tell queries that `synthesize` wrote, which carry how each was validated."""
+    """Tell whether `synthesize` wrote the queries; these record how each was validated."""
     return bool(queries.metadata) and all("query_type" in known and "evaluation" in known for known in queries.metadata)
 
 
 def unlike_searches(queries: Queries, gold: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Return the position of each query that does not look like a search, with the first sign of it.
+    """Return the first sign found for each query, by position, that does not look like a search.
 
     `gold` has the texts of each query's gold documents. Quotations may be long and copied.
     """

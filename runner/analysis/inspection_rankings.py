@@ -1,7 +1,6 @@
-"""What retrievers together tell of a dataset: coverage, queries that none or all of them find, gold that is suspicious.
+"""Assess a dataset by the rankings of several retrievers: coverage, queries that none or all find, suspicious gold.
 
-Where they searched chunks, a document is found where its first chunk is. Knows nothing of the retrievers but their
-names and what they found.
+If chunks were searched, a document has the rank of its first chunk.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 
 DEEPEST = 3
-"""How many documents above gold, those that most retrievers agree on, are looked at for each query."""
+"""How many documents above gold, those that most retrievers agree on, are examined for each query."""
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A document that most retrievers rank above all of a query's gold, and that is like one of these, `gold`.
+    """A document that most retrievers rank above all of a query's gold and that is like one gold document, `gold`.
 
-    All three are positions. `by` is how many retrievers do, `similarity` the share of shingles in common, `likeness`
-    the LSA cosine.
+    The query and both documents are positions. `by` is how many retrievers rank it so, `similarity` the share of
+    shingles in common, `likeness` the LSA cosine.
     """
 
     query: int
@@ -43,7 +42,7 @@ class Suspicion:
 
     @property
     def evidence(self) -> str:
-        """Return in words what speaks for the document."""
+        """Return the evidence for the document in words."""
         judged = "judged irrelevant" if self.judged_irrelevant else "unjudged"
         return (
             f"{judged}, above gold for {self.by} of {self.retrievers} retrievers; {self.similarity:.0%} of its "
@@ -53,12 +52,12 @@ class Suspicion:
 
 @dataclass(frozen=True, eq=False)
 class Findability:
-    """What retrievers found of a dataset, by their `names`.
+    """What retrievers found in a dataset, by their `names`.
 
-    `first_gold` (retrievers x n) is the place of each query's first gold, from 1, and 0 where there is none to `depth`.
-    `success` and `judged` are the means of Success and Judged at `cutoff` of each retriever, NaN where no query counts.
-    `answerable` (n) are the queries with gold, `missed` and `easy` those of them that no retriever finds at all, and
-    that all find at once. The most `suspicious` come first.
+    `first_gold` (retrievers x n) is the rank of each query's first gold, from 1, and 0 if there is none down to
+    `depth`. `success` and `judged` are the means of Success and Judged at `cutoff` of each retriever, NaN if no query
+    counts. `answerable` (n,) marks the queries with gold; of these, no retriever finds the `missed` ones at all, and
+    all find the `easy` ones at rank 1. The most `suspicious` documents come first.
     """
 
     names: Sequence[str]
@@ -72,19 +71,19 @@ class Findability:
 
     @property
     def missed(self) -> NDArray[np.bool_]:
-        """Return which queries with gold no retriever finds (n)."""
+        """Return which queries with gold no retriever finds (n,)."""
         none_found: NDArray[np.bool_] = (self.first_gold == 0).all(axis=0)
         return self.answerable & none_found & bool(len(self.names))
 
     @property
     def easy(self) -> NDArray[np.bool_]:
-        """Return which queries with gold every retriever finds at rank 1 (n)."""
+        """Return which queries with gold every retriever finds at rank 1 (n,)."""
         all_first: NDArray[np.bool_] = (self.first_gold == 1).all(axis=0)
         return self.answerable & all_first & bool(len(self.names))
 
 
 def get_grades(dataset: Dataset, query: int) -> dict[int, int]:
-    """Return the grade of each document, by position, that is judged for a query and that the corpus has."""
+    """Return the grade of each judged document of a query, by its position in the corpus."""
     judgments = dataset.judgments
     of_query = slice(*np.searchsorted(judgments.queries, [query, query + 1]))
     graded = zip(judgments.documents[of_query].tolist(), judgments.grades[of_query].tolist(), strict=True)
@@ -92,7 +91,7 @@ def get_grades(dataset: Dataset, query: int) -> dict[int, int]:
 
 
 def list_golds(dataset: Dataset, query: int) -> list[int]:
-    """Return the gold documents of a query, by position, that the corpus has."""
+    """Return the positions of the gold documents of a query that are in the corpus."""
     return [document for document, grade in get_grades(dataset, query).items() if grade > 0]
 
 
@@ -105,7 +104,7 @@ def measure_findability(
     like_gold: float,
     lexicon: Lexicon,
 ) -> Findability:
-    """Read off rankings what they tell of a dataset, whose documents are `shingled`, with their titles."""
+    """Assess a dataset by rankings; `shingled` are its documents with their titles."""
     n = len(dataset.queries)
     grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of, dataset.judged_ids)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
@@ -135,13 +134,13 @@ def _suspicious(
     like_gold: float,
     lexicon: Lexicon,
 ) -> Iterator[Suspicion]:
-    """Yield what stands above gold for more than half of the retrievers and is like gold."""
+    """Yield the documents above gold for more than half of the retrievers that are like gold."""
     ids, document_of = dataset.documents.ids, dataset.document_of
     for query in np.flatnonzero((first_gold > 1).any(axis=0)).tolist():
         votes: Counter[int] = Counter()
         for first, ranking in zip(first_gold[:, query].tolist(), rankings.values(), strict=True):
-            above = ranking.documents[query, : max(first - 1, 0)]  # what beats gold that was not found says little
-            above = above[above < len(dataset.corpus)]  # a hit that the corpus lacks has no text to look at
+            above = ranking.documents[query, : max(first - 1, 0)]  # without gold, says little
+            above = above[above < len(dataset.corpus)]  # a hit outside the corpus has no text
             votes.update(set((above if document_of is None else document_of[above]).tolist()))
         agreed = [d for d in votes if 2 * votes[d] > len(rankings)]
         agreed = sorted(agreed, key=lambda d: (-votes[d], ids[d]))[:DEEPEST]
@@ -152,7 +151,7 @@ def _suspicious(
         for i, document in enumerate(agreed):
             similar = [shingled.similarity(document, gold) for gold in golds]
             nearest = int(np.argmax(similar))
-            copied = similar[nearest] >= near_duplicate and shingled.words[document] > 0  # no copy where no words are
+            copied = similar[nearest] >= near_duplicate and shingled.words[document] > 0  # no words, no copy
             if copied or likeness[i] >= like_gold:
                 yield Suspicion(
                     query, document, golds[nearest], votes[document], len(rankings), similar[nearest],

@@ -1,7 +1,4 @@
-"""What can be told of texts alone: which are copies of one another, or within one another.
-
-Knows nothing of judgments or retrievers.
-"""
+"""Find texts that are copies of each other or contained in each other."""
 
 from __future__ import annotations
 
@@ -10,22 +7,22 @@ from collections.abc import Iterable, Sequence
 from runner.datasets.duplicates import WORDS, Shingled
 
 LEAST_WORDS = 4
-"""How many words a query has at least that is called copied: fewer stand in many a text by chance."""
+"""Only queries with at least this many words count as copied: fewer words occur in many texts by chance."""
 
 
 def plain(text: str) -> str:
-    """Return the words of a text alone, whatever their case and punctuation."""
+    """Return the words of a text without case and punctuation."""
     return " ".join(WORDS.tokens(text))
 
 
 def is_contained(query: str, texts: Iterable[str]) -> bool:
-    """Tell whether the words of a query, if they are enough, follow each other so in one of several texts."""
+    """Tell whether one of the texts contains the words of a query in sequence, if the query has enough words."""
     words = plain(query)
     return words.count(" ") + 1 >= LEAST_WORDS and any(f" {words} " in f" {plain(text)} " for text in texts)
 
 
 def find_copied_queries(queries: Sequence[str], others: Sequence[str], least: float) -> list[tuple[int, int]]:
-    """Return the queries that are near-duplicates of others, by position, each with the first that it is one of."""
+    """Return the queries that are near-duplicates of others: their positions, each with that of the nearest other."""
     shingled = Shingled.of([*queries, *others])
     copies: list[tuple[int, int]] = []
     for group in shingled.groups(least):

@@ -1,6 +1,6 @@
-"""Queries that look like variants of each other, which statistics should not count as independent.
+"""Find queries that look like variants of each other, which statistics should not count as independent.
 
-Variants share their gold, and either most of their words or the value of a field of their metadata.
+Variants share their gold, and either most of their words or the value of a metadata field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Group = Sequence[int]
 
 @dataclass(frozen=True)
 class Variants:
-    """Groups of variants, and the field whose value they share ("" where only their words show it)."""
+    """Groups of variants, and the field whose value they share ("" if only their words show it)."""
 
     groups: Sequence[Group]
     field: str = ""
@@ -30,7 +30,7 @@ class Variants:
 
 
 def find_variants(dataset: Dataset, near_duplicates: Sequence[Group]) -> Variants:
-    """Return the queries that look like variants: by the field that groups most of them, else by their words."""
+    """Return the queries that look like variants: by the field that groups most of them, or else by their words."""
     gold = {query: tuple(list_golds(dataset, query)) for query in range(len(dataset.queries))}
 
     def share_gold(group: Group) -> bool:

@@ -1,4 +1,4 @@
-"""Intervals of mean differences that agree with the tests: they hold each shift that a test does not reject.
+"""Compute intervals of mean differences that agree with the tests: the shifts that a test does not reject.
 
 Differences are paired (m x queries), and NaN marks a query that does not count. An interval excludes 0 where the
 p-value is below the level.
@@ -13,7 +13,7 @@ from runner.analysis.significance import Floats, iter_resampled_means
 from runner.analysis.signs import most_extreme, sign_blocks
 
 _ROWS = 64
-"""How many rows are inverted at a time: there is a number for each of them and each permutation."""
+"""How many rows are inverted at a time; each row needs one number per permutation."""
 
 
 def invert_t_test(differences: Floats, level: float, clusters: Clusters | None = None) -> Floats:
@@ -28,7 +28,10 @@ def invert_t_test(differences: Floats, level: float, clusters: Clusters | None =
 def invert_bootstrap_test(
     differences: Floats, level: float, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
 ) -> Floats:
-    """Return each mean, less and plus the distance that resamples seldom have from it (the basic bootstrap; m x 2)."""
+    """Return the intervals of mean differences by the basic bootstrap (m x 2).
+
+    Each is the mean plus and minus the distance that the means of resamples rarely exceed.
+    """
     most = int(np.ceil(level * (resamples + 1) - 1e-9)) - 2
     if most < 0:
         return np.full((len(differences), 2), np.nan)
@@ -36,7 +39,7 @@ def invert_bootstrap_test(
     centred = by_cluster(differences - means[:, None], clusters)
     distances = np.abs(np.concatenate([block for _, block in iter_resampled_means(centred, resamples, seed)], axis=1))
     half = np.partition(distances, -most - 1, axis=1)[:, -most - 1]
-    half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # what the test takes for a tie
+    half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # the tolerance of the test for ties
     half = np.where(centred.independent > 1, half, np.nan)
     return np.stack([means - half, means + half], axis=1)
 
@@ -44,9 +47,9 @@ def invert_bootstrap_test(
 def invert_permutation_test(
     differences: Floats, level: float, permutations: int = 10000, seed: int = 0, clusters: Clusters | None = None
 ) -> Floats:
-    """Return the intervals of mean differences that flips of signs do not reject (m x 2).
+    """Return the intervals of mean differences that sign flips do not reject (m x 2).
 
-    NaN where nothing bounds them, as with too few queries.
+    NaN for an unbounded interval, as with too few queries.
     """
     units = by_cluster(differences, clusters)
     parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
@@ -57,9 +60,9 @@ def invert_permutation_test(
 def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Floats:
     """Return the intervals that sign flips do not reject.
 
-    A flip is as extreme as no flip, for differences less a shift below their mean, where the mean of those that it
-    flips, or of those that it leaves, is at most the shift. The bounds are therefore order statistics of the means of
-    subsets (Hartigan 1969, "Using subsample values as typical values").
+    For differences less a shift below their mean, a flip is as extreme as no flip where the mean of the differences
+    that it flips, or of those that it leaves, is at most the shift. The bounds are therefore order statistics of the
+    means of subsets (Hartigan 1969, "Using subsample values as typical values").
     """
     n = units.sums.shape[1]
     most = most_extreme(level, n, permutations)
@@ -73,9 +76,9 @@ def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Float
         for part, size in ((sums, counts), (totals - sums, queries - counts)):
             means.append(np.divide(part, size, out=np.full(part.shape, np.nan), where=size > 0.5))
     pooled = np.concatenate(means, axis=1)
-    empty = np.isnan(pooled)  # as extreme whatever the shift is
+    empty = np.isnan(pooled)  # as extreme for any shift
     low = np.partition(np.where(empty, -np.inf, pooled), most, axis=1)[:, most]
     high = -np.partition(np.where(empty, -np.inf, -pooled), most, axis=1)[:, most]
-    slack = 1e-12 * np.abs(units.sums).sum(axis=1)  # what the test takes for a tie
+    slack = 1e-12 * np.abs(units.sums).sum(axis=1)  # the tolerance of the test for ties
     bounds = np.stack([low - slack, high + slack], axis=1)
     return np.where(np.isfinite(bounds).all(axis=1, keepdims=True), bounds, np.nan)

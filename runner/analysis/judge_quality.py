@@ -1,7 +1,4 @@
-"""How far a judge can be trusted: its agreement with grades that others gave, and with itself.
-
-It knows nothing of what was graded, or by whom.
-"""
+"""Measure how far a judge can be trusted: its agreement with grades of others, and with itself."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """How a judge's grades go with those of a reference, over the questions that both have graded.
+    """The agreement of a judge's grades with those of a reference, over the questions that both graded.
 
-    `kappa` is Cohen's, with quadratic weights; `spearman` the correlation of the ranks; `mean_error` how much higher
-    the judge grades, `mean_absolute_error` how far off it is. None where the grades do not tell.
+    `kappa` is Cohen's, with quadratic weights; `spearman` is the rank correlation; `mean_error` is how much higher the
+    judge grades, `mean_absolute_error` how far off it is. None where it cannot be computed.
     """
 
     questions: int
@@ -36,7 +33,7 @@ class JudgeAgreement:
 
 
 def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
-    """Compare two columns of grades, NaN where there is none."""
+    """Compare two columns of grades; NaN marks a missing grade."""
     both = ~(np.isnan(judge) | np.isnan(reference))
     judge, reference = judge[both], reference[both]
     if not len(judge):
@@ -52,17 +49,17 @@ def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
 
 
 def compute_weighted_kappa(one: Floats, other: Floats) -> float | None:
-    """Return Cohen's kappa with quadratic weights, which need no classes; None where both only know one same grade.
+    """Return Cohen's kappa with quadratic weights, which needs no classes; None if all grades are the same.
 
-    1 - (mean squared difference of the pairs) / (the same if any grade could meet any other)
-    (Cohen 1968; Fleiss & Cohen 1973).
+    1 - (mean squared difference of the pairs) / (the same if any grade could meet any other) (Cohen 1968; Fleiss &
+    Cohen 1973).
     """
     by_chance = one.var() + other.var() + (one.mean() - other.mean()) ** 2
     return float(1 - np.mean((one - other) ** 2) / by_chance) if by_chance > 0 else None
 
 
 def spread(grades: Sequence[Sequence[float]]) -> float | None:
-    """Return the standard deviation of the grades of one question, pooled over those that have several."""
+    """Return the standard deviation of the grades of one question, pooled over the questions that have several."""
     repeated = [np.asarray(group) for group in grades if len(group) > 1]
     if not repeated:
         return None
@@ -73,8 +70,8 @@ def spread(grades: Sequence[Sequence[float]]) -> float | None:
 def earlier_grades(path: str) -> dict[str, float]:
     """Read grades by question from a file with `query_id` and `grade`: JSONL, CSV, or an earlier `grades.parquet`.
 
-    Of several grades of a question it is the mean; null ones are left out. Raises `ValueError`, also for a file without
-    any grade.
+    Several grades of a question are averaged; null grades are left out. Raises `ValueError` for an invalid file or one
+    without any grade.
     """
     file, grades = Path(path).expanduser(), dict[str, list[float]]()
     try:
@@ -98,7 +95,7 @@ def _rows(file: Path) -> Sequence[Mapping[str, object]]:
         return rows
     text = file.read_text(encoding="utf-8-sig")
     if file.suffix in (".jsonl", ".ndjson"):
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()]  # a text may have other line breaks
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]  # texts may contain other line breaks
         if not all(isinstance(row, dict) for row in rows):
             raise ValueError("a line is not a JSON object")
         return rows

@@ -1,9 +1,9 @@
-"""Filling in what nobody has judged: the best documents of many results are pooled, a language model grades the pool.
+"""Fill in missing judgments: the best documents of several results are pooled, and a language model grades the pool.
 
-Judged by people first, by the model where they did not. What is left unjudged is bounded: as if all of it were
-irrelevant, as if all were relevant. Queries without gold are left alone: their right answer is nothing, by word of who
-made the dataset. Where chunks were searched, the model sees the first chunk that was found of a document, and judges
-that document by it. It knows nothing of where results are from.
+Judgments by people take precedence over the model's. The effect of documents that stay unjudged is bounded: as if all
+were irrelevant, and as if all were relevant. Queries without gold are left alone, because by the word of the dataset's
+authors their right result is an empty one. If chunks were searched, the model sees the first chunk that was found of a
+document and judges the document by it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Pair = tuple[int, int]
 """A query and a document, by position."""
 
 Place = tuple[int, int]
-"""Where a document was found first: in which of the rankings, and the position in the corpus that was searched."""
+"""Where a document was found first: the index of the ranking, and its position in the corpus that was searched."""
 
 
 class JudgedRankings(NamedTuple):
-    """What a result found in a dataset, chunks of its documents maybe, and what is judged of the documents."""
+    """The rankings of a result in a dataset, perhaps of chunks of its documents, and the judgments of the documents."""
 
     dataset: Dataset
     rankings: Rankings
@@ -53,8 +53,8 @@ class JudgedRankings(NamedTuple):
 class Judging:
     """How unjudged pairs are judged: those among the first `depth` documents of any result, on a scale from 0 to 3.
 
-    `prompt` is a template file. The judge sees the first `max_characters` of a query and of a document. Replies without
-    a grade are asked for again `retries` times.
+    `prompt` is a template file. The judge sees the first `max_characters` of a query and of a document. A reply without
+    a grade is requested again up to `retries` times.
     """
 
     llm: Chat
@@ -71,17 +71,17 @@ class Judging:
 
     @cached_property
     def template(self) -> Prompt:
-        """Return the prompt."""
+        """Return the prompt template."""
         return load_prompt(self.prompt, ("question", "document"), bundled=FOLDER)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """A measure's mean if all that is unjudged is irrelevant, as is usual, and if all of it is relevant.
+    """A measure's mean if all unjudged documents are irrelevant, the usual assumption, and if all are relevant.
 
-    Of P, Success and RR these are the least and the greatest that it can be. Of a measure with an ideal (nDCG, R, AP)
-    they are two points only: what becomes relevant raises the ideal too. `judged` is the share of the first documents
-    that is judged.
+    For P, Success and RR these are the smallest and the largest possible values. For a measure with an ideal (nDCG, R,
+    AP) they are only two points, because relevant documents raise the ideal too. `judged` is the share of the first
+    documents that is judged.
     """
 
     irrelevant: float
@@ -91,7 +91,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a result stands before anything was fill_judgments in, and after."""
+    """The bounds of a result before and after judgments are filled in."""
 
     name: str
     before: Bounds
@@ -99,11 +99,11 @@ class Standing:
 
 
 def pool(runs: Sequence[JudgedRankings], depth: int) -> dict[Pair, Place]:
-    """Return the pairs among the first `depth` of any rankings that its judgments lack, those that matter most first.
+    """Return the pairs among the first `depth` of any rankings that its judgments lack, most important first.
 
-    That is by their best rank, then by how many rankings have them, then by query and document: the best start that a
-    budget can buy. Each has the place of its best rank, in the first of the rankings that have it there. Hits that the
-    corpus lacks have no text to judge, and are left out.
+    They are ordered by best rank, then by how many rankings have them, then by query and document, so that a limited
+    budget covers the most important ones. Each pair has the place of its best rank, in the first of the rankings that
+    have it there. Hits that the corpus lacks have no text to judge and are left out.
     """
     best: dict[Pair, tuple[int, Place]] = {}
     systems = Counter[Pair]()
@@ -129,9 +129,10 @@ def judge_pairs(
     folder: Path,
     advance: Callable[[bool], None] = lambda failed: None,
 ) -> tuple[list[GradeVerdict], Journal]:
-    """Return the verdict on each pair, and the journal of the work, a file in `folder`, to forget once all is safe.
+    """Return the verdict on each pair, and the journal of the work.
 
-    `advance` is called as each pair is first answered, with whether that failed.
+    The journal is a file in `folder`; delete it once the verdicts are saved. `advance` is called after the first answer
+    for each pair, with whether it failed.
     """
     queries, longest = runs[0].dataset.queries.texts, judging.max_characters
     texts = [
@@ -150,9 +151,10 @@ def judge_pairs(
 
 
 def fill_judgments(judgments: Judgments, pairs: Collection[Pair], verdicts: Sequence[GradeVerdict]) -> Judgments:
-    """Return judgments with those verdicts that they lack and that have a grade, on the judgments' own scale.
+    """Return judgments with the graded verdicts on pairs that they lack, converted to the scale of the judgments.
 
-    Where these go to 1, the upper half of the judge's scale is 1, so that its word weighs no more than theirs.
+    If their largest grade is 1, the upper half of the judge's scale becomes 1, so that the judge's grades weigh no more
+    than theirs.
     """
     greatest = int(judgments.grades.max(initial=1))
     lacks, judged_pairs = _lacks(judgments), zip(pairs, verdicts, strict=True)
@@ -162,7 +164,7 @@ def fill_judgments(judgments: Judgments, pairs: Collection[Pair], verdicts: Sequ
 
 
 def bounds(run: JudgedRankings, measure: Measure, depth: int) -> Bounds:
-    """Return the bounds of a measure of rankings, of whose first `depth` documents some may be unjudged."""
+    """Return the bounds of a measure of rankings in which some of the first `depth` documents may be unjudged."""
     dataset, rankings, judgments = run
     unjudged = [*pool([run], depth), *_unreadable(run, depth)]
     everything = _add(judgments, unjudged, [int(judgments.grades.max(initial=1))] * len(unjudged))
@@ -178,7 +180,7 @@ def bounds(run: JudgedRankings, measure: Measure, depth: int) -> Bounds:
 
 
 def _documents(run: JudgedRankings) -> NDArray[np.int32]:
-    """Return which document, by its position in judgments, each position in rankings is (n + m).
+    """Return the document, as a position in judgments, for each position in rankings (n + m,).
 
     Hits that neither the corpus nor the judgments have come last, in the order of `Rankings.unknown_ids`.
     """
@@ -190,7 +192,7 @@ def _documents(run: JudgedRankings) -> NDArray[np.int32]:
 
 
 def rank_documents(run: JudgedRankings, depth: int) -> NDArray[np.int32]:
-    """Return the documents among the first `depth` of each query, by position in judgments, -1 for none (n x depth)."""
+    """Return the first `depth` documents of each query as positions in judgments, -1 for none (n x depth)."""
     documents = np.concatenate((_documents(run), np.array([NOTHING], dtype=np.int32)))
     return documents[run.rankings.documents[:, :depth]]
 
@@ -204,13 +206,13 @@ def _unreadable(run: JudgedRankings, depth: int) -> list[Pair]:
 
 
 def read_content(corpus: Corpus, position: int) -> str:
-    """Return what the judge reads of a document, or a chunk: its title, then its text."""
+    """Return the text of a document or chunk for the judge: its title, then its text."""
     title = corpus.titles[position] if corpus.titles else ""
     return f"{title} {corpus.texts[position]}" if title else corpus.texts[position]
 
 
 def _lacks(judgments: Judgments) -> Callable[[Pair], bool]:
-    """Return what tells a pair that is to be judged: a query with gold, a document that nobody has judged for it."""
+    """Return a predicate for pairs to judge: a query with gold, and a document that is unjudged for it."""
     judged = set(zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True))
     answerable = set(judgments.queries[judgments.grades > 0].tolist())
     return lambda pair: pair[0] in answerable and pair not in judged

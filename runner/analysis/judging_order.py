@@ -1,9 +1,9 @@
-"""Which pairs of a pool to judge first: by how much they can change the ranking of systems, or by classic orders.
+"""Order the pairs of a pool for judging: by how much they can change the ranking of systems, or by classic orders.
 
 `decisive` estimates the relevance of unjudged pairs from their ranks and the grades so far, and takes the pairs that
-can change the open differences between systems most (in the spirit of the minimal test collections of Carterette, Allan
-and Sitaraman 2006). `depth` and `prominence` take the best ranks first, `mtf` follows systems whose documents turn out
-to be relevant (Cormack, Palmer and Clarke 1998). Nothing here knows who judges.
+can change the undecided differences between systems most (in the spirit of the minimal test collections of Carterette,
+Allan and Sitaraman 2006). `depth` and `prominence` take the best ranks first; `mtf` follows systems whose documents
+turn out to be relevant (Cormack, Palmer and Clarke 1998).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Floats = NDArray[np.float64]
 PoolOrder = Literal["decisive", "prominence", "depth", "mtf"]
 
 UNJUDGED = -1
-"""The grade of a pair that nobody has judged."""
+"""The grade of an unjudged pair."""
 
 _ROUNDS = 15
 _RIDGE = 1.0
 _BATCHES = 20
-"""The number of batches in which pairs are drawn: after each, open differences are estimated again."""
+"""The number of batches in which pairs are drawn; undecided differences are estimated again after each."""
 
 
 @dataclass(frozen=True)
 class RankedPool:
-    """The pairs of a pool (N): their queries, and their ranks in each system (systems x N), from 1, 0 for none."""
+    """The pairs of a pool (N,): their queries, and their ranks in each system (systems x N), from 1; 0 for none."""
 
     queries: Ints
     ranks: Ints
@@ -43,14 +43,14 @@ class RankedPool:
 
     @property
     def best(self) -> Ints:
-        """Return the best rank of each pair (N)."""
+        """Return the best rank of each pair (N,)."""
         best: Ints = np.where(self.ranks > 0, self.ranks, np.iinfo(np.int64).max).min(axis=0)
         return best
 
 
 @dataclass(frozen=True)
 class ExpectedGrades:
-    """The mean and the variance of each pair's grade; those of judged pairs are certain (N)."""
+    """The mean and the variance of each pair's grade (N,); the variance of judged pairs is 0."""
 
     mean: Floats
     variance: Floats
@@ -70,7 +70,7 @@ def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> 
 
 
 def expect_grades(pool: RankedPool, grades: Ints) -> ExpectedGrades:
-    """Return what the grades so far and the ranks let expect of each pair.
+    """Return the expected grade of each pair, given its ranks and the grades so far.
 
     The probability of relevance follows a logistic model of the ranks, fitted to the judged pairs, with an effect of
     each query that shrinks to 0 where few of its pairs are judged.
@@ -101,16 +101,16 @@ def _order_decisive(pool: RankedPool, grades: Ints, size: int) -> list[int]:
         gain = np.where((grades == UNJUDGED) & ~chosen, _information(weights, scores, variance), -np.inf)
         taken = np.argsort(-gain, kind="stable")[: min(batch, size - len(order))]
         chosen[taken] = True
-        variance[taken] = 0.0  # they will be known
+        variance[taken] = 0.0  # these will be judged
         order += taken.tolist()
     return order
 
 
 def _information(weights: Floats, scores: Floats, variance: Floats) -> Floats:
-    """Return by how much each pair's grade reduces the open differences between systems (N).
+    """Return by how much each pair's grade reduces the undecided differences between systems (N,).
 
-    A difference between two systems is open by the density at 0 of its normal distribution; the pair's share is its
-    variance times the squared difference of its weights.
+    A difference between two systems is undecided by the density at 0 of its normal distribution; the share of a pair is
+    its variance times the squared difference of its weights.
     """
     scaled = weights * np.sqrt(variance)
     covariance = scaled @ scaled.T
@@ -123,7 +123,7 @@ def _information(weights: Floats, scores: Floats, variance: Floats) -> Floats:
 
 
 def _order_by_success(pool: RankedPool, grades: Ints) -> list[int]:
-    """Return unjudged pairs by move-to-front: of each query, the next document of its most successful systems."""
+    """Return unjudged pairs by move-to-front: for each query, the next document of its most successful systems."""
     order: list[tuple[int, int]] = []
     for query in np.unique(pool.queries).tolist():
         pairs = np.flatnonzero(pool.queries == query)

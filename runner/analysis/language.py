@@ -1,7 +1,7 @@
-"""The language of a collection of texts, and the analyzer that fits it.
+"""Detect the language of a collection of texts, and choose the analyzer that fits it.
 
-Languages are detected by py3langid (Lui and Baldwin 2012, "langid.py"); texts are sampled evenly, so that the answer is
-the same every time.
+Languages are detected by py3langid (Lui and Baldwin 2012, "langid.py"); texts are sampled evenly, so that the result is
+reproducible.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SAMPLE, CHARACTERS = 200, 1000
-"""How many texts are looked at, and how much of each."""
+"""How many texts are sampled, and how many characters of each."""
 
 FEWEST_CHARACTERS = 20
-"""A shorter text says too little about its language."""
+"""Shorter texts say too little about their language."""
 
 MAJORITY = 0.5
-"""The share of the sampled texts that a language needs."""
+"""The share of the sampled texts that must be in a language."""
 
 ANALYZERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -27,7 +27,7 @@ ANALYZERS = {
     "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho",
     "sv": "swedish", "ta": "tamil", "tr": "turkish",
 }  # fmt: skip
-"""The analyzer of each language (ISO 639-1) that has a Snowball stemmer. Texts in any other language take `plain`."""
+"""The analyzer of each language (ISO 639-1) that has a Snowball stemmer. Other languages use `plain`."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Language:
 
     @property
     def analyzer(self) -> str:
-        """Return the name of the analyzer for this language, `plain` where none stems it."""
+        """Return the name of the analyzer for this language; `plain` if none stems it."""
         return ANALYZERS.get(self.code, "plain")
 
 
 def detect_language(texts: Sequence[str]) -> Language | None:
-    """Return the language of most of the texts, None where they are too short or too mixed to say."""
+    """Return the language of most of the texts; None if they are too short or too mixed."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     step = max(len(texts) // SAMPLE, 1)

@@ -1,7 +1,4 @@
-"""Which systems differ significantly, told by letters: a compact letter display.
-
-Knows nothing of tests.
-"""
+"""Show by letters which systems differ significantly: a compact letter display."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letters(significant: NDArray[np.bool_], order: Sequence[int] | NDArray[np.int64]) -> list[str]:
-    """Give each system letters, so that two differ (m x m) just when they have none in common (Piepho 2004).
+    """Return the letters of each system: two systems differ (m x m) if and only if they share no letter (Piepho 2004).
 
     The systems that come first in `order` have the first letters; after "z" comes "a1".
     """

@@ -1,7 +1,7 @@
-"""Tests all pairs of systems at once by a step-down max-T permutation test.
+"""Test all pairs of systems at once by a step-down max-T permutation test.
 
 Systems are rows, queries are columns, and NaN marks a query that does not count for a system. All pairs form one
-family, so any pair may be looked at, also one with a system that was chosen by the same scores.
+family, so any pair may be examined, including one with a system that was chosen by the same scores.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Floats = NDArray[np.float64]
 Column = NDArray[Any]
 
 _MOST_STATISTICS = 50_000_000
-"""Most statistics to compute: more than 100 systems get fewer than 10,000 permutations."""
+"""Limit on the number of statistics: more than 100 systems get fewer than 10,000 permutations."""
 
 _MOST_SUMS = 1 << 25
-"""Most permuted sums to hold in memory (256 MiB)."""
+"""Limit on the permuted sums in memory (256 MiB)."""
 
 _FEWEST_PERMUTATIONS = 2000
-"""Fewest permutations, however many systems there are, unless fewer are requested."""
+"""The fewest permutations, however many systems there are, unless fewer are requested."""
 
 _EQUAL = 1 - 1e-9
 """A statistic that is smaller only by rounding counts as equal."""
@@ -35,7 +35,7 @@ _NO_DIFFERENCE = 5e-13
 """Scores that are equal to 12 decimals are equal."""
 
 _CHUNK = 1 << 16
-"""Most differences to add up at once; they stay in the processor's cache."""
+"""Limit on the differences to add up at once, so that they stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class MaxT:
     def intervals(self, differences: Floats) -> Floats:
         """Return the intervals of mean differences (m x queries) by inversion of the test (m x 2).
 
-        They hold each shift that, subtracted from the differences, leaves a statistic within the critical value. They
-        therefore exclude 0 exactly where the test finds a difference. NaN where nothing bounds them: there are too few
-        queries.
+        An interval contains each shift that, subtracted from the differences, leaves a statistic within the critical
+        value. It therefore excludes 0 exactly where the test finds a difference. NaN for an unbounded interval, as with
+        too few queries.
         """
         units = by_cluster(differences, self.clusters)
         total, queries = units.sums.sum(axis=1), units.counts.sum(axis=1)
@@ -104,7 +104,7 @@ def run_max_t(
     sums, left, right = _sum_by_cluster(scores, clusters, first[order], second[order])
     units = sums.shape[1]
     limit = min(_MOST_STATISTICS // len(first), _MOST_SUMS // len(sums))
-    permutations = min(permutations, max(_FEWEST_PERMUTATIONS, limit))  # the floor holds however many rows there are
+    permutations = min(permutations, max(_FEWEST_PERMUTATIONS, limit))  # the floor applies to any number of rows
     flipped = np.concatenate([_flip(sums, signs) for signs in sign_blocks(units, permutations, seed)], axis=1)
 
     most = most_extreme(level, units, permutations)
@@ -178,16 +178,15 @@ def _compute_statistics(scores: Floats, clusters: Clusters | None) -> tuple[Floa
     floor = float(np.median(squares[differ])) if differ.any() else 0.0
     scales = np.divide(1, np.sqrt(squares + floor), out=np.zeros(len(squares)), where=differ)
     statistics = np.abs(sums) * scales
-    return np.where(statistics > 1e-9, statistics, 0), scales, floor  # rounding errors leave less than that
+    return np.where(statistics > 1e-9, statistics, 0), scales, floor  # rounding errors are smaller than that
 
 
 def _sum_by_cluster(
     scores: Floats, clusters: Clusters | None, first: Column, second: Column
 ) -> tuple[Floats, Column, Column]:
-    """Return sums by cluster, and for each pair the two rows of them that have the queries which count for both.
+    """Return sums by cluster, and for each pair the two rows that sum the queries which count for both.
 
-    Systems for which the same queries count share the rows; otherwise there is a row for each system and set of
-    queries.
+    Systems with the same counted queries share rows; otherwise there is one row per system and set of queries.
     """
     present = ~np.isnan(scores)
     sets, set_of = np.unique(present, axis=0, return_inverse=True)

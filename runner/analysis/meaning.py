@@ -1,6 +1,6 @@
-"""What documents are about, as latent semantic analysis of their own corpus has it: which are near a query, or alike.
+"""Compare documents by meaning with latent semantic analysis (LSA) of their own corpus.
 
-No model is fetched, and the store keeps what was factorised. It knows nothing of judgments, nor of any ranking.
+No model is downloaded, and the factorisation is cached in the store.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Meaning:
 
     @staticmethod
     def of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Meaning:
-        """Factorise a corpus, unless the store has it factorised."""
+        """Factorise a corpus, or load the factorisation from the store."""
         embedded = LSAEncoder(analyzer=analyzer).embed(corpus, store)
         vectors = np.concatenate([np.zeros((0, 0), np.float32)] if not len(corpus) else list(embedded.documents))
         positions = {identifier: position for position, identifier in enumerate(corpus.ids)}
         return Meaning(positions, vectors, lambda texts: embedded.queries(texts, NoStore())[0])
 
     def rank(self, queries: Sequence[str], ids: Sequence[Sequence[str]]) -> list[int | None]:
-        """Return, for each query, where the nearest of its documents stands among all, from 1.
+        """Return, for each query, the rank of the nearest of its documents among all documents, from 1.
 
-        It is None for a query without direction, or whose documents the corpus lacks.
+        None for a query whose vector is 0 or whose documents the corpus lacks.
         """
         ranks: list[int | None] = []
-        with threadpool_limits(1):  # one query is too little work for more threads
+        with threadpool_limits(1):  # one query is too little work for several threads
             for embedded, own in zip(self.embed(queries), ids, strict=True):
                 near = self.vectors @ embedded
                 places = [self.positions[i] for i in own if i in self.positions]
@@ -51,9 +51,9 @@ class Meaning:
         return ranks
 
     def likeness(self, ids: Sequence[str], others: Sequence[str]) -> Floats:
-        """Return how like the one of others that is most like it each document is, as a cosine (m).
+        """Return the largest cosine of each document with any of `others` (m,).
 
-        It is -1 for one that the corpus lacks, or where it lacks all others.
+        It is -1 for a document that the corpus lacks, or if it lacks all others.
         """
         known = [place for place, name in enumerate(ids) if name in self.positions]
         first = [self.positions[ids[place]] for place in known]

@@ -1,4 +1,4 @@
-"""The paired significance tests to choose from: names, labels, p-values, intervals, and how few queries they can use.
+"""The paired significance tests: names, labels, p-values, intervals, and how few queries they can use.
 
 Differences are paired (m x queries), and NaN marks a query that does not count.
 """
@@ -28,11 +28,11 @@ Floats = NDArray[np.float64]
 class PairedTest:
     """A two-sided test of paired differences.
 
-    `label` stands beside a p-value; `description` completes "p by ...". `compute_p_values` takes differences, the
-    number of permutations or resamples, a seed and clusters; it returns p-values (m). `compute_intervals` also takes a
-    level, before the permutations, and returns the intervals of mean differences that exclude 0 where the p-value is
-    below that level (m x 2), NaN where nothing bounds them. `smallest_p` returns the smallest p-value that n queries
-    (or clusters) can have. `is_about_mean` is false where p-values are not about the mean, which intervals always are.
+    `label` is shown next to a p-value; `description` completes "p by ...". `compute_p_values` takes differences, the
+    number of permutations or resamples, a seed and clusters, and returns p-values (m,). `compute_intervals` also takes
+    a level, before the permutations, and returns the intervals of mean differences that exclude 0 where the p-value is
+    below that level (m x 2), NaN for unbounded intervals. `smallest_p` returns the smallest p-value that n queries (or
+    clusters) can have. `is_about_mean` is false if p-values are not about the mean; intervals always are.
     """
 
     name: Test
@@ -44,17 +44,20 @@ class PairedTest:
     is_about_mean: bool = True
 
     def count_required_queries(self, alpha: float) -> int:
-        """Return how many queries it takes to find any difference significant, however large that is."""
+        """Return how many queries it takes for any difference, however large, to be significant."""
         return next(n for n in count(1) if self.smallest_p(n) < alpha)
 
 
 def _smallest_by_signs(n: int) -> float:
-    """Return the share of the assignments of n signs that are as extreme as equal signs; signed ranks have no more."""
+    """Return the smallest p-value of a sign-flip test on n units; that of signed ranks is the same.
+
+    It is the share of the assignments of n signs that are as extreme as equal signs.
+    """
     return 2.0 ** (1 - n)
 
 
 def _smallest_by_spread(n: int) -> float:
-    """Return the p-value of n equal differences, which have a spread of 0 if there are two of them."""
+    """Return the p-value of n equal differences; two or more have a spread of 0."""
     return float(n < 2)
 
 

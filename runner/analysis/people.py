@@ -1,6 +1,6 @@
-"""Correct a judge by people's grades: which pairs people grade next, and what their grades say of judge and results.
+"""Correct a judge by people's grades: choose the pairs for people to grade, and estimate judge and results.
 
-The strata of `runner.analysis.prediction_powered` are the judge's grades; pairs without one are a stratum of their own.
+The strata of `runner.analysis.prediction_powered` are the judge's grades; pairs without one are a separate stratum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from runner.analysis.prediction_powered import (
 from runner.analysis.verdicts import GradeVerdict
 
 FEWEST = 10
-"""The number of people's grades from which estimates are made."""
+"""The fewest grades by people from which estimates are made."""
 
 _NO_GRADE = SCALE.greatest + 1
 """The stratum of pairs that the judge has not graded."""
@@ -45,10 +45,10 @@ _NO_GRADE = SCALE.greatest + 1
 
 @dataclass(frozen=True)
 class CorrectedFigure:
-    """A measure of the pool or of a result: with the judge's grades, and corrected by people's.
+    """A measure of the pool or of a result: by the judge's grades alone, and corrected by people's grades.
 
-    `alone` is half the width that the interval would have without the judge, and `saved` how many more grades of people
-    such an interval would need to be as short. `linear` is false for a measure that was expanded to first order.
+    `alone` is half the width that the interval would have without the judge, and `saved` is how many more grades by
+    people it would then need to be as short. `linear` is false for a measure that was expanded to first order.
     """
 
     name: str
@@ -62,10 +62,10 @@ class CorrectedFigure:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """How a judge's grades compare with those of people, estimated for the whole pool.
+    """How a judge's grades compare with people's, estimated for the whole pool.
 
-    `bias` is the mean of the judge's grade minus people's; `confusion` the share of pairs with each grade of the judge
-    (rows) and of people (columns).
+    `bias` is the mean of the judge's grade minus people's; `confusion` is the share of pairs with each grade of the
+    judge (rows) and of people (columns).
     """
 
     pairs: int
@@ -79,15 +79,16 @@ class JudgeReport:
 
 
 def list_strata(verdicts: Sequence[GradeVerdict]) -> Ints:
-    """Return the judge's grade of each pair, rounded (N); one above the scale where there is none."""
+    """Return the judge's grade of each pair, rounded (N,); one above the scale if there is none."""
     grades = [_NO_GRADE if verdict.grade is None else int(verdict.grade + 0.5) for verdict in verdicts]
     return np.array(grades, dtype=np.int64)
 
 
 def draw_pairs(strata: Ints, rows: Sequence[int], grades: Sequence[int | None], size: int, seed: int) -> list[int]:
-    """Return the pairs to add to a sheet so that it has a `size`, by position in the pool, in random order.
+    """Return the pairs to add to a sheet so that it has `size` pairs, by position in the pool, in random order.
 
-    `rows` are the pairs in the sheet and `grades` what people said of them. Strata where people's grades vary get more.
+    `rows` are the pairs in the sheet and `grades` people's grades of them. Strata in which people's grades vary get
+    more pairs.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(strata))
@@ -116,7 +117,7 @@ def rank_pool(runs: Iterable[JudgedRankings], pairs: Sequence[Pair], k: int) -> 
 
 
 def people_grades(size: int, places: Sequence[int], grades: Sequence[int | None]) -> Ints:
-    """Return the grade that people gave to each pair of a pool of a `size`, `UNJUDGED` for none (N)."""
+    """Return people's grade of each pair of a pool of a `size`, `UNJUDGED` for none (N,)."""
     people = np.full(size, UNJUDGED, dtype=np.int64)
     for place, grade in zip(places, grades, strict=True):
         people[place] = UNJUDGED if grade is None else grade
@@ -141,7 +142,7 @@ def collect_sample(strata: Ints, rows: Sequence[int], grades: Sequence[int | Non
 def report_judge(
     sample: GradedSample, runs: Mapping[str, JudgedRankings], pairs: Sequence[Pair], k: int, seed: int
 ) -> JudgeReport:
-    """Return the judge's quality, and corrected measures of the pool and of each result."""
+    """Return the quality of the judge, and corrected measures of the pool and of each result."""
     merged = _merge_ungraded(sample)
     judged = np.where(sample.strata == _NO_GRADE, 0, sample.strata)
     size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
@@ -207,7 +208,7 @@ def _figure(
 
 
 def _merge_ungraded(sample: GradedSample) -> GradedSample:
-    """Return the sample with each stratum that nobody graded made part of the nearest one that somebody did."""
+    """Return the sample with each stratum that people did not grade merged into the nearest graded one."""
     taken = np.bincount(sample.strata[sample.sampled], minlength=len(sample.sizes))
     graded = np.flatnonzero(taken)
     nearest = np.array([graded[np.abs(graded - stratum).argmin()] for stratum in range(len(taken))])
@@ -215,7 +216,7 @@ def _merge_ungraded(sample: GradedSample) -> GradedSample:
 
 
 def name_runs(names: Iterable[str], runs: Iterable[JudgedRankings]) -> dict[str, JudgedRankings]:
-    """Return results by name; a name that occurs twice has a number from its second occurrence."""
+    """Return results by name; a repeated name gets a number from its second occurrence."""
     named: dict[str, JudgedRankings] = {}
     for name, run in zip(names, runs, strict=True):
         copies = sum(other == name or other.startswith(f"{name} (") for other in named)

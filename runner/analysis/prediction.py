@@ -1,7 +1,7 @@
-"""Which queries go well, foretold from the scores of what was found, and how often that comes true.
+"""Predict from the scores of hits which queries go well, and measure how well the predictions agree with the truth.
 
-A predictor reads the scores of rankings and, if it may, the lengths of the queries; it sees no judgment and no text.
-A larger prediction means a query that should go better. Knows nothing of measures.
+A predictor uses the scores of rankings and, optionally, the lengths of the queries, but no judgments and no texts. A
+larger prediction means a query that should go better.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ PREDICTORS = {
     "n(sigma%)": "the standard deviation of the scores that are at least half the first",
     "divergence": "how unevenly the score is distributed over the top documents",
 }
-"""The predictors, and what each is in a few words; `predict` has their sources."""
+"""The predictors, each with a short description; see `predict` for their sources."""
 
 FEWEST = 3
-"""Fewer queries have no correlation worth the name."""
+"""The fewest queries for which a correlation is computed."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class PredictionSettings:
-    """How deep predictors look: at the first `depth` scores, `few` for WIG, and the k-th is `gap`.
+    """How many scores predictors use: the first `depth`, the first `few` for WIG, and the one at rank `gap`.
 
-    `share` is that of the first score which a document must have to count in n(sigma%). The defaults are those that
-    their papers found good.
+    A document counts in n(sigma%) if its score is at least this `share` of the first. The defaults are those that the
+    papers found to work well.
     """
 
     depth: int = Field(default=100, ge=2)
@@ -55,10 +55,10 @@ class PredictionSettings:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How well predictions agree with the truth, by Pearson's r, Spearman's rho and Kendall's tau-b.
+    """The agreement of predictions with the truth: Pearson's r, Spearman's rho and Kendall's tau-b.
 
-    `queries` (or clusters) have both. `p_value` is that of tau, corrected for the number of predictors (Holm). All are
-    NaN where there are too few queries, or where one side is the same for all of them.
+    `queries` is the number of queries (or clusters) that have both values. `p_value` is that of tau, corrected for the
+    number of predictors (Holm). All are NaN if there are too few queries, or if one side is constant.
     """
 
     queries: int
@@ -73,19 +73,20 @@ def predict(
     lengths: Sequence[int] | None = None,
     settings: PredictionSettings = PredictionSettings(),  # noqa: B008 (immutable)
 ) -> dict[str, Floats]:
-    """Return every predictor's value for each query (queries), NaN where there are too few documents to tell.
+    """Return the value of every predictor for each query (queries,), NaN where there are too few documents.
 
-    `lengths` are the numbers of words of the queries. What has a paper:
+    `lengths` are the numbers of words of the queries. The published predictors are:
 
-    - WIG, weighted information gain (Zhou & Croft 2007), as Shtok et al. (2012) write it for any score: the mean of
-      the first few scores less the corpus's, over the root of the query's length.
-    - NQC, normalised query commitment (Shtok et al. 2012): the standard deviation of the top scores over the corpus's.
+    - WIG, weighted information gain (Zhou & Croft 2007), in the form of Shtok et al. (2012) for any score: the mean of
+      the first few scores less the score of the corpus, divided by the root of the query's length.
+    - NQC, normalised query commitment (Shtok et al. 2012): the standard deviation of the top scores divided by the
+      score of the corpus.
     - sigma_k and sigma_max (Perez-Iglesias & Araujo 2010); n(sigma%) (Cummins, Jose & O'Riordan 2011).
 
-    The score of the corpus as one document is not at hand: the mean score of all that the query found stands for it.
-    `divergence` takes after clarity (Cronen-Townsend et al. 2002), the divergence of the language of the top documents
-    from that of the corpus. Without their terms it is only the divergence of the top documents' shares of the score,
-    above the least among them, from equal shares: 0 if all score alike, 1 if one has it all.
+    The score of the corpus as one document is not available; the mean score of all hits of the query replaces it.
+    `divergence` is inspired by clarity (Cronen-Townsend et al. 2002), the divergence of the language of the top
+    documents from that of the corpus. Without their terms, it is only the divergence of the top documents' shares of
+    the score, above the lowest among them, from equal shares: 0 if all score alike, 1 if one has the whole score.
     """
     there = rankings.documents != NOTHING
     counts = np.count_nonzero(there, axis=1)
@@ -114,9 +115,9 @@ def predict(
 def correlations(
     predictions: Mapping[str, Floats], truth: Floats, clusters: Clusters | None = None
 ) -> dict[str, Correlation]:
-    """Correlate predictions with what queries came to (queries); those that are NaN in either are left out.
+    """Correlate predictions with the actual scores of queries (queries,); pairs with a NaN are left out.
 
-    With clusters, both are means of clusters, as variants of a query are no evidence of their own.
+    With clusters, both are means of clusters, because variants of a query are not independent evidence.
     """
     by_name = {name: _correlation(values, truth, clusters) for name, values in predictions.items()}
     computable = [name for name, correlation in by_name.items() if correlation.p_value == correlation.p_value]
@@ -139,12 +140,15 @@ def _correlation(predicted: Floats, truth: Floats, clusters: Clusters | None) ->
 
 
 def _constant(values: Floats) -> bool:
-    """Tell values that are the same, but for rounding."""
+    """Tell whether all values are equal, up to rounding."""
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
 def _at(scores: Floats, counts: NDArray[np.int64], place: int) -> Floats:
-    """Return the score at a place (from 1), or the last before it; NaN where there is none, or none but the first."""
+    """Return the score at a rank (from 1), or the last score before it.
+
+    NaN if there is no score, or only the first where a later rank was requested.
+    """
     last = np.minimum(counts, place)
     values = np.full(len(scores), np.nan)
     enough = last >= min(place, 2)
@@ -165,10 +169,10 @@ def _deviation(scores: Floats, some: NDArray[np.bool_]) -> Floats:
 
 
 def _largest_deviation(scores: Floats, some: NDArray[np.bool_]) -> Floats:
-    """Return the largest standard deviation of the first few scores of each query, however many these are."""
+    """Return the largest standard deviation of the first i scores of each query, over all i."""
     if not scores.shape[1]:
         return np.full(len(scores), np.nan)
-    shifted = np.where(some, scores - scores[:, :1], 0)  # near 0, so that squares do not swallow small differences
+    shifted = np.where(some, scores - scores[:, :1], 0)  # near 0, so that squares keep small differences
     counts = np.arange(1, scores.shape[1] + 1)
     variances = np.cumsum(shifted**2, axis=1) / counts - (np.cumsum(shifted, axis=1) / counts) ** 2
     largest: Floats = np.sqrt(np.where(some, variances, 0).max(axis=1))
@@ -176,7 +180,7 @@ def _largest_deviation(scores: Floats, some: NDArray[np.bool_]) -> Floats:
 
 
 def _divergence(scores: Floats, some: NDArray[np.bool_]) -> Floats:
-    """Return the Kullback-Leibler divergence of each query's shares of score from equal ones, of the most it can be."""
+    """Return the Kullback-Leibler divergence of each query's score shares from equal shares, divided by its maximum."""
     counts = np.count_nonzero(some, axis=1)
     above = np.where(some, scores - np.where(some, scores, np.inf).min(axis=1, initial=np.inf)[:, None], 0)
     totals = above.sum(axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""Estimates from the grades of a judge and a few grades by people: prediction-powered inference.
+"""Estimate measures from a judge's grades and a few grades by people: prediction-powered inference.
 
-A judge has graded all pairs, people a random sample of each stratum: the pairs with the same grade by the judge. The
-judge's errors are estimated from the sample and taken out of the total, so the interval is valid however biased the
-judge is; a good judge makes it short. This is the difference estimator of survey sampling, or PPI++ with the power
-tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453). Nothing here reads a run.
+A judge has graded all pairs; people have graded a random sample of each stratum, the pairs with the same grade by the
+judge. The judge's errors are estimated from the sample and removed from the total, so the interval is valid however
+biased the judge is; a good judge makes it short. This is the difference estimator of survey sampling, or PPI++ with the
+power tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Floats = NDArray[np.float64]
 
 _LEVEL = 0.95
 _PRIOR = 2.0
-"""The weight of the distribution of grades in all strata, in grades, where that of one stratum is estimated."""
+"""The weight, in grades, of the distribution over all strata when that of one stratum is estimated."""
 _FEWEST = 4
-"""The number of pairs of a stratum that a sample has at least, if the stratum has so many."""
+"""The fewest pairs of a stratum in a sample, if the stratum has that many."""
 
 
 @dataclass(frozen=True)
 class GradedSample:
-    """The pairs of a pool by stratum, and the grades that people gave to some of them.
+    """The pairs of a pool by stratum, and people's grades of some of them.
 
-    `strata` (N) has the stratum of each pair, from 0. `sampled` (n) are pairs by position, `grades` (n) their grades
+    `strata` (N,) is the stratum of each pair, from 0. `sampled` (n,) are positions of pairs, `grades` (n,) their grades
     from 0 to `greatest`.
     """
 
@@ -39,7 +39,7 @@ class GradedSample:
 
     @property
     def sizes(self) -> Ints:
-        """Return the number of pairs of each stratum (H)."""
+        """Return the number of pairs of each stratum (H,)."""
         return np.bincount(self.strata)
 
     def chances(self) -> Floats:
@@ -61,7 +61,7 @@ class GradedSample:
 class Expansion:
     """A measure as a function of grades: `base`, its expectation, plus the effect of each pair's grade (N x grades).
 
-    The expectation of each pair's effects is 0. For a measure that is linear in the grades this is exact.
+    The expectation of each pair's effects is 0. The expansion is exact for a measure that is linear in the grades.
     """
 
     base: float
@@ -70,7 +70,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Corrected:
-    """An estimate with its 95 % interval."""
+    """An estimate with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -88,7 +88,7 @@ def expand_linear(constant: float, parts: Floats, chances: Floats) -> Expansion:
 
 
 def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
-    """Return a measure of all pairs: its expectation given the judge's grades, corrected by the sampled grades."""
+    """Return the estimate of a measure: its expectation given the judge's grades, corrected by the sampled grades."""
     from scipy.stats import t
 
     sizes, strata = sample.sizes, sample.strata[sample.sampled]
@@ -101,7 +101,7 @@ def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
     observed = np.divide(squares, taken - 1, out=np.zeros(len(sizes)), where=taken > 1)
     expected = (sample.chances()[sample.strata] * expansion.effects**2).sum(axis=1)
     modelled = np.bincount(sample.strata, expected, len(sizes)) / np.maximum(sizes, 1)
-    spread = (observed + modelled) / 2  # few equal grades do not show that all are equal
+    spread = (observed + modelled) / 2  # a few equal grades do not show that all are equal
     parts = sizes**2 * (1 - taken / np.maximum(sizes, 1)) * spread / np.maximum(taken, 1)
     value, variance = expansion.base + float((sizes * means).sum()), float(parts.sum())
     freedom = variance**2 / max(float((parts**2 / np.maximum(taken - 1, 1)).sum()), 1e-300) if variance else 1.0
@@ -110,7 +110,7 @@ def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
 
 
 def variance_by_people_alone(sample: GradedSample, parts: Floats) -> float:
-    """Return the variance that an estimate from as many grades of a simple random sample would have, without a judge.
+    """Return the variance of an estimate from as many grades of a simple random sample, without a judge.
 
     `parts` (N x grades) are those of a linear measure, or effects. The distribution of grades is that of the sample,
     weighted to the pool.
@@ -126,10 +126,10 @@ def variance_by_people_alone(sample: GradedSample, parts: Floats) -> float:
 
 
 def allocate_sample(sizes: Ints, spreads: Floats, taken: Ints, more: int) -> Ints:
-    """Return how many pairs of each stratum to grade next, `more` in all if there are so many (H).
+    """Return how many pairs of each stratum to grade next (H,), `more` in total if the pool has that many.
 
-    The shares are those of Neyman's allocation, proportional to the size times the spread of a stratum, counting the
-    pairs `taken` before. Each stratum has a few pairs.
+    The shares are those of Neyman's allocation, proportional to the size times the spread of a stratum, and include the
+    pairs `taken` before. Each stratum gets a few pairs.
     """
     left, total = sizes - taken, int(taken.sum()) + more
     fewest = np.minimum(np.maximum(_FEWEST - taken, 0), left)
@@ -148,10 +148,10 @@ def allocate_sample(sizes: Ints, spreads: Floats, taken: Ints, more: int) -> Int
 
 
 def estimate_spreads(sample: GradedSample) -> Floats:
-    """Return the spread of the grades of each stratum for the allocation of a sample (H); equal without any grade.
+    """Return the spread of the grades of each stratum for allocating a sample (H,); all equal without grades.
 
-    It is the root of the mean of the variance within the stratum and in all pairs: where few grades happen to be equal,
-    a stratum would get too few pairs for a valid interval.
+    It is the root of the mean of two variances, within the stratum and over all pairs. Otherwise, a stratum whose few
+    grades happen to be equal would get too few pairs for a valid interval.
     """
     if not len(sample.sampled):
         return np.ones(len(sample.sizes))
@@ -165,7 +165,7 @@ def estimate_spreads(sample: GradedSample) -> Floats:
 def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
     """Return the estimated share of pairs with each grade of the judge and of people (H x grades).
 
-    `judged` has the judge's grade of each stratum; the result has a row for each grade up to the greatest.
+    `judged` has the judge's grade of each stratum; the result has one row for each grade up to the largest.
     """
     strata = sample.strata[sample.sampled]
     counts = np.zeros((len(sample.sizes), sample.greatest + 1))
@@ -178,7 +178,7 @@ def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
 
 
 def compute_kappa(table: Floats, quadratic: bool = False) -> float | None:
-    """Return Cohen's kappa of a table of shares, perhaps with quadratic weights; None where chance agrees fully."""
+    """Return Cohen's kappa of a table of shares, optionally with quadratic weights; None if chance explains all."""
     places = np.arange(len(table))
     cost = (places[:, None] - places) ** 2 if quadratic else (places[:, None] != places)
     by_chance = float((cost * np.outer(table.sum(axis=1), table.sum(axis=0))).sum())

@@ -1,7 +1,6 @@
-"""Which system to choose, and how much of its lead is the luck of having been chosen.
+"""Choose a system, and estimate how much of its lead is selection bias.
 
-Systems are rows, queries are columns, and NaN is a query that does not count for a system. Larger is better. Knows
-nothing of measures, of splits, or of where systems come from.
+Systems are rows, queries are columns, and NaN marks a query that does not count for a system. Larger is better.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from runner.analysis.signs import blocks
 Floats = NDArray[np.float64]
 
 FOLDS = 5
-"""How many parts queries are dealt into."""
+"""The number of folds for queries."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """What choosing is worth where it was not done: for each fold the winner by all other queries, measured on it.
+    """The result of nested cross-validation: for each fold, the winner by all other queries, measured on the fold.
 
-    `winners` are systems by fold, `held_out` their values of the queries that they were chosen without (NaN for a query
-    that is in no fold).
+    `winners` are systems by fold; `held_out` are their values on the queries that were not used to choose them (NaN for
+    a query that is in no fold).
     """
 
     winners: NDArray[np.int64]
@@ -41,10 +40,10 @@ def folds(
     seed: int = 0,
     clusters: Clusters | None = None,
 ) -> NDArray[np.int64]:
-    """Deal the queries that count into folds of the same size, each type's evenly; return their numbers, -1 for none.
+    """Deal the queries that count into folds of equal size, evenly by type; return fold numbers, -1 for none.
 
-    All queries of a cluster are in one fold, dealt by the type of the first; folds then have as many clusters each.
-    There are fewer than `k` where fewer queries (or clusters) count.
+    All queries of a cluster are in one fold, dealt by the type of the first; folds then have equally many clusters.
+    There are fewer than `k` folds if fewer queries (or clusters) count.
     """
     if clusters is not None:
         return _folds_of_clusters(types, counted, k, seed, clusters)
@@ -66,7 +65,7 @@ def _folds_of_clusters(
 
 
 def means(scores: Floats, queries: NDArray[np.bool_]) -> Floats:
-    """Return the mean of each system (m x queries) over some queries (m); NaN where none of them counts for it."""
+    """Return the mean of each system (m x queries) over some queries (m,); NaN if none of them counts for it."""
     some = scores[:, queries]
     counts = np.count_nonzero(~np.isnan(some), axis=1)
     result = np.full(len(some), np.nan)
@@ -75,12 +74,11 @@ def means(scores: Floats, queries: NDArray[np.bool_]) -> Floats:
 
 
 def choose_nested(scores: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None) -> Nested:
-    """Choose once for each fold, by the mean over all other folds, and measure the winner on it.
+    """Choose a system for each fold by the mean over all other folds, and measure the winner on it.
 
-    This is cross-validation with the choice inside of it (Varma & Simon 2006; Cawley & Talbot 2010): the mean of
-    `held_out` is what the procedure of choosing yields on new queries, without selection bias. `candidates`
-    (folds x systems) are those that each fold has to choose from, at least one; by default all. Of equals, the first
-    wins.
+    This is cross-validation with the choice inside (Varma & Simon 2006; Cawley & Talbot 2010): the mean of `held_out`
+    is what the procedure of choosing yields on new queries, without selection bias. `candidates` (folds x systems)
+    marks the systems that each fold may choose from, at least one; by default all. Of equal systems, the first wins.
     """
     winners = np.zeros(int(folds.max(initial=-1)) + 1, dtype=np.int64)
     held_out = np.full(scores.shape[1], np.nan)
@@ -103,11 +101,11 @@ def estimate_nested_intervals(
     seed: int = 0,
     clusters: Clusters | None = None,
 ) -> Floats:
-    """Return the intervals of what `choose_nested` estimates by several measures (k x m x queries), as k x 2.
+    """Return the intervals of the estimates of `choose_nested` by several measures (k x m x queries), as k x 2.
 
-    The whole choice, by `scores` (m x queries), is made again on resamples of the queries, each of which stays in its
-    fold. Their standard deviation is the standard error: unlike that of the held-out values alone, it includes how the
-    winners vary with the queries that chose them, and that two folds are judged by choices that share queries.
+    The whole choice, by `scores` (m x queries), is repeated on resamples of the queries, each of which stays in its
+    fold. The standard deviation over resamples is the standard error. Unlike that of the held-out values alone, it
+    includes how the winners vary with the queries that chose them, and that the choices for two folds share queries.
     Student's t gives the factor. NaN below two queries (or clusters).
     """
     from scipy.special import stdtrit
@@ -127,7 +125,7 @@ def estimate_nested_intervals(
 def select_nested_values(
     scores: Floats, values: Floats, folds: NDArray[np.int64], candidates: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the values of the winners that `choose_nested` chooses, each on its fold (queries).
+    """Return the values of the winners of `choose_nested`, each on its fold (queries,).
 
     `values` are m x queries, as are the scores that the choice is made by.
     """
@@ -172,14 +170,14 @@ def _choose_again(
 
 
 def find_front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:
-    """Return which systems (m x objectives) are on the Pareto front: none is as good in all and better in one.
+    """Return which systems (m x objectives) are on the Pareto front: no other is as good in all and better in one.
 
-    `larger` says for each objective whether more is better. A system with a NaN is not on the front.
+    `larger` says for each objective whether larger is better. A system with a NaN is not on the front.
     """
     signed = np.where(np.array(larger, dtype=np.bool_), values, -values)
     known = np.flatnonzero(~np.isnan(signed).any(axis=1))
     on_front = np.zeros(len(signed), dtype=np.bool_)
-    # In descending order, a system can be beaten only by one before it, hence also by one on the front.
+    # In descending order, only a system before it can beat a system, so one on the front does.
     for i in known[np.lexsort(signed[known].T[::-1])[::-1]]:
         better = signed[on_front]
         on_front[i] = not ((better >= signed[i]).all(axis=1) & (better > signed[i]).any(axis=1)).any()

@@ -1,7 +1,7 @@
-"""A sheet of pairs that people grade in a spreadsheet: CSV with the query, the document and an empty grade.
+"""Read and write a sheet of pairs that people grade in a spreadsheet: CSV with query, document and an empty grade.
 
-The judge's grades, ranks and systems are not shown. Rows are in random order, so a sheet that is graded from the top to
-any row is a random sample. Nothing here estimates anything.
+The judge's grades, ranks and systems are not shown. Rows are in random order, so the graded rows from the top down to
+any row are a random sample.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.datasets.base import DatasetError
 COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note", "order")
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet program takes for a formula."""
+"""The first characters of cells that a spreadsheet program interprets as a formula."""
 
 PairIds = tuple[str, str]
 """The ids of a query and a document."""
@@ -27,7 +27,7 @@ PairIds = tuple[str, str]
 
 @dataclass(frozen=True)
 class SheetRow:
-    """A pair in a sheet; `grade` is None until somebody gives one. `order` says how the pair was chosen."""
+    """A pair in a sheet; `grade` is None until it is graded. `order` says how the pair was chosen."""
 
     pair: PairIds
     query: str
@@ -38,7 +38,7 @@ class SheetRow:
 
 
 def load_sheet(path: Path) -> list[SheetRow]:
-    """Read a sheet, perhaps saved by a spreadsheet program; raises `DatasetError`, with the line."""
+    """Read a sheet, perhaps saved by a spreadsheet program; raise `DatasetError` with the line if it is invalid."""
     if not path.exists():
         return []
     try:
@@ -64,7 +64,7 @@ def load_sheet(path: Path) -> list[SheetRow]:
 
 
 def save_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write a sheet; the file is replaced as a whole."""
+    """Write a sheet; the file is replaced atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

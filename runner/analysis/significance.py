@@ -1,8 +1,8 @@
-"""How sure a mean is, and whether a difference between systems is more than luck.
+"""Compute confidence intervals of means, and test whether differences between systems are significant.
 
-Systems are rows, queries are columns, and NaN is a query that does not count for a system. Every system sees the same
-resamples, drawn from a seed. A test takes paired differences (m x queries) and returns two-sided p-values (m): 1 where
-nothing differs, and where fewer than two queries count. Knows nothing of measures.
+Systems are rows, queries are columns, and NaN marks a query that does not count for a system. Every system sees the
+same resamples, drawn from a seed. A test takes paired differences (m x queries) and returns two-sided p-values (m,): 1
+where nothing differs, and where fewer than two queries count.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from runner.analysis.signs import blocks, shares, sign_blocks
 Floats = NDArray[np.float64]
 
 SMALL_SAMPLE = 30
-"""With fewer queries (or clusters), the interval of a mean may hold the true mean less often than it claims."""
+"""With fewer queries (or clusters), the interval of a mean may contain the true mean less often than it claims."""
 
 
 def compute_differences(scores: Floats, others: Floats) -> Floats:
-    """Return by how much scores exceed others, query by query; what is equal to 12 decimals is equal.
+    """Return the differences of scores, query by query; scores that are equal to 12 decimals are equal.
 
-    Arithmetic leaves noise beyond these, which a test by ranks would take for differences.
+    Arithmetic leaves noise beyond 12 decimals, which a test by ranks would count as differences.
     """
     return np.round(scores - others, 12)
 
 
 def moments(values: Floats, clusters: Clusters | None = None) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return how many units count for each system (m x queries), the means, and the deviations of units (m each).
+    """Return how many units count for each system (m x queries), the means, and the deviations of units (m, each).
 
-    A unit is a query, or a cluster of them; a deviation is the standard error times the root of their number. The mean,
-    which is over queries, is NaN without one, the deviation (that of a sample) below two units.
+    A unit is a query, or a cluster of queries; a deviation is the standard error times the root of the number of units.
+    The mean, which is over queries, is NaN without queries; the deviation (that of a sample) is NaN below two units.
     """
     units = by_cluster(values, clusters)
     counts = units.independent
     deviations = units.errors * np.sqrt(counts)
-    return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # what rounding leaves of none
+    return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # rounding errors of a zero deviation
 
 
 def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> Floats:
-    """Return Student's interval of the mean over queries, cut to [0, 1] where all values are in it.
+    """Return Student's interval of the mean over queries, clipped to [0, 1] if all values are in it.
 
-    `values` are one system (queries) or several (m x queries); the result is (2) or (m x 2), NaN without a query. Equal
-    values have no spread to estimate: their interval holds the means from 0 to 1 with which a sample of such values
-    is not too improbable, which for hits and misses is the interval of Clopper & Pearson (1934).
+    `values` are one system (queries,) or several (m x queries); the result is (2,) or (m x 2), NaN without queries.
+    Equal values have no spread to estimate: their interval contains the means from 0 to 1 with which a sample of such
+    values is not too improbable. For hits and misses, this is the interval of Clopper & Pearson (1934).
     """
     from scipy.special import stdtrit
 
@@ -59,14 +59,14 @@ def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters |
     bounds = np.stack([means - half, means + half], axis=1)
     bounded = ~((rows < 0) | (rows > 1)).any(axis=1)
     equal = bounded & (n > 0) & ~(deviations > 0)
-    least = tail ** (1 / n[equal])  # a smaller share of queries with this value seldom shows no other
+    least = tail ** (1 / n[equal])  # with a smaller share of this value, a sample rarely has no other
     bounds[equal] = np.stack([means[equal] * least, means[equal] * least + 1 - least], axis=1)
     bounds[bounded] = np.clip(bounds[bounded], 0, 1)
     return bounds.reshape(*values.shape[:-1], 2)
 
 
 def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
-    """Return the mean of each cluster (m x clusters), NaN where none of its queries counts."""
+    """Return the mean of each cluster (m x clusters), NaN if none of its queries counts."""
     if clusters is None:
         return differences
     units = by_cluster(differences, clusters)
@@ -77,11 +77,11 @@ def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
 def permutation_test(
     differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
 ) -> Floats:
-    """Return the p-values of paired differences (m x queries) under random flips of their signs (m).
+    """Return the p-values of paired differences (m x queries) under random sign flips (m,).
 
-    Exact for few queries; else the p-value counts the observed signs as one more resample (Phipson & Smyth 2010), so
-    that it is never 0. The statistic is the mean; a query without a difference has no say. The signs of a cluster's
-    queries are flipped together.
+    Exact for few queries. Otherwise, the observed signs count as one more resample (Phipson & Smyth 2010), so that the
+    p-value is never 0. The statistic is the mean; a query without a difference has no influence. The signs of the
+    queries of a cluster are flipped together.
     """
     sums = by_cluster(differences, clusters).sums
     least = np.abs(sums.sum(axis=1)) - 1e-12 * np.abs(sums).sum(axis=1)
@@ -94,10 +94,10 @@ def permutation_test(
 def bootstrap_test(
     differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
 ) -> Floats:
-    """Return the p-values of paired differences (m x queries) by the bootstrap with a shift (m).
+    """Return the p-values of paired differences (m x queries) by the shifted bootstrap (m,).
 
-    How often a resample's mean is as far from the observed mean as that is from 0 (Noreen 1989; Smucker, Allan &
-    Carterette 2007), counting the observed one as one more resample.
+    This is how often the mean of a resample is as far from the observed mean as that is from 0 (Noreen 1989; Smucker,
+    Allan & Carterette 2007), counting the observed mean as one more resample.
     """
     means = by_cluster(differences, clusters).means
     centred = differences - means[:, None]
@@ -110,25 +110,25 @@ def bootstrap_test(
 
 
 def t_test(differences: Floats, clusters: Clusters | None = None) -> Floats:
-    """Return the p-values of paired differences (m x queries) by Student's t (1908) (m).
+    """Return the p-values of paired differences (m x queries) by Student's t (1908) (m,).
 
-    With clusters, the standard error is that of clusters, and so are the degrees of freedom.
+    With clusters, the standard error and the degrees of freedom are those of clusters.
     """
     from scipy.special import stdtr
 
     n, means, deviations = moments(differences, clusters)
     differing = (n > 1) & ((means != 0) | (deviations != 0))
     p_values = np.ones(len(differences))
-    with np.errstate(divide="ignore"):  # the same difference for every query: t is infinite, and p is 0
+    with np.errstate(divide="ignore"):  # all queries differ by the same: t is infinite, p is 0
         t = means[differing] / (deviations[differing] / np.sqrt(n[differing]))
     p_values[differing] = 2 * stdtr(n[differing] - 1, -np.abs(t))
     return p_values
 
 
 def iter_resampled_means(units: Units, resamples: int, seed: int) -> Iterator[tuple[int, Floats]]:
-    """Yield the means (m x block) of resamples of queries or clusters, block by block, and where each block starts.
+    """Yield blocks of resampled means of queries or clusters: where the block starts, and the means (m x block).
 
-    A resample in which no query counts for a system has the mean of all.
+    For a resample in which no query counts for a system, the mean is that of all queries.
     """
     n, means = units.sums.shape[1], units.means
     same = bool((units.counts == 1).all())
@@ -141,9 +141,9 @@ def iter_resampled_means(units: Units, resamples: int, seed: int) -> Iterator[tu
         yield start, block
 
 
-@lru_cache(maxsize=16)  # of a megabyte at most; a sweep asks for the same ones again and again
+@lru_cache(maxsize=16)  # at most a megabyte each; a sweep asks for the same ones repeatedly
 def times_drawn(n: int, resamples: int, seed: int, start: int) -> NDArray[np.uint8]:
-    """Return how often each of n queries is in each of a block of resamples (n x resamples).
+    """Return how often each of n queries occurs in each resample of a block (n x resamples).
 
     A count beyond 255 takes that many draws of one query among more than 255, which has a chance of 1 in 256!.
     """

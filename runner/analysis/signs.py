@@ -1,7 +1,4 @@
-"""Random signs for the differences of queries, or of clusters of queries: what sign-flip tests permute.
-
-Knows nothing of tests.
-"""
+"""Generate random signs for the differences of queries, or of clusters of queries, for sign-flip tests."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 EXACT_UNITS = 12
-"""Up to this number of queries (or clusters) every assignment of signs is tried (4,096), not a sample of them."""
+"""Up to this number of queries (or clusters), all assignments of signs (4,096) are tried instead of a sample."""
 
 _BLOCK = 1 << 20
-"""Most numbers in a block. It must not depend on the systems, because results must not."""
+"""Limit on the numbers in a block. It must not depend on the systems, because results must not."""
 
 
 def blocks(resamples: int, units: int) -> list[tuple[int, int]]:
-    """Return where each block of resamples starts, and its size."""
+    """Return the start and the size of each block of resamples."""
     size = min(max(_BLOCK // max(units, 1), 1), 1000)
     return [(start, min(size, resamples - start)) for start in range(0, resamples, size)]
 
@@ -37,9 +34,9 @@ def sign_blocks(units: int, permutations: int, seed: int) -> Iterator[Floats]:
 
 
 def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
-    """Return p-values from how many permutations were as extreme as the observation.
+    """Return p-values from the number of permutations that were as extreme as the observation.
 
-    Of a random sample, the observation counts as one more (Phipson & Smyth 2010), so that no p-value is 0.
+    In a random sample, the observation counts as one more (Phipson & Smyth 2010), so that no p-value is 0.
     """
     whole, more = (2**units, 0) if units <= EXACT_UNITS else (permutations + 1, 1)
     p_values: Floats = np.divide(extreme + more, whole, dtype=np.float64)
@@ -47,7 +44,7 @@ def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
 
 
 def most_extreme(level: float, units: int, permutations: int) -> int:
-    """Return how many permutations may be as extreme for a p-value below a level; -1 where none is."""
+    """Return how many permutations may be as extreme for a p-value below a level; -1 if none may."""
     if units <= EXACT_UNITS:
         most = math.ceil(level * 2**units - 1e-9) - 1
         return most if most > 1 else -1  # no flip, and the flip of all signs, are always as extreme

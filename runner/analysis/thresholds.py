@@ -1,8 +1,7 @@
-"""Which score is too low to be an answer: a threshold chosen by a target, and what the choice is worth on new queries.
+"""Choose a score threshold for answers by a target, and estimate the value of the choice on new queries.
 
-A query with gold is answerable, one without is a no-result query, whose right answer is nothing. A threshold drops the
-documents that score below it, and a query that is left with none gets no answer. Knows nothing of how documents are
-scored.
+A query with gold is answerable; one without is a no-result query, whose right result is an empty one. A threshold drops
+the documents that score below it; a query with no documents left gets no answer.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ NONE = float(np.finfo(np.float32).min)
 
 
 class Untunable(ValueError):
-    """There is no threshold to choose, and the message says why."""
+    """Raised if there is no threshold to choose; the message says why."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class ThresholdSettings:
-    """What a threshold is to be good for, and how the choice is tested.
+    """The target of a threshold, and how the choice is tested.
 
-    The target `f1` is the largest F1 of answering, `recall` the most no-result queries that get nothing while the mean
-    R@k of the answerable ones falls by at most `max_recall_lost`.
+    The target `f1` is the largest F1 of answering. The target `recall` is the most no-result queries with an empty
+    result while the mean R@k of the answerable queries falls by at most `max_recall_lost`.
     """
 
     target: Target = "f1"
@@ -49,12 +48,12 @@ class ThresholdSettings:
 
 @dataclass(frozen=True)
 class ThresholdOutcome:
-    """What queries come to at a threshold.
+    """The figures of a set of queries at a threshold.
 
-    `f1` is that of answering: of the queries that get an answer and those that have one, how many do both, as the
-    harmonic mean of both shares. `tn_rate` is the share of no-result queries that get nothing, `recall` the mean R@k of
-    the answerable ones, `recall_lost` how much of it the threshold costs, `rejected` the share of the answerable ones
-    that get nothing.
+    `f1` is that of answering: the harmonic mean of the share of the answered queries that are answerable and the share
+    of the answerable queries that are answered. `tn_rate` is the share of no-result queries with an empty result,
+    `recall` the mean R@k of the answerable queries, `recall_lost` how much of it the threshold costs, and `rejected`
+    the share of the answerable queries with an empty result.
     """
 
     f1: float
@@ -66,10 +65,10 @@ class ThresholdOutcome:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What queries come to at each of several thresholds (t), ascending.
+    """The figures of a set of queries at each of several thresholds (t,), ascending.
 
     `sums` (6 x t) are, over queries: answerable and answered, answerable and silent, no-result and silent, no-result
-    and answered, R@k that is kept, R@k that is lost. Those of disjoint queries may be added.
+    and answered, R@k kept, R@k lost. The sums of disjoint sets of queries may be added.
     """
 
     thresholds: Floats
@@ -77,44 +76,44 @@ class Curve:
 
     @property
     def f1(self) -> Floats:
-        """Return the F1 of answering (t), 0 where there is no answer and none is right."""
+        """Return the F1 of answering (t,); 0 if no answerable query is answered."""
         right, wrongly_silent, _, wrongly_answered, *_ = self.sums
         return _share(2 * right, 2 * right + wrongly_silent + wrongly_answered, 0)
 
     @property
     def tn_rate(self) -> Floats:
-        """Return the share of no-result queries that get nothing (t)."""
+        """Return the share of no-result queries with an empty result (t,)."""
         return _share(self.sums[2], self.sums[2] + self.sums[3])
 
     @property
     def recall(self) -> Floats:
-        """Return the mean R@k of the answerable queries (t)."""
+        """Return the mean R@k of the answerable queries (t,)."""
         return _share(self.sums[4], self.sums[0] + self.sums[1])
 
     @property
     def recall_lost(self) -> Floats:
-        """Return how much more the mean R@k is without a threshold (t)."""
+        """Return how much the threshold costs of the mean R@k (t,)."""
         return _share(self.sums[5], self.sums[0] + self.sums[1])
 
     @property
     def rejected(self) -> Floats:
-        """Return the share of the answerable queries that get nothing (t)."""
+        """Return the share of the answerable queries with an empty result (t,)."""
         return _share(self.sums[1], self.sums[0] + self.sums[1])
 
     def outcome(self, place: int) -> ThresholdOutcome:
-        """Return what queries come to at the threshold at a place."""
+        """Return the figures at the threshold with this index."""
         figures = (self.f1, self.tn_rate, self.recall, self.recall_lost, self.rejected)
         return ThresholdOutcome(*(float(values[place]) for values in figures))
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """A threshold chosen by all queries, and what the way of choosing is worth.
+    """A threshold chosen on all queries, and an estimate of the value of the choice.
 
-    `in_fold` is what that threshold does to the queries that it was chosen by, `out_of_fold` what thresholds chosen
-    without each fold (`fold_thresholds`) do to it, all folds together. The first is better than new queries would bear
-    out, by about their difference. `untouched` is what there is without a threshold, `curve` all that there is to
-    choose from. The threshold None drops nothing.
+    `in_fold` are the figures of that threshold on the queries that it was chosen on; `out_of_fold` are those of
+    thresholds chosen without each fold (`fold_thresholds`), over all folds together. The first overestimates the
+    figures on new queries, by about their difference. `untouched` are the figures without a threshold, and `curve`
+    those of all thresholds to choose from. The threshold None drops nothing.
     """
 
     settings: ThresholdSettings
@@ -136,9 +135,9 @@ class Tuning:
 
 @dataclass(frozen=True, eq=False)
 class AnswerScores:
-    """What a threshold acts on: the best score of each query (n), and the gold in its first k.
+    """The scores that a threshold acts on: the best score of each query (n,), and the gold among its first k hits.
 
-    The first is -inf where nothing was found. The latter is in columns (m): its query, its score, and its share of the
+    The best score is -inf if nothing was found. The gold is in columns (m,): its query, its score, and its share of the
     query's gold.
     """
 
@@ -153,9 +152,9 @@ class AnswerScores:
     def of(
         rankings: Rankings, grades: NDArray[np.int32], golds: NDArray[np.int64], ran: NDArray[np.bool_], k: int
     ) -> AnswerScores:
-        """Read them off rankings, the grades of what was found (n x depth), and the number of gold documents (n).
+        """Build the scores from rankings, the grades of the hits (n x depth), and the number of gold documents (n,).
 
-        Queries that did not run (n) are neither answerable nor without a result.
+        Queries that did not run (n,) are neither answerable nor no-result queries.
         """
         queries, places = np.nonzero((grades[:, :k] > 0) & ran[:, None])
         best = rankings.scores.max(axis=1, initial=-np.inf).astype(np.float32)
@@ -163,20 +162,20 @@ class AnswerScores:
         return AnswerScores(best, ran & (golds > 0), ran & (golds == 0), queries, scores, 1 / golds[queries])
 
     def candidates(self, some: NDArray[np.bool_]) -> Floats:
-        """Return all thresholds that treat some queries (n) differently, ascending: none, then between best scores."""
+        """Return all thresholds that treat some queries (n,) differently, ascending: none, then between best scores."""
         best = np.unique(self.best[some & np.isfinite(self.best)])
         if not len(best):
             return np.array([NONE])
         between = ((best[:-1].astype(np.float64) + best[1:]) / 2).astype(np.float32)
-        between = np.where(between > best[:-1], between, best[1:])  # neighbours have no number between them
+        between = np.where(between > best[:-1], between, best[1:])  # adjacent floats have no number between them
         return np.array([NONE, *between, np.nextafter(best[-1], np.float32(np.inf))], dtype=np.float64)
 
     def curve(self, thresholds: Floats, some: NDArray[np.bool_]) -> Curve:
-        """Return what some queries (n) come to at thresholds (t)."""
+        """Return the figures of some queries (n,) at thresholds (t,)."""
         at = thresholds.astype(np.float32)
 
         def sum_reached(scores: Scores32, weights: Floats) -> Floats:
-            """Return the sum of the weights of the scores that reach each threshold."""
+            """Return, for each threshold, the sum of the weights of the scores that reach it."""
             order = np.argsort(scores, kind="stable")
             below = np.concatenate([[0.0], np.cumsum(weights[order])])
             sums: Floats = below[-1] - below[np.searchsorted(scores[order], at, side="left")]
@@ -194,7 +193,7 @@ class AnswerScores:
         return Curve(thresholds, np.stack(sums))
 
     def choose(self, some: NDArray[np.bool_], wanted: ThresholdSettings) -> float:
-        """Return the threshold that some queries (n) are best served by; of equals, the lowest."""
+        """Return the best threshold for some queries (n,); of equals, the lowest."""
         curve = self.curve(self.candidates(some), some)
         if wanted.target == "f1":
             values = curve.f1
@@ -211,13 +210,13 @@ def tune(
     settings: ThresholdSettings = ThresholdSettings(),  # noqa: B008 (immutable)
     clusters: Clusters | None = None,
 ) -> Tuning:
-    """Choose a threshold by a target, cross-validated in folds that have as many no-result queries each, but for one.
+    """Choose a threshold by a target, cross-validated in folds with equally many no-result queries, give or take one.
 
     Queries of a cluster are variants of each other and in one fold.
 
-    `grades` (n x depth) are of what was found, -1 for unjudged; `golds` and `ran` (n) say how many gold documents each
-    query has, and whether its search raised no error. There are fewer folds where there are fewer queries of a kind.
-    Raises `Untunable` where there is nothing to choose.
+    `grades` (n x depth) are those of the hits, -1 for unjudged; `golds` and `ran` (n,) say how many gold documents each
+    query has, and whether its search raised no error. There are fewer folds if there are fewer queries of a kind.
+    Raises `Untunable` if there is no threshold to choose.
     """
     answers = AnswerScores.of(rankings, grades, golds, ran, settings.k)
     _check(answers)

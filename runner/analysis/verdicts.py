@@ -1,7 +1,6 @@
-"""Verdicts of a language model: one number for each question, read from whatever it replies.
+"""Collect verdicts from a language model: one number per question, parsed from any form of reply.
 
-A verdict that could not be had is null and says why; none is made up. It knows nothing of retrieval, of what is asked,
-or of who answers.
+A missing verdict is null, with the reason; none is made up.
 """
 
 from __future__ import annotations
@@ -20,24 +19,26 @@ from runner.llm.json_replies import iter_json_objects
 from runner.llm.rounds import Rounds
 
 Outcome = Literal["graded", "rescued", "unreadable", "refused", "error", "unasked"]
-"""A number from JSON; one from other words; none in any reply; no reply, now or later; none for an error that may pass;
-no budget, or nobody, left to ask."""
+"""How a question ended, in this order.
+
+A number from JSON; a number from other text; a reply without a number; a refusal that will not change; a temporary
+error; not asked, because the budget was spent or no model was available."""
 
 ELLIPSIS = " [...]"
-"""What stands for the rest of a text that was cut."""
+"""The mark for the part of a text that was cut off."""
 
 _NUMBER = r"[\"'*_` ]*(-?\d+(?:\.\d+)?)"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The least and the greatest grade that there are; what lies beyond them counts as them."""
+    """The smallest and the largest grade; grades outside count as the nearer end."""
 
     least: int
     greatest: int
 
     def warning(self, verdicts: Iterable[GradeVerdict]) -> str:
-        """Return a sentence on the verdicts whose grades were not on the scale; "" if all were."""
+        """Return a warning about grades outside the scale; "" if there are none."""
         graded = [verdict for verdict in verdicts if verdict.grade is not None]
         clamped = sum(verdict.clamped for verdict in graded)
         if not clamped:
@@ -51,11 +52,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class GradeVerdict:
-    """A grade with the model's reasoning, or None with what went wrong.
+    """A grade with the model's reasoning, or None with the reason.
 
     `clamped` marks a grade from outside the scale, `cut` one of a text that was too long to be sent whole. `attempts`
-    counts how often the question was asked, `calls` the requests that this took; with their tokens, and their cost
-    where prices are known. `cached` is true where no reply had to be paid for.
+    counts how often the question was asked, and `calls` the requests that this took, with their tokens, and their cost
+    if prices are known. `cached` is true if no reply had to be paid for.
     """
 
     grade: float | None
@@ -72,9 +73,9 @@ class GradeVerdict:
 
 
 def read(text: str, scale: Scale) -> GradeVerdict:
-    """Return the verdict in a reply: the last `{"grade": n, "reasoning": "..."}` in it, or a rescue."""
+    """Return the verdict in a reply: the last `{"grade": n, "reasoning": "..."}` in it, or a number from other text."""
     graded = iter_json_objects(text, lambda content: _number(content.get("grade")) is not None)
-    content = [{}, *graded][-1]  # a model that thinks aloud ends with its answer
+    content = [{}, *graded][-1]  # a model that reasons aloud ends with its answer
     number = _number(content.get("grade"))
     if number is not None:
         return _within(scale, number, "graded", str(content.get("reasoning") or ""))
@@ -90,7 +91,7 @@ def _within(scale: Scale, number: float, outcome: Outcome, reasoning: str) -> Gr
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number, also one written as text, else None."""
+    """Return a finite number, also from a string; else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -101,7 +102,7 @@ def _number(value: object) -> float | None:
 
 
 def _rescue_number(text: str, scale: Scale) -> float | None:
-    """Return the number in words that are not JSON: grade: n, n/10 (of whatever is the greatest), score: n."""
+    """Return the number in text that is not JSON: grade: n, n/10 (10 being the largest grade), score: n."""
     patterns = (
         rf"\bgrade[\"'*_` ]*[:=]{_NUMBER}",
         rf"(?<![\d./-])(-?\d+(?:\.\d+)?)[*_` ]*/ *{scale.greatest}(?![\d/]|\.\d)",
@@ -113,7 +114,7 @@ def _rescue_number(text: str, scale: Scale) -> float | None:
 
 @dataclass(frozen=True)
 class Patience:
-    """How often those without a grade are asked again, and after how many seconds at first, then twice as many."""
+    """How often questions without a grade are asked again, and the first pause in seconds, which then doubles."""
 
     retries: int = 3
     backoff_s: float = 1.0
@@ -129,11 +130,11 @@ def collect_verdicts(
     repeats: int = 1,
     advance: Callable[[bool], None] = lambda failed: None,
 ) -> list[list[GradeVerdict]]:
-    """Return the verdicts on each question, `repeats` of them; `advance` is told of each first answer, or failure.
+    """Return the verdicts on each question, `repeats` of them; `advance` is called after each first answer or failure.
 
-    All are asked once before any is asked again, so that as many as can be have a verdict when the budget ends; what is
-    left then, or after another error that is final, is `unasked`. A question that is asked again ends with one line
-    break more each time, so that no cache takes one reply for another.
+    All questions are asked once before any is asked again, so that as many as possible have a verdict when the budget
+    is spent. The rest, also after any other final error, are `unasked`. Each repeated question ends with one more line
+    break, so that no cache returns the previous reply.
     """
     columns = []
     for repeat in range(repeats):
@@ -154,12 +155,12 @@ def collect_verdicts(
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters, with an ellipsis in brackets for what was cut off."""
+    """Return a text of at most `longest` characters; " [...]" replaces what was cut off."""
     return text if len(text) <= longest else f"{text[: max(longest - len(ELLIPSIS), 0)]}{ELLIPSIS}"
 
 
 def cut_warning(verdicts: Iterable[GradeVerdict]) -> str:
-    """Return a sentence on the verdicts on texts that were cut; "" if none was."""
+    """Return a warning about verdicts on cut texts; "" if there are none."""
     every = list(verdicts)
     cut = sum(verdict.cut for verdict in every)
     if not cut:
@@ -168,8 +169,8 @@ def cut_warning(verdicts: Iterable[GradeVerdict]) -> str:
 
 
 def _after(before: GradeVerdict, outcome: Reply | ChatError, scale: Scale) -> GradeVerdict:
-    """Return the verdict after one more answer, with all that it took; an unreadable one stands if there is none."""
-    if before.attempts and isinstance(outcome, ChatError) and outcome.final:  # after calls of its own, maybe
+    """Return the verdict after one more answer, with its total cost; a final error keeps an earlier verdict."""
+    if before.attempts and isinstance(outcome, ChatError) and outcome.final:  # it may have made calls itself
         return replace(before, calls=before.calls + outcome.calls, cost=before.cost + outcome.cost)
     if isinstance(outcome, Reply):
         verdict, free = read(outcome.text, scale), outcome.cached

@@ -1,7 +1,4 @@
-"""Wilcoxon's signed-rank test (1945), and the signed ranks that it is made of.
-
-Knows nothing of where differences come from.
-"""
+"""Compute Wilcoxon's signed-rank test (1945) and the signed ranks."""
 
 from __future__ import annotations
 
@@ -13,31 +10,31 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 EXACT = 50
-"""Up to so many queries the p-value is exact, unless differences are 0 or equally large."""
+"""Up to this number of queries the p-value is exact, unless differences are 0 or tied."""
 
 EXACT_ALWAYS = 13
-"""Up to so many queries it is exact in any case: there are no more than 8,192 assignments of signs."""
+"""Up to this number of queries it is always exact: there are at most 8,192 assignments of signs."""
 
 
 def compute_signed_ranks(differences: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Rank differences (m x queries) by size and sign them; return these, and how many are of each one's size.
+    """Return the signed ranks of differences (m x queries) by size, and how many share the size of each.
 
-    Both are 0 where there is no difference or none is known (NaN). Equals share their mean rank.
+    Both are 0 where there is no difference or it is unknown (NaN). Ties share their mean rank.
     """
     from scipy.stats import rankdata
 
     differing = ~np.isnan(differences) & (differences != 0)
-    sizes = np.where(differing, np.abs(differences), np.inf)  # last, where they change no other's rank
+    sizes = np.where(differing, np.abs(differences), np.inf)  # last, where they change no other rank
     least, most = (rankdata(sizes, method=method, axis=1) for method in ("min", "max"))
     ranks = np.sign(np.nan_to_num(differences)) * (least + most) / 2
     return ranks, np.where(differing, most - least + 1, 0).astype(np.int64)
 
 
 def wilcoxon_test(differences: Floats) -> Floats:
-    """Return the two-sided p-values of paired differences (m x queries) by their signed ranks (m).
+    """Return the two-sided p-values of paired differences (m x queries) by their signed ranks (m,).
 
-    Zeros are dropped, as Wilcoxon did. Few queries are tested exactly, as scipy does, and more of them by the normal
-    approximation, with its correction for ties and none for continuity.
+    Zeros are dropped, as by Wilcoxon. The test is exact for few queries, as in scipy; otherwise it uses the normal
+    approximation with the correction for ties and without a continuity correction.
     """
     from scipy.special import ndtr
 
@@ -59,9 +56,9 @@ def _sum_to(n: NDArray[np.int64]) -> NDArray[np.int64]:
     return n * (n + 1) // 2
 
 
-@lru_cache(maxsize=256)  # without ties, all systems with as many differences have the same ranks
+@lru_cache(maxsize=256)  # without ties, systems with equally many differences have the same ranks
 def _at_most(ranks: tuple[int, ...]) -> Floats:
-    """Return the chance that the ranks of one sign sum to at most each number, when every sign is as likely."""
+    """Return the probability that the ranks of one sign sum to at most each number, if all signs are equally likely."""
     chances = np.zeros(sum(ranks) + 1)
     chances[0] = 1
     for rank in ranks:
