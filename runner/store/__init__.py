@@ -1,1 +1,1 @@
-"""Work that is costly to repeat, kept between runs: entries on disk, their lock, and the store that holds them."""
+"""Cached work: the store, its entries on disk or in an object store, and their locks."""

@@ -1,6 +1,6 @@
-"""What the program asks of a store: work kept between runs, an account of it, and a list of what is kept.
+"""The interface of a store: cached work, an account of its cost, and a list of the entries.
 
-Nothing here knows where a store keeps things. `runner.store.opening` chooses the kind of store.
+It does not depend on where entries are stored; `runner.store.opening` chooses the kind of store.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from retrievers.store import Arrays, Key, Store
 from retrievers.work import Cost
 
 WORTH_KEEPING_S = 0.05
-"""Arrays that are built faster than this are not kept between runs, unless they note work in a server."""
+"""Arrays that take fewer seconds to build are not cached, unless they describe work in a server."""
 
 Costs = Mapping[str, Cost]
-"""Pieces of work by digest, so that work shared by two others is counted once."""
+"""Pieces of work by digest, so that work shared by two others counts once."""
 
 
 @dataclass(frozen=True)
 class EntryUse:
-    """When a process first used an entry for a dataset, and the run in which it did."""
+    """The first use of an entry by a process for a dataset: the time, the dataset and the run."""
 
     at: float
     dataset: str
@@ -33,9 +33,9 @@ class EntryUse:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """An entry of a store. Times are seconds since 1970; `parts` and `seconds` of a damaged entry are unknown.
+    """An entry of a store. Times are seconds since 1970; a damaged entry has no `parts` and 0 `seconds`.
 
-    `place` is where people find it: a folder, or the address of an object.
+    `place` is a folder or the address of an object, for display.
     """
 
     place: str
@@ -49,13 +49,13 @@ class Entry:
 
     @property
     def used(self) -> float:
-        """Return when it was last used, as far as that was noted."""
+        """Return the time of the last recorded use, or of creation."""
         return max([self.made, *(use.at for use in self.uses)])
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Files of runs under way, in a folder of this machine: locks, results to be logged, journals of gradings."""
+    """The files of running experiments, in a folder on this machine: locks, results to log, journals of gradings."""
 
     folder: Path
 
@@ -66,7 +66,7 @@ class RunFiles:
 
     @property
     def unlogged(self) -> Path:
-        """Return the folder of results that wait to be logged, a folder for each sweep."""
+        """Return the folder of results still to be logged, with a subfolder for each sweep."""
         return self.folder / "unlogged"
 
     @property
@@ -76,21 +76,21 @@ class RunFiles:
 
     @property
     def sweeps(self) -> Path:
-        """Return the folder of sweeps under way: their locks, and their lists of combinations under way."""
+        """Return the folder of running sweeps, with their locks and their lists of running combinations."""
         return self.folder / "sweeps"
 
 
 class WorkStore(Store, Protocol):
-    """A store of work that several processes share. It can be pickled: another process opens the same store."""
+    """A store of work that several processes share. Unpickled in another process, it opens the same store."""
 
     @property
     def location(self) -> str:
-        """Return where the store is, for people."""
+        """Return where the store is, for display."""
         ...
 
     @property
     def run_files(self) -> RunFiles:
-        """Return where the files of runs under way belong."""
+        """Return where to put the files of running experiments."""
         ...
 
     def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
@@ -98,7 +98,7 @@ class WorkStore(Store, Protocol):
         ...
 
     def find_missing(self, keys: Iterable[Key]) -> set[str]:
-        """Return the digests of the keys without an entry; none where the store cannot be read."""
+        """Return the digests of the keys without an entry; empty if the store cannot be read."""
         ...
 
     def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
@@ -106,25 +106,25 @@ class WorkStore(Store, Protocol):
         ...
 
     def account(self) -> AbstractContextManager[Costs]:
-        """Collect the work that is used within the block, by digest."""
+        """Collect the work that the block uses, by digest."""
         ...
 
     def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
-        """Note which entries a run on a dataset used; `costs` are an account, `fingerprint` is the dataset's."""
+        """Record which entries a run on a dataset used; `costs` is an account, `fingerprint` the dataset's."""
         ...
 
     def list_entries(self) -> list[Entry]:
-        """Return every entry, the least recently used first."""
+        """Return all entries, least recently used first."""
         ...
 
     def find_damage(self, entry: Entry) -> str | None:
-        """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+        """Read an entry in full and return what is damaged; None if it is intact or was removed."""
         ...
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
-        """Remove an entry, or remove it if it is damaged; raises `OSError`."""
+        """Remove an entry, with `only_damaged` only if it is damaged; raises `OSError`."""
         ...
 
     def tidy(self) -> None:
-        """Remove what dead processes left, and notes on entries that are gone."""
+        """Remove what dead processes left behind, and the recorded uses of entries that no longer exist."""
         ...

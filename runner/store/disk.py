@@ -1,9 +1,8 @@
-"""The store that outlives processes: named arrays under the hash of what they depend on, shared by all runs.
+"""The store that all runs share: named arrays, keyed by a hash of their inputs.
 
-Work that several processes want at once is done by one of them. Arrays that are built faster than they are written stay
-in memory. Arrays that cannot be written or read are built again, so that a full or failing disk costs time and nothing
-else. The store also keeps an account of the work that an evaluation needs and what it costs, cached or not. Nothing
-here knows what the arrays mean.
+If several processes need the same work at once, one of them does it. Arrays that take less than `WORTH_KEEPING_S` to
+build stay in memory. Arrays that cannot be written or read are built again, so a full or failing disk only costs time.
+The store also keeps an account of the work that an evaluation needs and of its cost, cached or not.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from runner.store.shelf import FolderShelf, Shelf
 T = TypeVar("T")
 
 LIVE_OBJECTS = 256
-"""How many live objects are kept in memory; the least recently used is dropped first."""
+"""The largest number of live objects in memory; the least recently used is dropped first."""
 
 MEMORY_BYTES = 512 << 20
-"""How many bytes of arrays are kept in memory; the least recently used are dropped first."""
+"""The largest number of bytes of arrays in memory; the least recently used are dropped first."""
 
 log = logging.getLogger("runner.store")
 
@@ -41,7 +40,7 @@ class _BusyError(Exception):
 
 
 class _Memory:
-    """The most recently used values, up to a weight of `most`; the newest stays whatever it weighs."""
+    """The most recently used values, up to a total weight of `most`; the newest value always stays."""
 
     def __init__(self, most: int) -> None:
         self._most, self._total = most, 0
@@ -63,28 +62,28 @@ class _Memory:
 
 
 class DiskStore:
-    """A store of entries in a folder, or on another shelf, with a memory of what was used last."""
+    """A store of entries in a folder, or on another shelf, which keeps recently used values in memory."""
 
     def __init__(self, place: Path | Shelf) -> None:
         self.shelf: Shelf = FolderShelf(place) if isinstance(place, Path) else place
         self._live, self._arrays = _Memory(LIVE_OBJECTS), _Memory(MEMORY_BYTES)
-        self._kept: dict[str, set[str]] = {}  # entries seen on disk, and the datasets for which their use was noted
+        self._kept: dict[str, set[str]] = {}  # entries seen on disk, and the datasets for which their use was recorded
         self._reported: set[tuple[str, str]] = set()
         self._open: list[dict[str, Cost]] = []  # the work in progress, outermost first
-        self._nested_s = [0.0]  # the time that each spent in work within it
+        self._nested_s = [0.0]  # the seconds that each spent in nested work
 
     def __reduce__(self) -> tuple[type[DiskStore], tuple[Shelf]]:
-        """Return the store for another process: the same place, with a memory of its own."""
+        """Return the store for another process: the same place, with its own memory."""
         return DiskStore, (self.shelf,)
 
     @property
     def location(self) -> str:
-        """Return the place of the entries, for people."""
+        """Return the place of the entries, for display."""
         return self.shelf.location
 
     @property
     def run_files(self) -> RunFiles:
-        """Return the files of runs under way."""
+        """Return where to put the files of running experiments."""
         return self.shelf.run_files
 
     def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
@@ -93,7 +92,7 @@ class DiskStore:
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Cost]]:
-        """Collect the work that is used within the block, by digest."""
+        """Collect the work that the block uses, by digest."""
         self._open.append({})
         try:
             yield self._open[-1]
@@ -101,7 +100,7 @@ class DiskStore:
             self._open.pop()
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of a key, from memory or disk, or built now."""
+        """Return the arrays of a key from memory or disk; build them if they are missing."""
         kept: Arrays = self._remember(self._arrays, _bytes, key, lambda: self._from_disk(key, build))
         return kept
 
@@ -114,21 +113,21 @@ class DiskStore:
         return kept
 
     def find_missing(self, keys: Iterable[Key]) -> set[str]:
-        """Return the digests of the keys without an entry; none where the store cannot be read."""
+        """Return the digests of the keys without an entry; empty if the store cannot be read."""
         try:
             return self.shelf.find_missing(keys)
         except OSError:
             return set()
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
-        """Return the live object of a key, made once in this process."""
+        """Return the live object of a key, created once in this process."""
         kept: T = self._remember(self._live, lambda _: 1, key, lambda: self._measure(key, make))
         return kept
 
     def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
-        """Note in the store which entries a run on a dataset used, once for each process and dataset.
+        """Record which entries a run on a dataset used, once for each process and dataset.
 
-        `costs` are an account; `fingerprint` is the dataset's.
+        `costs` is an account; `fingerprint` is the dataset's.
         """
         fresh = [digest for digest in costs if fingerprint not in self._kept.get(digest, (fingerprint,))]
         if fresh:
@@ -138,19 +137,19 @@ class DiskStore:
                 self.shelf.note_use(EntryUse(time.time(), dataset, fingerprint, run), fresh)
 
     def list_entries(self) -> list[Entry]:
-        """Return every entry, the least recently used first."""
+        """Return all entries, least recently used first."""
         return self.shelf.list_entries()
 
     def find_damage(self, entry: Entry) -> str | None:
-        """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+        """Read an entry in full and return what is damaged; None if it is intact or was removed."""
         return self.shelf.find_damage(entry)
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
-        """Remove an entry, or remove it if it is damaged; raises `OSError`."""
+        """Remove an entry, with `only_damaged` only if it is damaged; raises `OSError`."""
         self.shelf.remove(entry, only_damaged)
 
     def tidy(self) -> None:
-        """Remove what dead processes left, and notes on entries that are gone."""
+        """Remove what dead processes left behind, and the recorded uses of entries that no longer exist."""
         self.shelf.tidy()
 
     def _remember(
@@ -172,13 +171,14 @@ class DiskStore:
 
     def _book(self, costs: Costs) -> None:
         if self._open:
-            for digest, cost in costs.items():  # work done here stays "not reused" when a later part finds it
+            for digest, cost in costs.items():  # work done here stays "not reused" if a later part reuses it
                 self._open[-1].setdefault(digest, cost)
 
     def _measure(self, key: Key, make: Callable[[], T]) -> tuple[T, Costs]:
-        """Make a value and return it with its costs: its own, and those of the work within it.
+        """Create a value and return it with its costs: its own, and those of nested work.
 
-        The cost of work that raises counts too: rankings that are not to be kept leave the store as an exception.
+        The cost of work that raises counts too, because rankings that must not be cached leave the store as an
+        exception.
         """
         self._nested_s.append(0.0)
         start = time.perf_counter()
@@ -197,14 +197,14 @@ class DiskStore:
         with self.shelf.alone(key, wait) as free:
             if not free:
                 raise _BusyError
-            if (entry := self._find(key)) is not None:  # another process built it meanwhile
+            if (entry := self._find(key)) is not None:  # another process has built it in the meantime
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
             if time.perf_counter() - start < WORTH_KEEPING_S and not kind_of(key.kind).external:
                 return arrays, costs
             self._keep(key, arrays, costs)
-        with suppress(OSError, Damaged):  # large arrays are mapped now
+        with suppress(OSError, Damaged):  # read them again, so that large arrays are memory-mapped
             arrays, _ = self._read(key)
         return arrays, costs
 
@@ -214,7 +214,7 @@ class DiskStore:
         return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
 
     def _find(self, key: Key) -> tuple[Arrays, Costs] | None:
-        """Return an entry that can be read, or None; remove a damaged one."""
+        """Return an entry, or None if it is missing or cannot be read; remove it if it is damaged."""
         try:
             return self._read(key)
         except FileNotFoundError:
@@ -239,7 +239,7 @@ class DiskStore:
             self._report(error, "%s and later results cannot be stored in %s: %s", key.kind, self.location)
 
     def _report(self, error: OSError, message: str, *place: str) -> None:
-        """Warn of a reason once: a full disk or a server out of reach concerns every entry."""
+        """Log a warning once per reason: a full disk or an unreachable server affects every entry."""
         why = error.strerror or str(error)
         if (message, why) not in self._reported:
             self._reported.add((message, why))
@@ -247,7 +247,7 @@ class DiskStore:
 
 
 def _bytes(arrays: Arrays) -> int | None:
-    """Return the bytes that arrays take in memory; None if one is mapped, which takes no time to repeat."""
+    """Return the bytes that arrays take in memory; None if one is memory-mapped, as mapping it again takes no time."""
     if any(isinstance(array.base, np.memmap) for array in arrays.values()):
         return None
     return sum(array.nbytes for array in arrays.values())

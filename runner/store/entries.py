@@ -1,10 +1,10 @@
-"""Entries of a store on disk: write, read, check, list and remove them, and note who used them.
+"""Entries of a store on disk: write, read, check, list and remove them, and record their use.
 
 An entry is a folder, `<store>/<kind>/<digest>`, with a .npy file for each array and a manifest of their sizes and
-checksums, which has a checksum of its own. An entry is written aside and renamed into place, and renamed aside before
-it is removed: a folder of its name is complete, whatever ends a process. Damage by a loss of power, a failing disk or
-edits shows when an entry is read. Uses are noted in `<store>/.used`, in a file for each process, to which only that
-process appends. Nothing here knows what the arrays mean.
+checksums, which has its own checksum. An entry is written to a temporary folder beside it and renamed into place, and
+renamed again before it is removed. So a folder with the name of an entry is complete, no matter when a process was
+killed. Damage by a power failure, a failing disk or edits is detected when an entry is read. Uses are recorded in
+`<store>/.used`, in a file for each process, to which only that process appends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runner.store.base import Entry, EntryUse
 from runner.store.seals import Damaged, Seals, verify
 
 LEFTOVER_S = 24 * 3600
-"""The age of an unfinished entry from which its process must be gone."""
+"""The age in seconds from which the process of an unfinished entry is assumed to have ended."""
 
 MANIFEST = "manifest.json"
 
@@ -67,7 +67,7 @@ def settle(aside: Path, folder: Path) -> None:
 
 
 def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
-    """Write an entry aside, its manifest last, and rename it into place; an existing entry of the same key stays."""
+    """Write an entry to a temporary folder, manifest last, and rename it; an existing entry of the same key stays."""
     aside = aside_of(folder)
     try:
         aside.mkdir(parents=True)
@@ -80,9 +80,9 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str,
 
 
 def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
-    """Return the arrays of an entry, large ones mapped, and its manifest; `verified` are files known to be whole.
+    """Return the arrays of an entry, large ones memory-mapped, and its manifest; `verified` are files already checked.
 
-    Raises `FileNotFoundError` where there is no entry, `Damaged`, and `OSError` for files that cannot be read.
+    Raises `FileNotFoundError` if there is no entry, `Damaged`, and `OSError` for files that cannot be read.
     """
     raw = _raw(folder)
     manifest = parse_manifest(raw)
@@ -104,7 +104,7 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
 
 
 def find_damage(folder: Path) -> str | None:
-    """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+    """Read an entry in full and return what is damaged; None if it is intact or was removed."""
     try:
         for name, (size, crc32) in parse_manifest(_raw(folder)).arrays.items():
             verify(folder / f"{name}.npy", size, crc32)
@@ -118,26 +118,26 @@ def find_damage(folder: Path) -> str | None:
 
 
 def remove(folder: Path) -> None:
-    """Remove an entry in one step; arrays that other processes have mapped stay valid. Raises `OSError`."""
+    """Remove an entry atomically; arrays that other processes have mapped stay valid. Raises `OSError`."""
     with suppress(FileNotFoundError):
         shutil.rmtree(_take(folder), ignore_errors=True)
 
 
 def remove_damaged(folder: Path) -> str | None:
-    """Remove an entry if it is damaged, and return what was wrong; one that was rebuilt meanwhile stays."""
+    """Remove an entry if it is damaged and return what was damaged; an entry that was rebuilt in the meantime stays."""
     try:
         aside = _take(folder)
     except FileNotFoundError:
         return None
     if (wrong := find_damage(aside)) is None:
-        with suppress(OSError):  # another one is there by now, which is as good
+        with suppress(OSError):  # fails if another process has written the entry, which is just as good
             aside.rename(folder)
     shutil.rmtree(aside, ignore_errors=True)
     return wrong
 
 
 def tidy(kind: Path) -> None:
-    """Remove the unfinished entries and the locks that dead processes left in the folder of a kind."""
+    """Remove the unfinished entries and the locks that dead processes left behind in the folder of a kind."""
     for left in kind.glob("*.*"):
         with suppress(OSError):
             if (aside := _ASIDE.fullmatch(left.name)) and _is_left(left, aside[1]):
@@ -149,30 +149,30 @@ def tidy(kind: Path) -> None:
 
 
 def list_entries(store: Path) -> list[Entry]:
-    """Return every entry of a store, the least recently used first."""
+    """Return all entries of a store, least recently used first."""
     uses = _uses(store)
     entries = []
     for folder in _folders(store):
-        with suppress(FileNotFoundError):  # it may be removed meanwhile
+        with suppress(FileNotFoundError):  # another process may remove it
             entries.append(_entry(folder, tuple(uses.get(folder.name, ()))))
     return sorted(entries, key=lambda entry: (entry.used, entry.place))
 
 
 def note_use(store: Path, writer: str, use: EntryUse, digests: Iterable[str]) -> None:
-    """Note a use of entries in the writer's own file. An unfinished line does not affect others."""
+    """Append a use of entries to the writer's own file. An unfinished line does not affect other lines."""
     (store / USES).mkdir(parents=True, exist_ok=True)
     with (store / USES / f"{writer}.jsonl").open("ab", buffering=0) as file:
         file.write(format_note(use, digests))
 
 
 def format_note(use: EntryUse, digests: Iterable[str]) -> bytes:
-    """Return a use of entries as a line of a file of notes."""
+    """Return a use of entries as a line of a file of uses."""
     content = {"at": use.at, "dataset": use.dataset, "fingerprint": use.fingerprint, "run": use.run}
     return b"\n" + orjson.dumps({**content, "entries": list(digests)}) + b"\n"
 
 
 def forget_uses(store: Path) -> None:
-    """Remove the files of notes of which no entry is left."""
+    """Remove the files of uses whose entries have all been removed."""
     kept = {folder.name for folder in _folders(store)}
     for file in (store / USES).glob("*.jsonl"):
         with suppress(OSError):
@@ -181,7 +181,7 @@ def forget_uses(store: Path) -> None:
 
 
 class _Summed:
-    """A file with the size and the checksum of what was written to it so far."""
+    """A file that keeps the size and the checksum of the data written so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.size, self.crc32 = file, 0, 0
@@ -203,12 +203,12 @@ def _save(file: Path, array: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def aside_of(folder: Path) -> Path:
-    """Return a unique path beside an entry, which contains the name of this process."""
+    """Return a unique path beside an entry; it contains the name of this process."""
     return folder.with_name(f".{folder.name}.{holder()}.{uuid.uuid4().hex[:8]}")
 
 
 def _take(folder: Path) -> Path:
-    """Rename an entry aside, so that others see all of it or nothing."""
+    """Rename an entry to a temporary name, so that others see it complete or not at all."""
     aside = aside_of(folder)
     folder.rename(aside)
     return aside
@@ -228,7 +228,7 @@ def _raw(folder: Path) -> bytes:
 
 
 def parse_manifest(raw: bytes) -> Manifest:
-    """Return the manifest in the content of its file; raises `Damaged`."""
+    """Return the manifest from the content of its file; raises `Damaged`."""
     try:
         return Manifest(**seals.loads(raw))
     except (ValueError, TypeError) as error:
@@ -236,7 +236,7 @@ def parse_manifest(raw: bytes) -> Manifest:
 
 
 def _folders(store: Path) -> Iterator[Path]:
-    """Yield the folders of entries, and no other."""
+    """Yield the folders of entries and skip all others."""
     for folder in sorted(store.glob("*/*/")):
         if _DIGEST.fullmatch(folder.name):
             yield folder
@@ -269,7 +269,7 @@ def _uses(store: Path) -> dict[str, list[EntryUse]]:
 
 
 def parse_notes(raw: bytes) -> Iterator[tuple[EntryUse, list[str]]]:
-    """Yield the uses in the content of a file of notes, with the digests of the entries; skip unfinished lines."""
+    """Yield the uses in the content of a file of uses, with the digests of the entries; skip unfinished lines."""
     for line in raw.splitlines():
         with suppress(ValueError, KeyError, TypeError):
             content = orjson.loads(line)

@@ -1,9 +1,10 @@
-"""One process at a time, wherever it runs: locks that are files in a folder, or objects, which machines may share.
+"""Locks between processes, also on different machines: files in a folder, or objects in an object store.
 
-A lock is something that only one process can create, which also works in a network folder, where `flock` is often
-missing or limited to one machine. It names its holder, which touches it as long as it lives. The lock is taken over
-when its holder is known to be dead, or has not touched it for a while by the waiting process's clock. So two processes
-may hold it at the same time: it saves work, and what it guards must be correct without it.
+A lock is created exclusively. This also works in network folders, where `flock` is often missing or limited to one
+machine. The lock contains the name of its holder, which touches it regularly. Another process takes the lock over if
+the holder is known to be dead, or has not touched the lock for `STALE_S` seconds by the clock of the waiting process.
+So two processes may hold the lock at the same time: it only saves work, and the guarded work must be correct without
+it.
 """
 
 from __future__ import annotations
@@ -22,36 +23,36 @@ from typing import Protocol
 from runner.processes import holder, is_gone
 
 BEAT_S = 4.0
-"""The interval at which a holder touches its lock."""
+"""Seconds between two touches of a lock by its holder."""
 
 STALE_S = 30.0
-"""The age of the last touch from which a lock is taken over."""
+"""Seconds without a touch after which a lock is taken over."""
 
 NAMELESS_S = 1.0
-"""The same for a lock without a name, whose holder seems to have ended between creating and signing it."""
+"""The same for a lock without a name, whose holder probably died between creating the lock and writing its name."""
 
 REPORT_EVERY_S = 5.0
-"""The interval at which waiting for another process is reported."""
+"""Seconds between two reports that this process is waiting for another one."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.25
-"""The pause between two attempts to take a lock, at first and at most."""
+"""The first and the longest pause between two attempts to take a lock, in seconds."""
 
 log = logging.getLogger("runner.store")
 
 
 class Lock(Protocol):
-    """A lock as a value that can be hashed: four operations, which raise `OSError`."""
+    """A lock: a hashable value with four operations, which raise `OSError`."""
 
     def create(self, text: str) -> bool:
         """Create the lock with a text that names its holder; return False if it exists."""
         ...
 
     def read(self) -> tuple[str, object] | None:
-        """Return the text of the lock, and something that changes when it is touched; None if there is no lock."""
+        """Return the text of the lock and a value that changes with each touch; None if there is no lock."""
         ...
 
     def touch(self, text: str) -> None:
-        """Show that the holder lives; `text` is that of the lock."""
+        """Show that the holder is alive; `text` is the text of the lock."""
         ...
 
     def remove(self) -> None:
@@ -84,7 +85,7 @@ class LockFile:
     def read(self) -> tuple[str, object] | None:
         """Return the content of the file and the time of its last modification."""
         try:
-            # Opening it makes a network file system look again.
+            # Opening the file makes a network file system refresh its status.
             with self.path.open(encoding="utf-8", errors="replace") as file:
                 return file.read(), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
@@ -101,9 +102,9 @@ class LockFile:
 
 @contextmanager
 def alone(place: Path | Lock, what: str, wait: bool = True) -> Iterator[bool]:
-    """Run the block in one process at a time; where no lock can be created, run it without.
+    """Run the block in one process at a time; if no lock can be created, run it without one.
 
-    Yield True, or without `wait` False if another process holds the lock.
+    Yield True; if `wait` is false and another process holds the lock, yield False.
     """
     lock: Lock = LockFile(place) if isinstance(place, Path) else place
     mine = f"{holder()} {uuid.uuid4().hex}"
@@ -121,21 +122,21 @@ def alone(place: Path | Lock, what: str, wait: bool = True) -> Iterator[bool]:
     finally:
         _HEART.drop(lock)
         with suppress(OSError):
-            if _who(lock) == mine:  # another process took it over if this one was stopped for a while
+            if _who(lock) == mine:  # another process may have taken it over while this one was suspended
                 lock.remove()
 
 
 class _Heart:
-    """Touches the locks that this process holds, in a thread that starts with the first of them."""
+    """Touches the locks that this process holds, in a thread that starts with the first lock."""
 
     def __init__(self) -> None:
         self._held: dict[Lock, str] = {}
         self._thread: threading.Thread | None = None
 
     def hold(self, lock: Lock, mine: str) -> None:
-        """Start touching a lock, as long as it is this process's."""
+        """Start touching a lock; stop when another process has taken it over."""
         self._held[lock] = mine
-        if self._thread is None or not self._thread.is_alive():  # it is not alive in a forked process
+        if self._thread is None or not self._thread.is_alive():  # threads do not survive a fork
             self._thread = threading.Thread(target=self._beat, name="locks", daemon=True)
             self._thread.start()
 
@@ -156,7 +157,7 @@ _HEART = _Heart()
 
 
 def _acquire(lock: Lock, mine: str, what: str, wait: bool) -> bool:
-    """Create a lock, or take over that of a dead process; if asked, wait for either. Return whether it was created."""
+    """Create a lock or take over that of a dead process, with `wait` as soon as possible; return False if held."""
     seen: tuple[str, object] | None = None
     since = reported = time.monotonic()
     pause = FIRST_PAUSE_S

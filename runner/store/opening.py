@@ -1,4 +1,4 @@
-"""Which kind of store the settings name: a folder, or objects behind a folder of this machine."""
+"""Opens the store that the settings name: a folder, or an object store with copies in a folder on this machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from runner.store.disk import DiskStore
 from runner.store.settings import StoreSettings
 
 RUN_FILES = Path("mlruns")
-"""Where the files of runs under way are if the store is not a folder."""
+"""The folder for the files of running experiments if the store is not a folder."""
 
 
 def open_store(settings: StoreSettings) -> WorkStore:
-    """Return the store of the settings, created with its first entry; raises `ConfigError` for one out of reach."""
+    """Return the store of the settings; raises `ConfigError` if an object store cannot be listed.
+
+    A folder is created with its first entry.
+    """
     if not is_address(settings.path):
         return DiskStore(Path(settings.path))
     from runner.objects import Objects

@@ -1,9 +1,9 @@
-"""Entries in an object store, behind a folder of this machine.
+"""Entries in an object store, with copies in a folder on this machine.
 
-An entry is one object, `KIND/DIGEST.tar`, with the files that it has in a folder, the manifest first. It is created in
-one conditional write once it is complete: whatever ends a process, and however many write the same entry, there is one
-whole entry or none. It is read by unpacking it into the folder, where it stays. Locks are objects in `.locks`, uses of
-entries are noted in `.used`, an object for each note.
+An entry is one object, `KIND/DIGEST.tar`, with the same files as an entry on disk, manifest first. It is created by one
+conditional write when it is complete. So there is one complete entry or none, even if a process is killed or several
+processes write the same entry. To be read, an entry is unpacked into the local folder, where it stays. Locks are
+objects in `.locks`; each use of entries is recorded as an object in `.used`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from runner.store.shelf import FolderShelf
 LOCKS = ".locks"
 
 _HEAD_BYTES = 1 << 15
-"""How much of each entry is read to list it; the rest only if its manifest is longer."""
+"""The number of bytes of each entry to read for a listing; more is read only if its manifest is longer."""
 
 _BLOCK = 512
-"""The size of the header of a file in an archive."""
+"""The size of a file header in a tar archive, in bytes."""
 
 _NAME = re.compile(r"([^/]+)/([0-9a-f]{32})\.tar")
 
@@ -55,7 +55,7 @@ class LockObject:
         return self.objects.create(self.name, text.encode())
 
     def read(self) -> tuple[str, object] | None:
-        """Return the first line of the object, and the second."""
+        """Return the first and the second line of the object."""
         try:
             text, _, touched = self.objects.read(self.name).decode(errors="replace").partition("\n")
         except FileNotFoundError:
@@ -63,7 +63,7 @@ class LockObject:
         return text, touched
 
     def touch(self, text: str) -> None:
-        """Write the object with another second line."""
+        """Write the object with a new second line."""
         self.objects.write(self.name, f"{text}\n{uuid.uuid4().hex}".encode())
 
     def remove(self) -> None:
@@ -74,7 +74,8 @@ class LockObject:
 class ObjectShelf:
     """Entries as objects below an address, with copies in a folder.
 
-    `copies` null is the cache folder of the user. Files of runs under way are in `run_files`, on this machine.
+    `copies` is that folder; None means the user's cache folder. Files of running experiments are in `run_files`, on
+    this machine.
     """
 
     def __init__(self, address: str, copies: str | None, run_files: RunFiles) -> None:
@@ -83,7 +84,7 @@ class ObjectShelf:
         self._copies = FolderShelf(folder.expanduser())
 
     def __reduce__(self) -> tuple[type[ObjectShelf], tuple[str, str | None, RunFiles]]:
-        """Return the shelf for another process, perhaps on another machine, with another cache folder."""
+        """Return the shelf for another process, which may run on another machine with another cache folder."""
         return ObjectShelf, (self.location, self._copies_setting, self._run_files)
 
     @property
@@ -93,7 +94,7 @@ class ObjectShelf:
 
     @property
     def run_files(self) -> RunFiles:
-        """Return the files of runs under way, on this machine."""
+        """Return where to put the files of running experiments, on this machine."""
         return self._run_files
 
     def place_of(self, key: Key) -> str:
@@ -101,7 +102,7 @@ class ObjectShelf:
         return self._address(_name_of(key))
 
     def read(self, key: Key) -> tuple[Arrays, Manifest]:
-        """Return the arrays of an entry and its manifest from the copy here, which is fetched if necessary."""
+        """Return the arrays of an entry and its manifest from the local copy, which is fetched if necessary."""
         try:
             return self._copies.read(key)
         except Damaged:
@@ -114,7 +115,7 @@ class ObjectShelf:
         return self._copies.read(key)
 
     def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
-        """Write an entry here, then as an object; an existing one stays. Raises `OSError`."""
+        """Write an entry to the local copies, then as an object; an existing entry stays. Raises `OSError`."""
         self._copies.write(key, arrays, costs)
         folder = self._copies.path_of(key)
         with _aside(folder) as aside:
@@ -133,7 +134,7 @@ class ObjectShelf:
 
     @contextmanager
     def alone(self, key: Key, wait: bool = True) -> Iterator[bool]:
-        """Hold the locks of an entry: first the one here, so that one process of this machine waits for the other."""
+        """Hold the locks of an entry, first the local one, so that processes of this machine wait for each other."""
         with self._copies.alone(key, wait) as free:
             if not free:
                 yield False
@@ -143,13 +144,13 @@ class ObjectShelf:
 
     @contextmanager
     def alone_in_sweep(self, sweep: str) -> Iterator[bool]:
-        """Hold the locks of a sweep, here and among all machines."""
+        """Hold the locks of a sweep, on this machine and among all machines."""
         here, everywhere = self.run_files.sweeps / f"{sweep}.lock", LockObject(self._objects, f"{LOCKS}/sweep-{sweep}")
         with alone(here, "the same sweep"), alone(everywhere, "the same sweep"):
             yield True
 
     def remove_damaged(self, key: Key) -> str | None:
-        """Remove the object of an entry if it is damaged, and return what was wrong. Raises `OSError`."""
+        """Remove the object of an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         return self._remove_damaged(_name_of(key), self._copies.path_of(key))
 
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
@@ -159,7 +160,7 @@ class ObjectShelf:
         self._objects.write(f"{USES}/{uuid.uuid4().hex}.jsonl", entries.format_note(use, digests))
 
     def list_entries(self) -> list[Entry]:
-        """Return every entry, the least recently used first. Raises `OSError`."""
+        """Return all entries, least recently used first. Raises `OSError`."""
         objects = self._objects.list_all()
         uses: dict[str, list[EntryUse]] = {}
         for note in self._read_notes(objects).values():
@@ -172,7 +173,7 @@ class ObjectShelf:
         return sorted(listed, key=lambda entry: (entry.used, entry.place))
 
     def find_damage(self, entry: Entry) -> str | None:
-        """Fetch an entry and return what is wrong with it; None if it is whole, or gone."""
+        """Fetch an entry and return what is damaged; None if it is intact or was removed."""
         try:
             with TemporaryDirectory() as folder, self._unpack(self._name(entry), Path(folder) / entry.digest):
                 return None
@@ -184,7 +185,7 @@ class ObjectShelf:
             return f"the entry cannot be read ({error.strerror or error})"
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
-        """Remove an entry, or remove it if it is damaged, and its copy here; raises `OSError`."""
+        """Remove an entry and its local copy, with `only_damaged` only if they are damaged; raises `OSError`."""
         name, copy = self._name(entry), self._copies.folder / self._name(entry).removesuffix(".tar")
         if only_damaged:
             self._remove_damaged(name, copy)
@@ -193,7 +194,7 @@ class ObjectShelf:
             entries.remove(copy)
 
     def tidy(self) -> None:
-        """Remove what dead processes left, here and among the objects, and notes on entries that are gone."""
+        """Remove what dead processes left behind, locally and in the object store, and the uses of removed entries."""
         self._copies.tidy()
         objects = self._objects.list_all()
         digests = {match[2] for status in objects if (match := _NAME.fullmatch(status.name))}
@@ -214,14 +215,14 @@ class ObjectShelf:
         return entry.place.removeprefix(self._address(""))
 
     def _read_notes(self, objects: Iterable[ObjectStatus]) -> dict[str, bytes]:
-        """Return the notes on uses by the name of their object."""
+        """Return the recorded uses by the name of their object."""
         notes = [status for status in objects if status.name.startswith(f"{USES}/")]
         longest = max((status.bytes for status in notes), default=0)
         return self._objects.read_heads([status.name for status in notes], longest)
 
     @contextmanager
     def _unpack(self, name: str, folder: Path) -> Iterator[Path]:
-        """Yield an entry in a folder beside its own, which is removed at the end. Raises `OSError` and `Damaged`."""
+        """Yield a temporary folder with an entry, beside the entry's own folder. Raises `OSError` and `Damaged`."""
         with _aside(folder) as aside:
             self._objects.download(name, aside / "entry.tar")
             unpacked = aside / folder.name
@@ -261,7 +262,7 @@ class ObjectShelf:
         return Entry(place, digest, manifest.kind, manifest.parts, size, seconds, status.modified, used)
 
     def _read_engine_bytes(self, name: str) -> int:
-        """Return the bytes that a server needs for the work that an entry notes."""
+        """Return the bytes that a server uses for the work that an entry describes."""
         with tarfile.open(fileobj=BytesIO(self._objects.read(name))) as archive:
             file = archive.extractfile(f"{ENGINE_BYTES}.npy")
             return int(np.load(BytesIO(file.read()), allow_pickle=False)) if file else 0
@@ -274,7 +275,7 @@ def _name_of(key: Key) -> str:
 
 @contextmanager
 def _aside(folder: Path) -> Iterator[Path]:
-    """Yield a new folder beside an entry, which is removed at the end."""
+    """Yield a temporary folder beside an entry."""
     aside = entries.aside_of(folder)
     aside.mkdir(parents=True)
     try:

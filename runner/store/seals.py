@@ -1,10 +1,11 @@
 """Verify the files of a store by checksum, once for each change to them.
 
-A seal is what a change to a file changes: its inode, its size, and the times of its last modification and last status
-change. Programs can set the former time, but not the latter. The seal of a large file is saved in its entry, for later
-processes; the seal of a mapped file is kept in memory while the process lives; smaller files are verified whenever they
-are read. Seals say nothing about damage that leaves no trace in a file's status, such as a disk
-that returns other bytes than were written: `cache.verify=true` reads every file in full.
+A seal consists of the inode of a file, its size, and the times of its last modification and last status change. Every
+write changes at least one of them: programs can set the modification time, but not the time of the status change. The
+seal of a file above `SEALED_BYTES` is saved in its entry, for later processes; the seal of any other mapped file is
+kept in memory while the process lives; smaller files are verified whenever they are read. Seals do not detect damage
+that leaves the status of a file unchanged, such as a disk that returns other bytes than were written; for this,
+`cache.verify=true` reads every file in full.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ from typing import Any, NamedTuple
 import orjson
 
 MAPPED_BYTES = 8 << 20
-"""Files from this size are mapped, not read. Each mapping holds a file open, of which a process may have few."""
+"""Files of at least this size are memory-mapped. Each mapping keeps a file open, and open files are limited."""
 
 SEALED_BYTES = 64 << 20
-"""Files above this size are verified once for each change, not once for each process: a gigabyte takes half a second.
-They are written through to the disk, so that no loss of power can undo what was verified."""
+"""Files above this size are verified once after each change, not in each process: a gigabyte takes half a second.
+They are synced to the disk, so that a power failure cannot undo a write that was verified."""
 
 SETTLED_S = 2.0
-"""The age from which a file can be sealed. Until then it could change again within the resolution of its times."""
+"""The age in seconds from which a file can be sealed. A younger file could change again without a change of its times,
+which have a limited resolution."""
 
 SEALS = "seals.json"
 
 _READ_BYTES = 1 << 18
-"""The size of the blocks in which files are verified, which fit in the processor's cache."""
+"""The number of bytes to verify at a time; a block fits in the processor's cache."""
 
 
 class Damaged(ValueError):
-    """An entry is not what was written."""
+    """An entry differs from what was written."""
 
 
 class Seal(NamedTuple):
-    """The status of a file, and the checksum that its content has, or should have."""
+    """The status of a file, and the actual or expected checksum of its content."""
 
     inode: int
     size: int
@@ -49,7 +51,7 @@ class Seal(NamedTuple):
 
     @staticmethod
     def of(file: Path, crc32: int) -> Seal:
-        """Return the seal that a file has if this is its checksum. Raises `OSError`."""
+        """Return the seal of a file with this checksum. Raises `OSError`."""
         status = file.stat()
         return Seal(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, crc32)
 
@@ -61,7 +63,7 @@ class Seals:
         self._mapped: dict[Path, Seal] = {}
 
     def check(self, file: Path, size: int, crc32: int) -> None:
-        """Verify a file unless that was done since its last change. Raises `Damaged` and `OSError`."""
+        """Verify a file unless it has been verified since its last change. Raises `Damaged` and `OSError`."""
         seal = Seal.of(file, crc32)
         if seal.size == size and self._is_sealed(file, seal):
             return
@@ -72,7 +74,7 @@ class Seals:
         if size >= MAPPED_BYTES:
             self._mapped[file] = seal
         if size > SEALED_BYTES and now - seal.changed_ns / 1e9 >= SETTLED_S:
-            with suppress(OSError):  # what cannot be saved is verified again
+            with suppress(OSError):  # without a saved seal, the next process verifies the file again
                 _save(file, seal)
 
     def _is_sealed(self, file: Path, seal: Seal) -> bool:
@@ -85,7 +87,7 @@ class Seals:
 
 
 def verify(file: Path, size: int, crc32: int) -> None:
-    """Read a file in full and compare its size and checksum. Raises `Damaged` and `OSError`."""
+    """Read a file in full and check its size and checksum. Raises `Damaged` and `OSError`."""
     actual = file.stat().st_size
     if actual != size:
         raise Damaged(f"{file.name} has {actual:,} bytes instead of {size:,}")
@@ -98,7 +100,7 @@ def verify(file: Path, size: int, crc32: int) -> None:
 
 
 def dumps(content: Mapping[str, Any], option: int | None = None) -> bytes:
-    """Return a mapping as JSON that has its own checksum, under `crc32`."""
+    """Return a mapping as JSON that contains its checksum under `crc32`."""
     return orjson.dumps({**content, "crc32": zlib.crc32(orjson.dumps(content))}, option=option)
 
 
@@ -111,7 +113,7 @@ def loads(raw: bytes) -> dict[str, Any]:
 
 
 def _load(folder: Path) -> dict[str, Any]:
-    """Return the seals saved in an entry, by file name; none where they cannot be read."""
+    """Return the seals saved in an entry, by file name; {} if they cannot be read."""
     try:
         return loads((folder / SEALS).read_bytes())
     except (OSError, ValueError):
@@ -119,5 +121,5 @@ def _load(folder: Path) -> dict[str, Any]:
 
 
 def _save(file: Path, seal: Seal) -> None:
-    """Save a seal beside its file. A process that reads it half-written takes it for none."""
+    """Save a seal beside its file. A process that reads a half-written file of seals ignores it."""
     (file.parent / SEALS).write_bytes(dumps({**_load(file.parent), file.name: list(seal)}))

@@ -1,4 +1,4 @@
-"""The settings of the store, the key `store` of every command."""
+"""The settings of the store: the key `store` of every command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runner.config.objects import build_settings
 class StoreSettings:
     """Where term counts, embeddings and indexes are stored.
 
-    `path` is a folder or the address of an object store, of which `copies` is the folder of copies on this machine.
+    `path` is a folder or the address of an object store; `copies` is the local folder for copies of its objects.
     """
 
     path: StoreAddress
@@ -23,5 +23,5 @@ class StoreSettings:
 
 
 def store_settings(config: Mapping[str, Any]) -> StoreSettings:
-    """Return the settings of the store in a plain config; raises `ConfigError`."""
+    """Return the settings of the store from a plain config; raises `ConfigError`."""
     return build_settings(StoreSettings, config.get("store"), "store")

@@ -1,6 +1,6 @@
-"""Where a store keeps its entries: what it asks of the place, and a folder as the plainest one.
+"""Shelves, where a store keeps its entries: the interface, and the shelf that is a folder.
 
-Entries on a shelf are complete or absent. Nothing here knows what is kept in memory, or what work costs.
+An entry on a shelf is either complete or absent. Memory and the cost of work are up to the store.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from runner.store.seals import Seals
 
 
 class Shelf(Protocol):
-    """A place of entries that several processes share."""
+    """A place for entries that several processes share."""
 
     @property
     def location(self) -> str:
-        """Return where the entries are, for people."""
+        """Return where the entries are, for display."""
         ...
 
     @property
     def run_files(self) -> RunFiles:
-        """Return where the files of runs under way belong, on this machine."""
+        """Return where to put the files of running experiments, on this machine."""
         ...
 
     def place_of(self, key: Key) -> str:
-        """Return where the entry of a key is or would be, for people."""
+        """Return where the entry of a key is or would be, for display."""
         ...
 
     def read(self, key: Key) -> tuple[Arrays, Manifest]:
-        """Return the arrays of an entry, large ones mapped, and its manifest.
+        """Return the arrays of an entry, large ones memory-mapped, and its manifest.
 
-        Raises `FileNotFoundError` where there is no entry, `Damaged`, and `OSError` for an entry that cannot be read.
+        Raises `FileNotFoundError` if there is no entry, `Damaged`, and `OSError` for an entry that cannot be read.
         """
         ...
 
     def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
-        """Keep an entry, which others see when it is complete; an existing one stays. Raises `OSError`."""
+        """Write an entry, which others see only when it is complete; an existing entry stays. Raises `OSError`."""
         ...
 
     def alone(self, key: Key, wait: bool = True) -> AbstractContextManager[bool]:
         """Run the block in one process at a time for each key, if possible.
 
-        Yield True, or without `wait` False if another process is in the block.
+        Yield True; if `wait` is false and another process is in the block, yield False.
         """
         ...
 
@@ -63,32 +63,32 @@ class Shelf(Protocol):
         ...
 
     def remove_damaged(self, key: Key) -> str | None:
-        """Remove an entry if it is damaged, and return what was wrong. Raises `OSError`."""
+        """Remove an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         ...
 
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
-        """Note a use of entries. Raises `OSError`."""
+        """Record a use of entries. Raises `OSError`."""
         ...
 
     def list_entries(self) -> list[Entry]:
-        """Return every entry, the least recently used first."""
+        """Return all entries, least recently used first."""
         ...
 
     def find_damage(self, entry: Entry) -> str | None:
-        """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+        """Read an entry in full and return what is damaged; None if it is intact or was removed."""
         ...
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
-        """Remove an entry, or remove it if it is damaged; raises `OSError`."""
+        """Remove an entry, with `only_damaged` only if it is damaged; raises `OSError`."""
         ...
 
     def tidy(self) -> None:
-        """Remove what dead processes left, and notes on entries that are gone."""
+        """Remove what dead processes left behind, and the recorded uses of entries that no longer exist."""
         ...
 
 
 class FolderShelf:
-    """Entries in a folder, which machines may share."""
+    """Entries in a folder, which may be shared by several machines."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -97,7 +97,7 @@ class FolderShelf:
         self._tidied: set[Path] = set()
 
     def __reduce__(self) -> tuple[type[FolderShelf], tuple[Path]]:
-        """Return the shelf for another process: the same folder, without what this process knows of it."""
+        """Return the shelf for another process: the same folder, without the state of this process."""
         return FolderShelf, (self.folder.absolute(),)
 
     @property
@@ -107,7 +107,7 @@ class FolderShelf:
 
     @property
     def run_files(self) -> RunFiles:
-        """Return the files of runs under way, which are beside the folder."""
+        """Return where to put the files of running experiments: beside the folder."""
         return RunFiles(self.folder.parent)
 
     def path_of(self, key: Key) -> Path:
@@ -123,7 +123,7 @@ class FolderShelf:
         return entries.read(self.path_of(key), self._seals)
 
     def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
-        """Write an entry, the first of a kind after what dead processes left is removed; raises `OSError`."""
+        """Write an entry; raises `OSError`. The first write of a kind first removes what dead processes left behind."""
         folder = self.path_of(key)
         if folder.parent not in self._tidied:
             self._tidied.add(folder.parent)
@@ -143,27 +143,27 @@ class FolderShelf:
         return alone(self.run_files.sweeps / f"{sweep}.lock", "the same sweep")
 
     def remove_damaged(self, key: Key) -> str | None:
-        """Remove an entry if it is damaged, and return what was wrong. Raises `OSError`."""
+        """Remove an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         return entries.remove_damaged(self.path_of(key))
 
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
-        """Append a use of entries to this process's notes. Raises `OSError`."""
+        """Append a use of entries to the file of this process. Raises `OSError`."""
         entries.note_use(self.folder, self._notes, use, digests)
 
     def list_entries(self) -> list[Entry]:
-        """Return every entry, the least recently used first."""
+        """Return all entries, least recently used first."""
         return entries.list_entries(self.folder)
 
     def find_damage(self, entry: Entry) -> str | None:
-        """Read an entry in full and return what is wrong with it; None if it is whole, or gone."""
+        """Read an entry in full and return what is damaged; None if it is intact or was removed."""
         return entries.find_damage(Path(entry.place))
 
     def remove(self, entry: Entry, only_damaged: bool = False) -> None:
-        """Remove an entry, or remove it if it is damaged; raises `OSError`."""
+        """Remove an entry, with `only_damaged` only if it is damaged; raises `OSError`."""
         (entries.remove_damaged if only_damaged else entries.remove)(Path(entry.place))
 
     def tidy(self) -> None:
-        """Remove what dead processes left, and notes on entries that are gone."""
+        """Remove what dead processes left behind, and the recorded uses of entries that no longer exist."""
         for kind in self.folder.glob("*/"):
             entries.tidy(kind)
         entries.forget_uses(self.folder)
