@@ -98,18 +98,19 @@ class Standing:
     after: Bounds
 
 
-def pool(runs: Sequence[JudgedRankings], depth: int) -> dict[Pair, Place]:
+def pool(runs: Sequence[JudgedRankings], depth: int, all_queries: bool = False) -> dict[Pair, Place]:
     """Return the pairs among the first `depth` of any rankings that its judgments lack, most important first.
 
     They are ordered by best rank, then by how many rankings have them, then by query and document, so that a limited
     budget covers the most important ones. Each pair has the place of its best rank, in the first of the rankings that
-    have it there. Hits that the corpus lacks have no text to judge and are left out.
+    have it there. Hits that the corpus lacks have no text to judge and are left out. So are queries without gold,
+    unless `all_queries` are pooled.
     """
     best: dict[Pair, tuple[int, Place]] = {}
     systems = Counter[Pair]()
     lacking: dict[int, Callable[[Pair], bool]] = {}
     for run, (dataset, rankings, judgments) in enumerate(runs):
-        lacks = lacking.get(id(judgments)) or lacking.setdefault(id(judgments), _lacks(judgments))
+        lacks = lacking.get(id(judgments)) or lacking.setdefault(id(judgments), _lacks(judgments, all_queries))
         documents = _documents(runs[run])
         pairs: dict[Pair, tuple[int, Place]] = {}
         for query, rank in np.argwhere(rankings.documents[:, :depth] != NOTHING).tolist():
@@ -211,11 +212,11 @@ def read_content(corpus: Corpus, position: int) -> str:
     return f"{title} {corpus.texts[position]}" if title else corpus.texts[position]
 
 
-def _lacks(judgments: Judgments) -> Callable[[Pair], bool]:
+def _lacks(judgments: Judgments, all_queries: bool = False) -> Callable[[Pair], bool]:
     """Return a predicate for pairs to judge: a query with gold, and a document that is unjudged for it."""
     judged = set(zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True))
     answerable = set(judgments.queries[judgments.grades > 0].tolist())
-    return lambda pair: pair[0] in answerable and pair not in judged
+    return lambda pair: (all_queries or pair[0] in answerable) and pair not in judged
 
 
 def _add(judgments: Judgments, pairs: Sequence[Pair], grades: Sequence[int]) -> Judgments:

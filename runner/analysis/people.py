@@ -143,7 +143,7 @@ def report_judge(
     sample: GradedSample, runs: Mapping[str, JudgedRankings], pairs: Sequence[Pair], k: int, seed: int
 ) -> JudgeReport:
     """Return the quality of the judge, and corrected measures of the pool and of each result."""
-    merged = _merge_ungraded(sample)
+    merged = merge_ungraded(sample)
     judged = np.where(sample.strata == _NO_GRADE, 0, sample.strata)
     size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
     chances = merged.chances()[merged.strata]
@@ -207,7 +207,7 @@ def _figure(
     return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0), linear)
 
 
-def _merge_ungraded(sample: GradedSample) -> GradedSample:
+def merge_ungraded(sample: GradedSample) -> GradedSample:
     """Return the sample with each stratum that people did not grade merged into the nearest graded one."""
     taken = np.bincount(sample.strata[sample.sampled], minlength=len(sample.sizes))
     graded = np.flatnonzero(taken)

@@ -71,7 +71,9 @@ def save_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
         writer.writerow(COLUMNS)
         for row in rows:
             grade = "" if row.grade is None else row.grade
-            writer.writerow([*row.pair, _escape(row.query), _escape(row.document), grade, row.note, row.order])
+            writer.writerow(
+                [*row.pair, escape_formula(row.query), escape_formula(row.document), grade, row.note, row.order]
+            )
 
 
 def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, int], order: str) -> list[int]:
@@ -109,5 +111,6 @@ def _parse_grade(text: str | None, place: str) -> int | None:
     return int(grade)
 
 
-def _escape(text: str) -> str:
+def escape_formula(text: str) -> str:
+    """Return a text that a spreadsheet program does not take for a formula."""
     return f" {text}" if text.startswith(_FORMULA) else text

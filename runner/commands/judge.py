@@ -1,4 +1,4 @@
-"""Have a language model grade unjudged retrieved documents, and score the results without and with these grades."""
+"""Have a language model or people grade unjudged retrieved documents, and score the results with these grades."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runner.analysis.judging import (
     pool,
     read_content,
 )
-from runner.analysis.judging_order import UNJUDGED, PoolOrder, order_pairs
+from runner.analysis.judging_order import UNJUDGED, order_pairs
 from runner.analysis.people import (
     FEWEST,
     draw_pairs,
@@ -49,6 +49,10 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.base import Dataset
 from runner.datasets.settings import build_dataset
+from runner.desk.desk import DeskSettings
+from runner.desk.pairs import DeskPool
+from runner.desk.queue import QueueOrder
+from runner.desk.session import judge_by_hand
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
@@ -67,6 +71,7 @@ from runner.reports.progress import Progress, Status
 from runner.result import Result, ResultError
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
+from runner.tracking.settings import Tracking
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -74,37 +79,54 @@ class JudgeSettings:
     """How results are judged, and where judgments go: see `conf/judge.yaml`."""
 
     judging: Judging
+    by: Literal["model", "hand"] = "model"
+    assessor: str | None = None
+    scale: int | None = Field(default=None, ge=1, le=9)
+    overlap: float = Field(default=0.2, ge=0, le=1)
+    port: int = Field(default=8002, ge=0, le=65535)
     output: LocalPath | None = None
     sample: int | None = Field(default=None, ge=1)
-    order: Literal["random"] | PoolOrder = "random"
+    order: QueueOrder | None = None
     sheet: LocalPath | None = None
     seed: int = Field(default=0, ge=0)
+
+    @property
+    def sheet_order(self) -> QueueOrder:
+        """Return the order of a sheet."""
+        return self.order or "random"
 
 
 def main(cfg: DictConfig) -> int:
     """Pool, judge and score; write the judgments and scores into a folder, and log them."""
     started = now()
     config = resolve_config(cfg)
-    word = ",".join(as_typed(config["run"], "run", HydraConfig.get().overrides.task))
+    words = as_typed(config["run"], "run", HydraConfig.get().overrides.task)
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
     judging = own.judging
     has_judge = not isinstance(judging.llm, NoLLM)
-    if not has_judge and own.sample is None:
-        raise ConfigError("llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL")
+    if own.by == "hand" and has_judge:
+        raise ConfigError("by=hand: people judge, so no language model is asked; remove llm=")
+    if own.by == "model" and not has_judge and own.sample is None:
+        raise ConfigError(
+            "llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL, or judge yourself "
+            "with by=hand"
+        )
     tracking = build(config["tracking"], "tracking")
     with Status("reading the results"):
-        run, results = results_of_run(word, tracking)
+        run, results = _load_results(words, tracking)
         ranked = _load_ranked(results, judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
+    if own.by == "hand":
+        return _judge_by_hand(own, results, ranked, folder)
     measure = parse(results[0].primary)
     pairs = pool(ranked, judging.depth)
     ids = _pair_ids(ranked[0].dataset, pairs)
     verdicts, journal = (
-        _judge(judging, ranked, pairs, folder) if has_judge else (_load_verdicts(folder, ids, own.order), None)
+        _judge(judging, ranked, pairs, folder) if has_judge else (_load_verdicts(folder, ids, own.sheet_order), None)
     )
     sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
     rows = load_sheet(sheet) if own.sample is not None else []
-    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)}, own.order)
+    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)}, own.sheet_order)
     people = people_grades(len(pairs), places, [row.grade for row in rows])
     final = replace_grades(verdicts, people)
     after = {id(one.judgments): fill_judgments(one.judgments, pairs, final) for one in ranked}
@@ -128,7 +150,7 @@ def main(cfg: DictConfig) -> int:
     if own.sample is not None:
         _extend_sheet(own, sheet, rows, ranked, pairs, verdicts, places)
         _write_people(folder / "people.tsv", ids, people)
-    if own.sample is not None and own.order == "random":
+    if own.sample is not None and own.sheet_order == "random":
         named = name_runs((result.name for result in results), ranked)
         files |= _correct_judge(
             own, named, pairs, verdicts, people, min(measure.cutoff or judging.depth, judging.depth)
@@ -152,6 +174,20 @@ def main(cfg: DictConfig) -> int:
     )
     if logged.id:  # else tracking=none
         console.line(f"run: {logged.id}")
+    return 0
+
+
+def _judge_by_hand(
+    own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
+) -> int:
+    """Serve the desk until it is stopped; queries without gold are pooled if the dataset keeps unjudged queries."""
+    depth, judgments = own.judging.depth, ranked[0].judgments
+    keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
+    pairs = pool(ranked, depth, all_queries=keeps or not (judgments.grades > 0).any())
+    verdicts = _load_verdicts(folder, _pair_ids(ranked[0].dataset, pairs), "")
+    desk_pool = DeskPool.build(name_runs((result.name for result in results), ranked), pairs, depth, own.scale)
+    settings = DeskSettings(own.order or "decisive", own.seed, own.overlap, own.sample)
+    judge_by_hand(desk_pool, list_strata(verdicts), settings, folder / "by_hand", own.assessor, own.port)
     return 0
 
 
@@ -192,15 +228,15 @@ def _extend_sheet(
     """Add pairs to the sheet until it has as many as asked for, and say how many wait for a grade."""
     ids, grades = _pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
     size = min(int(own.sample or 0), len(pairs))
-    if own.order == "random":
+    if own.sheet_order == "random":
         new = draw_pairs(list_strata(verdicts), places, grades, size, own.seed)
     else:
         ranks, people = rank_pool(ranked, list(pairs), own.judging.depth), people_grades(len(pairs), places, grades)
         waiting = {place for place in places if people[place] == UNJUDGED}
-        ordered = order_pairs(own.order, ranks, people, max(size - len(rows), 0) + len(waiting))
+        ordered = order_pairs(own.sheet_order, ranks, people, max(size - len(rows), 0) + len(waiting))
         new = [place for place in ordered if place not in waiting][: max(size - len(rows), 0)]
     if new:
-        added = [SheetRow(ids[place], *_texts(own, ranked, pairs, place), order=own.order) for place in new]
+        added = [SheetRow(ids[place], *_texts(own, ranked, pairs, place), order=own.sheet_order) for place in new]
         save_sheet(sheet, [*rows, *added])
     if empty := len(new) + grades.count(None):
         console.line(
@@ -266,6 +302,13 @@ def _load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[Gra
     earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
     missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
     return [earlier.get(pair, missing) for pair in ids]
+
+
+def _load_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
+    """Return a name for some runs, the whole id of a single one, and the results of all."""
+    runs = dict(results_of_run(word, tracking) for word in words)
+    name = next(iter(runs)) if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
+    return name, [result for results in runs.values() for result in results]
 
 
 def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:

@@ -31,7 +31,8 @@ Table = TypeVar("Table", Corpus, Queries)
 def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     """Check what a format's files say, limit it, and make it a dataset.
 
-    Unjudged queries are dropped and negative grades count as 0, as in trec_eval. Raises `DatasetError`.
+    Unjudged queries are dropped, unless a setting keeps them, and negative grades count as 0, as in trec_eval. Raises
+    `DatasetError`.
     """
     name = source.name or _derive_name(Path(source.origin))
     if not source.has_documents:
@@ -54,7 +55,10 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     if not len(raw.queries):
         raise DatasetError(f"{name}: the dataset has no queries")
     if not queries.any():
-        raise DatasetError(f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries")
+        raise DatasetError(
+            f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries; to judge "
+            "results by hand, set dataset.unjudged_queries=keep"
+        )
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     kept = {kind: _select_judgments(judgments, queries, documents) for kind, judgments in judged.items()}
     dataset = Dataset(
@@ -85,6 +89,28 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
             f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
         )  # fmt: skip
     return dataset
+
+
+def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
+    """Return the content of files with further qrels, which replace those of the same pairs."""
+    pairs = {(query, document) for query, document, _ in extra}
+
+    def merge(qrels: Sequence[Qrel], added: Iterable[Qrel]) -> list[Qrel]:
+        return [
+            *((query, document, grade) for query, document, grade in qrels if (query, document) not in pairs),
+            *added,
+        ]
+
+    by_search_type = {}
+    for kind, own in raw.qrels_by_search_type.items():
+        queries = {query for query, _, _ in own}
+        by_search_type[kind] = merge(own, (qrel for qrel in extra if qrel[0] in queries))
+    return replace(
+        raw,
+        qrels=merge(raw.qrels, extra),
+        qrels_by_search_type=by_search_type,
+        qrels_name=f"{raw.qrels_name} and {name}",
+    )
 
 
 def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
@@ -176,6 +202,8 @@ def _select_queries(
     kept[[query_at[query] for query in raw.judged]] = True
     for judgments in tables:
         kept[judgments.queries] = True
+    if source.unjudged_queries == "keep":
+        kept[:] = True
     if source.unknown_judged == "drop":  # a query that lost all its gold documents must not pass for a true negative
         for judgments in tables:
             known = judgments.documents < len(raw.corpus)

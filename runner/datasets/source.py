@@ -16,9 +16,9 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RepeatedIdError, RetrieverError
 from runner.config.objects import describe_choices
-from runner.datasets.assembly import assemble, describe_repeated_id
+from runner.datasets import files
+from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
-from runner.datasets.files import find_copy
 from runner.datasets.own_documents import ExcludeSelf
 from runner.datasets.splits import SPLIT, list_splits
 
@@ -35,8 +35,10 @@ class DatasetSource(ABC):
     queries whose value the variants of a query share: tests and intervals resample such clusters, and a query without
     the field is a cluster of its own. `filter_field` names the field of queries with conditions on the metadata of
     documents; null: none. `search_fields` are fields of documents, beside title and text, that retrievers with weights
-    for fields may search. Where `golden` is true, the metadata of documents are for reading, and evaluations leave a
-    golden report.
+    for fields may search. `extra_qrels` is a file of qrels that count beside the judgments of the dataset, and in place
+    of them for the same pairs. `unjudged_queries` says whether queries without any judgment are left out, or kept
+    without gold so that people can judge their results. Where `golden` is true, the metadata of documents are for
+    reading, and evaluations leave a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -46,6 +48,8 @@ class DatasetSource(ABC):
     max_queries: int | None = Field(default=None, ge=1)
     max_documents: int | None = Field(default=None, ge=1)
     unknown_judged: Literal["error", "keep", "drop"] = "error"
+    unjudged_queries: Literal["drop", "keep"] = "drop"
+    extra_qrels: str | None = Field(default=None, min_length=1)
     exclude_self: ExcludeSelf = "auto"
     cluster_field: str | None = Field(default=None, min_length=1)
     filter_field: str | None = Field(default="filter", min_length=1)
@@ -76,7 +80,7 @@ class DatasetSource(ABC):
             return ()
         others = {Path(path) for path in self._texts.values()}
         existing = (
-            {n for n in list_splits(str(find_copy(path, setting))) if Path(path.replace(SPLIT, n)) not in others}
+            {n for n in list_splits(str(files.find_copy(path, setting))) if Path(path.replace(SPLIT, n)) not in others}
             for setting, path in self._split_paths.items()
         )
         return sorted(set.intersection(*existing))
@@ -90,7 +94,11 @@ class DatasetSource(ABC):
         """Read and check the files, and return a dataset with whole documents; raises `DatasetError`."""
         source = self._resolve_split()
         try:
-            return assemble(source, source.read())
+            raw = source.read()
+            if source.extra_qrels is not None:
+                path = files.resolve_path(source.extra_qrels, "extra_qrels")
+                raw = add_qrels(raw, files.qrels(path), str(path))
+            return assemble(source, raw)
         except RepeatedIdError as error:
             raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None
         except RetrieverError as error:

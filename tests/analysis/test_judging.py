@@ -50,6 +50,12 @@ def test_the_pool_is_what_nobody_has_judged_the_most_prominent_first() -> None:
     assert list(pool(found, depth=2).values()) == [(1, 4), (0, 2), (1, 5)]
 
 
+def test_a_pool_of_all_queries_has_those_without_gold_too() -> None:
+    run = [ranked(rankings([0, 4], [1], [4, 0]))]
+    assert list(pool(run, depth=2)) == [(0, 4)]
+    assert list(pool(run, depth=2, all_queries=True)) == [(2, 4), (0, 4)]
+
+
 def test_judgments_of_a_search_type_lack_other_pairs_and_are_filled_by_themselves() -> None:
     """The third query has gold for this type alone, so that the others' null result stays as it is."""
     own = judgments((0, 0, 1), (0, 4, 1), (1, 1, 1), (2, 0, 1))

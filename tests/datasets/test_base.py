@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
-from runner.datasets.assembly import assemble
+from runner.datasets.assembly import add_qrels, assemble
 from runner.datasets.base import (
     Dataset,
     DatasetError,
@@ -97,6 +98,28 @@ def test_a_query_that_has_only_irrelevant_documents_is_judged() -> None:
 
 def test_a_dataset_of_true_negatives_alone_loads() -> None:
     assert len(assemble(Ready(), raw([], judged=["q1"])).judgments) == 0
+
+
+def test_unjudged_queries_are_kept_on_demand_also_if_nothing_is_judged() -> None:
+    dataset = assemble(Ready(unjudged_queries="keep"), raw())
+    assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
+    assert dataset.judgments.golds(3).tolist() == [1, 1, 0]
+    assert len(assemble(Ready(unjudged_queries="keep"), raw([])).queries) == 3
+
+
+def test_extra_qrels_are_added_and_replace_those_of_the_same_pairs(tmp_path: Path) -> None:
+    extra = tmp_path / "extra.tsv"
+    extra.write_text("query-id\tcorpus-id\tscore\nq1\td1\t3\nq3\td2\t1\n")
+    expected = {("q1", "d1"): 3, ("q2", "d2"): 2, ("q3", "d2"): 1}
+    assert named(Ready(extra_qrels=str(extra)).load()) == expected
+    content = raw(by_type={"bm25": [("q1", "d1", 1), ("q1", "d4", 1)]})
+    merged = assemble(Ready(), add_qrels(content, [("q1", "d1", 3), ("q3", "d2", 1)], "extra.tsv"))
+    assert named(merged, merged.judgments_for("bm25")) == expected | {("q1", "d4"): 1}
+    with pytest.raises(DatasetError, match=r"extra_qrels=.*: no such file"):
+        Ready(extra_qrels=str(tmp_path / "none.tsv")).load()
+    extra.write_text("q9\td1\t3\n")
+    with pytest.raises(DatasetError, match=r"qrels\.tsv and .*extra\.tsv: 1 judged query is not among the 3 queries"):
+        Ready(extra_qrels=str(extra)).load()
 
 
 def test_a_negative_grade_counts_as_irrelevant() -> None:

@@ -1,0 +1,278 @@
+"""The state of one assessor's desk: the next pair, what a keystroke changes, progress, and the comparison so far.
+
+Every keystroke goes to the journal first. Pages and the server are elsewhere.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from runner.analysis.contests import FEWEST_GRADES, Contest, estimate_contest, expect_contest
+from runner.analysis.judging_order import UNJUDGED
+from runner.analysis.prediction_powered import Ints
+from runner.analysis.sheet import PairIds
+from runner.desk.journal import Action, Assessment, AssessorJournal, load_journals
+from runner.desk.merging import Dispute, list_disputes, merge_grades
+from runner.desk.pairs import DeskPair, DeskPool
+from runner.desk.queue import PairQueue, QueueOrder, list_taken
+
+LONGEST_S = 300.0
+"""A pair that was shown for longer counts as this long: the assessor was away."""
+
+_RECENT = 50
+_CHECKPOINTS = 6
+
+
+class DeskError(ValueError):
+    """A request that the desk cannot follow: an unknown pair, or a grade outside the scale."""
+
+
+@dataclass(frozen=True)
+class DeskSettings:
+    """How an assessor works: see `conf/judge.yaml`. `goal` None: the whole pool."""
+
+    order: QueueOrder = "decisive"
+    seed: int = 0
+    overlap: float = 0.2
+    goal: int | None = None
+
+
+@dataclass(frozen=True)
+class DeskProgress:
+    """How many pairs the assessor has decided, of how many; `seconds_left` is None before the first grades."""
+
+    decided: int
+    total: int
+    skipped: int
+    unsure: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class DeskView:
+    """What the page shows: a pair, None if nothing is left; its note; the grade of a near-duplicate, if it has one."""
+
+    pair: DeskPair | None
+    note: str
+    duplicate_grade: int | None
+    progress: DeskProgress
+    can_undo: bool
+
+
+@dataclass(frozen=True)
+class ContestReport:
+    """The comparison so far: `advice` says whether to stop, `assumption` what the intervals rest on.
+
+    `history` has earlier contests by their number of grades.
+    """
+
+    contest: Contest | None
+    grades: int
+    advice: str
+    assumption: str
+    history: Sequence[tuple[int, Contest]]
+
+
+class Desk:
+    """The desk of one assessor; its methods may be called from several threads."""
+
+    def __init__(self, pool: DeskPool, journal: AssessorJournal, settings: DeskSettings, strata: Ints) -> None:
+        self.pool, self.journal, self.settings = pool, journal, settings
+        self.goal = settings.goal
+        self._strata = strata
+        self._queue = PairQueue(pool, settings.order, settings.seed, journal.assessor)
+        self._front: int | None = None  # the pair that an undo brought back
+        self._shown: tuple[int, float] | None = None
+        self._others: tuple[object, dict[str, Assessment]] = (None, {})
+        self._report: tuple[object, ContestReport] | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def assessments(self) -> dict[str, Assessment]:
+        """Return what each assessor has decided, read again if another one's journal has grown."""
+        folder, own = self.journal.file.parent, self.journal.assessor
+        state = [(file.name, file.stat().st_size) for file in sorted(folder.glob("*.jsonl")) if file.stem != own]
+        with self._lock:
+            if self._others[0] != state:
+                self._others = (state, load_journals(folder))
+            return self._others[1] | {own: self.journal.assessment}
+
+    def view(self) -> DeskView:
+        """Return the pair to judge now, and the progress."""
+        with self._lock:
+            place = self._find_current()
+            progress = self._measure_progress()
+            own = self.journal.assessment
+            can_undo = bool(own.order)
+            if place is None:
+                return DeskView(None, "", None, progress, can_undo)
+            if self._shown is None or self._shown[0] != place:
+                self._shown = (place, time.monotonic())
+            pair = self.pool.read_pair(place)
+            alike = [own.grades.get(self.pool.ids[member]) for member in self._queue.group_of(place) if member != place]
+            grades = [grade for grade in alike if grade is not None]
+            return DeskView(pair, own.notes.get(pair.ids, ""), grades[-1] if grades else None, progress, can_undo)
+
+    def decide(self, action: Action, pair: PairIds, grade: int | None = None, note: str | None = None) -> None:
+        """Write a decision on a pair to the journal; a second one on a pair that was decided before is ignored.
+
+        Raises `DeskError`, and `OSError` if the journal cannot be written.
+        """
+        with self._lock:
+            place = self._find_place(pair)
+            if action in ("grade", "settle") and (grade is None or not 0 <= grade <= self.pool.greatest):
+                raise DeskError(f"the grade {grade} is outside the scale from 0 to {self.pool.greatest}")
+            own = self.journal.assessment
+            if note is not None and note != own.notes.get(pair, ""):
+                self.journal.append("note", pair, note=note)
+            decided = own.decisions.get(pair)
+            is_repeated = action != "settle" and decided is not None and decided.action != "skip"
+            if action == "note" or is_repeated:  # such as a form that was sent twice
+                return
+            seconds = None
+            if self._shown and self._shown[0] == place:
+                seconds = round(min(time.monotonic() - self._shown[1], LONGEST_S), 1)
+            self.journal.append(action, pair, grade, seconds=seconds)
+            self._front = None
+
+    def undo(self) -> None:
+        """Take back the last decision; its pair is shown next."""
+        with self._lock:
+            if order := self.journal.assessment.order:
+                self.journal.append("undo", order[-1].pair)
+                self._front = self.pool.places.get(order[-1].pair) if order[-1].action != "settle" else None
+
+    def extend_goal(self, more: int) -> None:
+        """Raise the goal of this session."""
+        with self._lock:
+            self.goal = self._measure_progress().decided + more
+
+    def list_disputes(self) -> list[Dispute]:
+        """Return the pairs of this pool that assessors have to settle."""
+        return [dispute for dispute in list_disputes(self.assessments) if dispute.pair in self.pool.places]
+
+    def report_contest(self) -> ContestReport:
+        """Return the comparison of the results by all grades so far."""
+        assessments = self.assessments
+        state = [(name, len(own.order), own.order[-1:]) for name, own in assessments.items()]
+        with self._lock:
+            if self._report is None or self._report[0] != state:
+                self._report = (state, self._build_report(assessments))
+            return self._report[1]
+
+    def _find_place(self, pair: PairIds) -> int:
+        if pair not in self.pool.places:
+            raise DeskError(f"query {pair[0]!r} and document {pair[1]!r} are not in the pool; reload the page")
+        return self.pool.places[pair]
+
+    def _find_current(self) -> int | None:
+        if self._front is not None:
+            return self._front
+        own = self.journal.assessment
+        progress = self._measure_progress()
+        if progress.decided >= progress.total:
+            return None
+        places = self.pool.places
+        decided = {places[pair]: entry.action for pair, entry in own.decisions.items() if pair in places}
+        grades = self.pool.known.copy()
+        for taken, grade in self._list_taken().items():
+            grades[taken] = grade
+        for pair, grade in own.grades.items():
+            if pair in places:
+                grades[places[pair]] = grade
+        place = self._queue.find_next(grades, decided.keys())
+        if place is None:  # skipped pairs come last, the first one first
+            skipped = [places[e.pair] for e in own.order if decided.get(places.get(e.pair, -1)) == "skip"]
+            latest = list(dict.fromkeys(reversed(skipped)))
+            place = latest[-1] if latest else None
+        return place
+
+    def _list_taken(self) -> dict[int, int]:
+        others = {n: own.grades for n, own in self.assessments.items() if n != self.journal.assessor}
+        taken = list_taken(self.pool, others, self.settings.seed, self.settings.overlap)
+        mine = self.journal.assessment.decisions
+        return {place: grade for place, grade in taken.items() if self.pool.ids[place] not in mine}
+
+    def _measure_progress(self) -> DeskProgress:
+        own, places = self.journal.assessment, self.pool.places
+        actions = [entry.action for pair, entry in own.decisions.items() if pair in places]
+        decided = len(actions) - actions.count("skip")
+        available = len(self.pool) - len(self._list_taken())
+        total = min(max(self.goal, 0), available) if self.goal is not None else available
+        times = [entry.seconds for entry in own.order[-_RECENT:] if entry.seconds is not None]
+        left = median(times) * max(total - decided, 0) if times else None
+        return DeskProgress(decided, total, actions.count("skip"), actions.count("unsure"), left)
+
+    def _build_report(self, assessments: Mapping[str, Assessment]) -> ContestReport:
+        grades = self._fill_grades(assessments)
+        count = int((grades != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
+        if len(self.pool.runs) < 2:
+            return ContestReport(None, count, "One result alone cannot be compared; name several in run=.", "", [])
+        if count < FEWEST_GRADES:
+            advice = f"Results are compared from {FEWEST_GRADES} grades on; there are {count}."
+            return ContestReport(None, count, advice, "", [])
+        contest = self._compare(grades)
+        history = []
+        own = self.journal.assessment.order
+        for checkpoint in range(1, _CHECKPOINTS):
+            first = own[: len(own) * checkpoint // _CHECKPOINTS]
+            part = Assessment({entry.pair: entry for entry in first if entry.action != "settle"})
+            earlier = self._fill_grades({**assessments, self.journal.assessor: part})
+            n = int((earlier != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
+            if FEWEST_GRADES <= n < count:
+                history.append((n, self._compare(earlier)))
+        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history)
+
+    def _fill_grades(self, assessments: Mapping[str, Assessment]) -> Ints:
+        grades = self.pool.known.copy()
+        for final in merge_grades(assessments):
+            if final.pair in self.pool.places:
+                grades[self.pool.places[final.pair]] = final.grade
+        return grades
+
+    def _compare(self, grades: Ints) -> Contest:
+        names = list(self.pool.runs)
+        if self.settings.order == "random":
+            known = self.pool.known
+            return estimate_contest(self.pool.ranked, grades, known, self._strata, self.pool.greatest, names)
+        return expect_contest(self.pool.ranked, grades, names)
+
+    def _describe_assumption(self, grades: Ints) -> str:
+        own = self.journal.assessment
+        if self.settings.order == "random":
+            away = sum(entry.grade is None for entry in own.decisions.values())
+            note = (
+                f" {away} pairs without a grade (skipped or unsure) are taken for a random part of it." if away else ""
+            )
+            return f"The graded pairs are a random sample of the pool, so the intervals rest on no model.{note}"
+        relevant = np.unique(grades[grades != UNJUDGED] > 0)
+        if len(relevant) < 2:
+            word = "relevant" if relevant[0] else "irrelevant"
+            return (
+                f"All grades so far are {word}, so no model of relevance can be fitted: do not rely on the intervals."
+            )
+        return (
+            f"order={self.settings.order} does not draw a random sample, so the intervals hold only if the model of "
+            "relevance is right: it expects the missing grades from ranks and from the grades so far."
+        )
+
+
+def _advise(contest: Contest) -> str:
+    closest = contest.leads[0]
+    if contest.is_decided:
+        return f"You can stop: {contest.leader} is better than every other result on these queries."
+    if closest.more is None:
+        return (
+            f"{contest.leader} and {closest.other} cannot be told apart, probably not even with the whole pool. Stop "
+            "if a difference of this size does not matter to you."
+        )
+    return (
+        f"Go on: {contest.leader} and {closest.other} cannot be told apart yet. About {closest.more:,} more grades "
+        "would decide it if the difference stays as it is."
+    )

@@ -1,0 +1,92 @@
+"""Write final grades: as qrels for an evaluation, as a table with who and when, and in formats of other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from retrievers.files import replace_file
+from runner.analysis.sheet import escape_formula
+from runner.config.arguments import arguments
+from runner.datasets.base import Dataset, Judgments
+from runner.datasets.exporting import Exported, Format, export
+from runner.desk.journal import Assessment
+from runner.desk.merging import FinalGrade, merge_grades
+from runner.desk.pairs import DeskPool
+
+QRELS, TABLE, BOOK = "judgments.tsv", "judgments.csv", "book.csv"
+
+
+def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: Mapping[str, str]) -> list[FinalGrade]:
+    """Write the final grades into a folder, each file replaced as a whole, and return them.
+
+    `judgments.tsv` are qrels; `judgments.csv` also says who graded and when; `book.csv` has a column for each assessor,
+    as Quepid exports a book; `queries` are the texts of queries by id.
+    """
+    finals = merge_grades(assessments)
+    folder.mkdir(parents=True, exist_ok=True)
+    qrels = ["query-id\tcorpus-id\tscore\n", *(f"{q}\t{d}\t{f.grade}\n" for f in finals for q, d in [f.pair])]
+    columns = ("query_id", "document_id", "grade", "assessors", "judged_at", "settled", "note")
+    rows = [
+        (*final.pair, final.grade, ", ".join(final.assessors), final.at, final.is_settled, escape_formula(final.note))
+        for final in finals
+    ]
+    grades = {name: own.grades for name, own in assessments.items()}
+    opinions = [
+        (
+            queries.get(final.pair[0], final.pair[0]),
+            final.pair[1],
+            *(own.get(final.pair, "") for own in grades.values()),
+        )
+        for final in finals
+    ]
+    contents = {
+        QRELS: "".join(qrels),
+        TABLE: _format_csv(columns, rows),
+        BOOK: _format_csv(("query", "docid", *grades), opinions),
+    }
+    for name, text in contents.items():
+        with replace_file(folder / name) as new:
+            new.write_text(text, encoding="utf-8", newline="")
+    return finals
+
+
+def export_dataset(pool: DeskPool, finals: Sequence[FinalGrade], format: Format, folder: Path) -> Exported:
+    """Write the dataset with its own judgments and the final grades in a format; raises `DatasetError`."""
+    dataset = next(iter(pool.runs.values())).dataset
+    whole = replace(dataset, corpus=dataset.documents, whole=None)
+    return export(replace(whole, judgments=_add_grades(whole, finals)), format, folder, overwrite=True)
+
+
+def format_override(folder: Path) -> str:
+    """Return the setting by which an evaluation uses the final grades."""
+    path = folder / QRELS
+    near = path.resolve().is_relative_to(Path.cwd())
+    return arguments({"dataset.extra_qrels": str(path.resolve().relative_to(Path.cwd()) if near else path.resolve())})
+
+
+def _add_grades(dataset: Dataset, finals: Sequence[FinalGrade]) -> Judgments:
+    documents = {**dataset.corpus.positions, **dataset.judged_ids}
+    queries = {name: place for place, name in enumerate(dataset.queries.ids)}
+    judgments = dataset.judgments
+    columns = (judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist())
+    grades = {(query, document): grade for query, document, grade in zip(*columns, strict=True)}
+    for final in finals:
+        query, document = final.pair
+        if query in queries and document in documents:
+            grades[queries[query], documents[document]] = final.grade
+    rows = np.array([(*pair, grade) for pair, grade in sorted(grades.items())], dtype=np.int32).reshape(-1, 3).T
+    return Judgments(rows[0], rows[1], rows[2])
+
+
+def _format_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

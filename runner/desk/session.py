@@ -1,0 +1,64 @@
+"""One session of judging by hand: open the journal, serve the desk on loopback, and write the grades when it stops."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+from runner.analysis.assessors import compare_assessors
+from runner.analysis.prediction_powered import Ints
+from runner.config.objects import ConfigError
+from runner.desk.app import create_desk_app
+from runner.desk.desk import Desk, DeskSettings
+from runner.desk.export import QRELS, format_override, write_grades
+from runner.desk.guard import list_origins
+from runner.desk.journal import AssessorJournal, load_journals
+from runner.desk.pairs import DeskPool
+from runner.reports import console
+from runner.serving.server import bind_socket, format_address, serve
+
+HOST = "127.0.0.1"
+
+
+def judge_by_hand(
+    pool: DeskPool, strata: Ints, settings: DeskSettings, folder: Path, assessor: str | None, port: int
+) -> None:
+    """Serve the desk of an assessor until Ctrl-C; None: the login name. Raises `ConfigError`."""
+    journals = folder / "journals"
+    name = _find_login() if assessor is None else assessor
+    with AssessorJournal(journals, name) as journal, bind_socket(HOST, port) as listener:
+        desk = Desk(pool, journal, settings, strata)
+        progress = desk.view().progress
+        address = format_address(listener)
+        opened = f"desk of {journal.assessor}: {progress.decided:,} of {progress.total:,} pairs are judged"
+        app = create_desk_app(desk, folder, list_origins(address))
+        serve(app, listener, lambda: console.line(f"{opened}; open {address}  (press Ctrl-C to stop)"))
+    report_grades(pool, folder)
+
+
+def report_grades(pool: DeskPool, folder: Path) -> None:
+    """Write the final grades, and show how far assessors agree and how an evaluation uses the grades."""
+    assessments = load_journals(folder / "journals")
+    finals = write_grades(folder, assessments, pool.query_texts)
+    agreement = compare_assessors({name: own.grades for name, own in assessments.items()})
+    if agreement.alpha is not None:
+        console.line(f"Krippendorff's alpha over {agreement.items:,} pairs with several grades: {agreement.alpha:.3f}")
+    console.line(f"written: {folder / QRELS} ({len(finals):,} grades)")
+    if finals:
+        console.line(f"use them with: {format_override(folder)}")
+    console.document(
+        lambda: {
+            "judgments": str(folder / QRELS),
+            "grades": len(finals),
+            "assessors": list(assessments),
+            "alpha": agreement.alpha,
+            "override": format_override(folder),
+        }
+    )
+
+
+def _find_login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise ConfigError("assessor: this account has no login name; set assessor=NAME") from None

@@ -1,0 +1,122 @@
+"""The desk over HTTP: forms without JavaScript, nothing of systems on a page, and no way in for other sites."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.datasets.judged import JudgedFiles
+from runner.desk.journal import load_journals
+from tests.desk.desks import ServedDesk, build_pool, open_desk, serve_desk
+from tests.desk.payloads import PAYLOADS
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedDesk]:
+    """Return a desk whose queries, needs, titles and documents are markup."""
+    folder = tmp_path_factory.mktemp("desk")
+    pool = build_pool(texts=PAYLOADS, queries=(PAYLOADS[0], PAYLOADS[1]), needs=(PAYLOADS[2], PAYLOADS[3]))
+    with serve_desk(open_desk(folder, pool), folder) as desk:
+        yield desk
+
+
+def test_markup_in_texts_and_notes_is_escaped(served: ServedDesk) -> None:
+    for payload in PAYLOADS:
+        pair = served.desk.view().pair
+        assert pair is not None
+        served.post(query_id=pair.ids[0], document_id=pair.ids[1], decision="note", note=payload)
+        page = served.client.get("/").text
+        assert not [word for word in ("<script>", "<img", "<svg", "<iframe", "<style>", "</textarea") if word in page]
+        assert served.desk.view().note == payload
+        served.decide(1)
+    served.post(decision="undo")
+
+
+def test_pages_show_neither_system_nor_rank_nor_score(served: ServedDesk) -> None:
+    page = served.client.get("/").text.lower()
+    assert not [word for word in ("system a", "system b", "rank", "score") if word in page]
+
+
+def test_a_decision_leads_to_the_next_pair_without_javascript(served: ServedDesk) -> None:
+    before = served.desk.view()
+    assert before.pair is not None
+    reply = served.decide(2)
+    assert (reply.status_code, reply.headers["location"]) == (303, "./")
+    assert served.desk.journal.assessment.grades[before.pair.ids] == 2
+    assert served.desk.view().progress.decided == before.progress.decided + 1
+    assert 'name="decision" value="0"' in served.client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [("9", "outside the scale"), ("-1", "does not exist"), ("grade", "does not exist"), ("", "does not exist")],
+)
+def test_a_wrong_decision_is_refused_and_nothing_saved(served: ServedDesk, decision: str, message: str) -> None:
+    size = served.desk.journal.file.stat().st_size
+    reply = served.decide(decision)
+    assert (reply.status_code, message in reply.text) == (409, True)
+    assert served.desk.journal.file.stat().st_size == size
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),  # a form of another program
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "ADDRESS", "sec-fetch-site": "cross-site"}, 403),
+        ({"origin": "ADDRESS", "sec-fetch-site": "same-site"}, 403),
+        ({"origin": "ADDRESS", "host": "evil.example"}, 421),
+        ({"origin": "http://evil.example", "host": "evil.example"}, 421),
+        ({"origin": "ADDRESS", "sec-fetch-site": "same-origin"}, 303),
+    ],
+)
+def test_only_pages_of_this_server_change_anything(served: ServedDesk, headers: dict[str, str], status: int) -> None:
+    size = served.desk.journal.file.stat().st_size
+    pair = served.desk.view().pair
+    assert pair is not None
+    sent = {name: value.replace("ADDRESS", served.address) for name, value in headers.items()}
+    fields = {"query_id": pair.ids[0], "document_id": pair.ids[1], "decision": "1"}
+    assert served.client.post("/judge", data=fields, headers=sent).status_code == status
+    assert (served.desk.journal.file.stat().st_size > size) == (status == 303)
+
+
+def test_a_page_for_another_host_is_not_shown_and_every_page_forbids_foreign_scripts(served: ServedDesk) -> None:
+    assert served.client.get("/", headers={"host": "rebound.example"}).status_code == 421
+    for path in ("/", "/comparison", "/differences", "/export", "/desk.css", "/desk.js"):
+        reply = served.client.get(path)
+        assert reply.status_code == 200
+        assert "script-src 'self';" in reply.headers["content-security-policy"]
+        assert "unsafe-inline" not in reply.headers["content-security-policy"]
+    assert served.client.get("/judge").status_code == 405
+
+
+def test_a_form_that_is_too_large_is_not_saved(served: ServedDesk) -> None:
+    assert served.post(decision="1", query_id="q0", document_id="d3", note="x" * 70_000).status_code == 409
+
+
+def test_exports_hold_the_grades_with_who_and_when(tmp_path: Path) -> None:
+    desk = open_desk(tmp_path, overlap=1)
+    with serve_desk(desk, tmp_path) as served:
+        first = served.desk.view().pair
+        assert first is not None
+        served.post(query_id=first.ids[0], document_id=first.ids[1], decision="3", note="=1+1")
+        for choice in ("qrels", "beir", "trec", "jsonl", "ratings", "quepid", "rank_eval", "opensearch"):
+            page = served.post("/export", format=choice)
+            assert (page.status_code, "1 grades are written" in page.text) == (200, True), page.text
+        assert served.post("/export", format="../beir").text.startswith("Nothing was written: no such format; choose")
+    assert (tmp_path / "judgments.tsv").read_text().splitlines()[1] == f"{first.ids[0]}\t{first.ids[1]}\t3"
+    (row,) = csv.DictReader((tmp_path / "judgments.csv").read_text().splitlines())
+    entry = load_journals(tmp_path / "journals")["anna"].order[0]
+    assert (row["assessors"], row["judged_at"], row["note"]) == ("anna", entry.at, "anna: =1+1")
+    files = {
+        "ratings": "ratings.csv", "quepid": "quepid_ratings.json", "rank_eval": "rank_eval.json",
+        "opensearch": "opensearch_judgments.json",
+    }  # fmt: skip
+    for name, file in files.items():
+        dataset = JudgedFiles(qrels=str(tmp_path / name / file), unknown_judged="keep").load()
+        assert len(dataset.judgments) == 3, "one grade of the desk, two of the dataset"
+    assert (tmp_path / "book.csv").read_text().splitlines()[0] == "query,docid,anna"
