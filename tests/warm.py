@@ -1,4 +1,4 @@
-"""Processes that start in milliseconds: they are forked from a server that has already loaded the program.
+"""Processes that start in milliseconds: they are forked from a server that has already loaded and run the program.
 
 A new interpreter takes seconds to import MLflow and numba. Tests of what depends on a new interpreter start one.
 """
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from runner.processes import LOOK_FOR_PARENT_S
 from tests import blank
 
 LOADED = (
-    "pytest", "hypothesis", "runner.commands.evaluate", "runner.sweep.execute", "runner.tracking.tracker",
-    *(module.__name__ for module in blank.DRAWING),
+    "pytest", "hypothesis", "runner.__main__", "runner.config.launch", "runner.commands.evaluate",
+    "runner.tracking.tracker", "tests.rehearsal",
 )  # fmt: skip
 
 
@@ -37,6 +38,12 @@ class WarmProcess(ForkServerProcess):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._variables = dict(os.environ)
+
+    def start(self) -> None:
+        """Start the process, and before the first one the server, which finds `tests` in any working directory."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
+            super().start()
 
     def run(self) -> None:
         """Set variables and signals, then call the target."""
