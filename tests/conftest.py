@@ -122,6 +122,16 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "mlflow.db"
 
 
+@pytest.fixture(scope="session")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store that tests share, those of all workers: each text is embedded once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    (folder / "shared store").mkdir(exist_ok=True)
+    return folder / "shared store"
+
+
 @pytest.fixture
 def tracking(migrated: Path, tmp_path: Path) -> Tracking:
     """Return the settings of a fresh MLflow store."""

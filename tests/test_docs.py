@@ -149,9 +149,10 @@ def run(command: str, *more: str) -> int:
 
 
 @pytest.fixture
-def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the working directory: it has a store of runs, and the small dataset."""
+def here(tracking: Tracking, shared_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: it has a store of runs, the shared store of work, and the small dataset."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mlruns" / "cache").symlink_to(shared_store)
     write(tmp_path, DIR | PLACEHOLDERS)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     return tmp_path
@@ -174,6 +175,8 @@ def test_the_documented_commands_of_a_chapter_run_in_order(
     working_directory_imported: Path, name: str, heading: str, left_out: str
 ) -> None:
     here = working_directory_imported
+    if "python -m runner cache" in chapters(page(name))[heading]:  # it removes entries
+        (here / "mlruns" / "cache").unlink()
     for chapter in (chapters(page(name))[h] for h in (EARLIER.get((name, heading)), heading) if h is not None):
         files, code = dict(FILE.findall("\n".join(blocks(chapter, "text")))), blocks(chapter, "python")
         write(here, files | {match[1]: block for block in code if (match := MODULE.match(block))})
