@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -138,6 +139,12 @@ def tracking(migrated: Path, tmp_path: Path) -> Tracking:
     (tmp_path / "mlruns").mkdir()
     shutil.copy(migrated, tmp_path / "mlruns" / "mlflow.db")
     return Tracking(uri=f"sqlite:///{tmp_path}/mlruns/mlflow.db", artifacts=str(tmp_path / "mlruns" / "artifacts"))
+
+
+def pytest_collection_finish() -> None:
+    """Have garbage collections pass over the tests and modules, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
