@@ -88,10 +88,14 @@ def test_there_are_fifty_and_each_has_a_class() -> None:
     assert all(labels)
 
 
+@pytest.fixture(scope="module")
+def queries(judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]]) -> list[Told]:
+    """Return the classes of all labelled queries."""
+    return classify_labelled(judged)
+
+
 @pytest.mark.parametrize("name", FLOORS)
-def test_a_class_that_is_told_is_mostly_the_one_that_a_person_gave(
-    name: FailureClass, judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]]
-) -> None:
-    right, all_told, _ = precision(classify_labelled(judged), name)
+def test_a_class_that_is_told_is_mostly_the_one_that_a_person_gave(name: FailureClass, queries: list[Told]) -> None:
+    right, all_told, _ = precision(queries, name)
     assert all_told >= 5
     assert right / all_told >= FLOORS[name]

@@ -180,6 +180,12 @@ def many() -> Corpus:
     return Corpus([f"{i:x}" for i in rng.permutation(50_000)], [" ".join(f"w{rank}" for rank in row) for row in ranks])
 
 
+@pytest.fixture(scope="module")
+def counts() -> MemoryStore:
+    """Return a store in which the terms of many documents are counted once."""
+    return MemoryStore()
+
+
 MANY_QUERIES = [f"w{a} w{b} w{a} unknown w{a + b}" for a, b in product((1, 2, 7, 50, 300, 1_999), range(1, 30))]
 
 
@@ -196,9 +202,9 @@ def everything(searcher: BM25Searcher, query: str) -> np.ndarray:
 
 @pytest.mark.parametrize(("k1", "depth"), [(0.9, 10), (0.9, 2_000), (0.0, 100)])
 def test_the_best_of_many_documents_are_those_of_scoring_and_ranking_them_all(
-    many: Corpus, k1: float, depth: int
+    many: Corpus, counts: MemoryStore, k1: float, depth: int
 ) -> None:
-    searcher = BM25(analyzer=WORDS, k1=k1).index(many, MemoryStore())
+    searcher = BM25(analyzer=WORDS, k1=k1).index(many, counts)
     found = searcher.search(MANY_QUERIES, depth)
     for position in range(0, len(MANY_QUERIES), 9):
         total = everything(searcher, MANY_QUERIES[position])
@@ -218,8 +224,10 @@ def test_documents_that_score_nothing_are_found_in_the_order_of_ties(many: Corpu
     assert (found.scores[1] > 0).all()
 
 
-def test_threads_and_company_change_no_byte(many: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    searcher = BM25(analyzer=WORDS).index(many, MemoryStore())
+def test_threads_and_company_change_no_byte(
+    many: Corpus, counts: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searcher = BM25(analyzer=WORDS).index(many, counts)
     made = set()
     for threads in (1, 2, 5):
         monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
