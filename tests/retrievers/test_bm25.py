@@ -224,9 +224,7 @@ def test_documents_that_score_nothing_are_found_in_the_order_of_ties(many: Corpu
     assert (found.scores[1] > 0).all()
 
 
-def test_threads_and_company_change_no_byte(
-    many: Corpus, counts: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_and_company_change_no_byte(many: Corpus, counts: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     searcher = BM25(analyzer=WORDS).index(many, counts)
     made = set()
     for threads in (1, 2, 5):
