@@ -70,7 +70,8 @@ class GivenDocument(NamedTuple):
 class ExistingRetriever:
     """Settings of a retriever that exists: `factory`, as `module:name`, is called with `arguments` and returns it.
 
-    With `pass_corpus` the factory also gets `documents`, a list of (id, title, text), to chunk and index itself.
+    With `pass_corpus` the factory also gets `documents`, a list of (id, title, text), to chunk and index itself, and,
+    if it has a parameter `metadata`, the metadata of each document as a list of mappings.
 
     `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
     (`invoke(query)`), haystack (`run`, of a component or a pipeline) and search (`search(queries, k)`, with all queries
@@ -105,14 +106,11 @@ class ExistingRetriever:
 
     def index(self, corpus: Corpus, store: Store) -> ExistingSearcher:
         """Call the factory; raises `RetrieverError` if it or its arguments are wrong."""
-        arguments = dict(self.arguments)
-        if self.pass_corpus:
-            if not len(corpus):
-                raise RetrieverError("pass_corpus: the dataset has no documents to pass; set pass_corpus=false")
-            titles = corpus.titles or [""] * len(corpus)
-            arguments["documents"] = list(map(GivenDocument, corpus.ids, titles, corpus.texts))
+        if self.pass_corpus and not len(corpus):
+            raise RetrieverError("pass_corpus: the dataset has no documents to pass; set pass_corpus=false")
         try:
-            made = self._import_factory()(**arguments)
+            factory = self._import_factory()
+            made = factory(**(self._list_documents(factory, corpus) if self.pass_corpus else {}), **self.arguments)
         except RetrieverError:
             raise
         except Exception as error:
@@ -131,6 +129,14 @@ class ExistingRetriever:
             return {str(name): str(text) for name, text in fetch(ids).items()} if callable(fetch) else {}
         except Exception as error:  # anything that another library raises
             raise RetrieverError(f"factory={self.factory}: {describe_error(error)}") from error
+
+    def _list_documents(self, factory: Callable[..., object], corpus: Corpus) -> dict[str, object]:
+        """Return the documents as arguments of the factory, with their metadata if it takes these."""
+        titles = corpus.titles or [""] * len(corpus)
+        documents: dict[str, object] = {"documents": list(map(GivenDocument, corpus.ids, titles, corpus.texts))}
+        if "metadata" in _list_parameters(factory)[1] - set(self.arguments):
+            documents["metadata"] = list(corpus.metadata) or [{} for _ in corpus.ids]
+        return documents
 
     def _import_factory(self) -> Callable[..., object]:
         module, colon, name = self.factory.partition(":")

@@ -13,14 +13,23 @@ from typing import Any, Literal
 from retrievers.filters import Condition, Filter, Scalar
 
 FilterForm = Literal[
-    "json", "chroma", "elasticsearch", "haystack", "meilisearch", "milvus", "qdrant", "solr", "typesense"
-]
+    "json", "chroma", "elasticsearch", "haystack", "meilisearch", "milvus", "qdrant", "solr", "typesense", "vespa",
+    "weaviate",
+]  # fmt: skip
+
+CONTINUING: frozenset[FilterForm] = frozenset(("vespa", "weaviate"))
+"""Forms that continue the text of a query, in which a query without a filter has nothing in their place."""
 
 Conditions = Sequence[Condition]
 
 
-def format_filter(own: Filter, form: FilterForm, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a filter in the form of an engine; `names` are the engine's names of fields that it names differently."""
+def format_filter(own: Filter | None, form: FilterForm, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
+    """Return a filter in the form of an engine; `names` are the engine's names of fields that it names differently.
+
+    Without a filter, it is None, or empty in a form that continues a text.
+    """
+    if own is None:
+        return "" if form in CONTINUING else None
     return FORMS[form]([replace(c, field=names.get(c.field, c.field)) for c in own.conditions])
 
 
@@ -104,6 +113,57 @@ def _format_typesense(conditions: Conditions) -> object:
     return " && ".join(map(format_condition, conditions))
 
 
+def _format_vespa(conditions: Conditions) -> object:
+    """Return conditions of YQL that follow others (Vespa, "YQL Query Language Reference").
+
+    Text and integers are compared by `in`, which has no part in the ranking; it takes no other numbers.
+    """
+
+    def write(value: Scalar) -> str:
+        is_long = isinstance(value, int) and not -(2**31) <= value < 2**31
+        return json.dumps(value, ensure_ascii=False) + ("L" if is_long else "")
+
+    def format_condition(c: Condition) -> str:
+        if not c.values:
+            return " and ".join(f"{c.field} {sign} {write(value)}" for sign, value in _list_ends(c, ">=", "<="))
+        if c.kind == "boolean" or any(isinstance(value, float) for value in c.values):
+            return f"({' or '.join(f'{c.field} = {write(value)}' for value in c.values)})"
+        return f"{c.field} in ({', '.join(map(write, c.values))})"
+
+    return "".join(f" and {format_condition(condition)}" for condition in conditions)
+
+
+def _format_weaviate(conditions: Conditions) -> object:
+    """Return the argument `where` of GraphQL, which follows others (Weaviate, "Conditional filters").
+
+    Sets are written with Or: `ContainsAny` fails on shards of other nodes in some versions (weaviate#3559).
+    """
+
+    def combine(operator: str, operands: Sequence[str]) -> str:
+        if len(operands) == 1:
+            return operands[0]
+        return f"{{operator: {operator}, operands: [{', '.join(operands)}]}}"
+
+    def list_operands(c: Condition) -> list[str]:
+        name = _name_weaviate_type(c)
+
+        def compare(operator: str, value: Scalar) -> str:
+            path = json.dumps([c.field], ensure_ascii=False)
+            return f"{{path: {path}, operator: {operator}, {name}: {json.dumps(value, ensure_ascii=False)}}}"
+
+        ends = _list_ends(c, "GreaterThanEqual", "LessThanEqual")
+        return [compare(*end) for end in ends] or [combine("Or", [compare("Equal", value) for value in c.values])]
+
+    return f", where: {combine('And', [operand for c in conditions for operand in list_operands(c)])}"
+
+
+def _name_weaviate_type(c: Condition) -> str:
+    if c.kind == "number":
+        values = (*c.values, c.start, c.end)
+        return "valueNumber" if any(isinstance(value, float) for value in values) else "valueInt"
+    return "valueBoolean" if c.kind == "boolean" else "valueText"
+
+
 def _build_expressions(conjunction: str, membership: str) -> Callable[[Conditions], object]:
     """Return how a filter is written in a language of expressions, `year >= 2000 and language in ["de", "fr"]`."""
 
@@ -144,5 +204,7 @@ FORMS: Mapping[FilterForm, Callable[[Conditions], object]] = {
     "qdrant": _format_qdrant,
     "solr": _format_solr,
     "typesense": _format_typesense,
+    "vespa": _format_vespa,
+    "weaviate": _format_weaviate,
 }
 """How conditions are written, by form. json is the form of datasets (`retrievers.filters.parse_filter`)."""

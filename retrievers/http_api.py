@@ -71,8 +71,9 @@ class Http:
     which is not part of the time of a query. Parameters are replaced in paths, too.
 
     `{filter}` is the filter of the query, null for a query without one, in the form `filter_form`
-    (`retrievers.filter_forms`); `filter_names` maps fields to the names that they have in the index. A request without
-    `{filter}` applies no filters.
+    (`retrievers.filter_forms`); `filter_names` maps fields to the names that they have in the index. The forms vespa
+    and weaviate continue a text, and are empty for a query without a filter. A request without `{filter}` applies no
+    filters.
 
     `results` is the path of the list of results in a reply, `item_id` and `score` are paths in each result. `scores` is
     the path of a list of scores beside the results, in place of `score`. A name in a path that ends with "?" may be
@@ -352,11 +353,9 @@ class HttpSearcher:
 
     def _format_filter(self, query: str) -> object:
         """Return the filter of a query for the request; as text if the request is an address."""
-        settings, own = self.settings, getattr(query, "filter", None)
-        if own is None:
-            return None
-        value = format_filter(own, settings.filter_form, settings.filter_names)
-        return format_text(value) if settings.method == "GET" else value
+        settings = self.settings
+        value = format_filter(getattr(query, "filter", None), settings.filter_form, settings.filter_names)
+        return format_text(value) if settings.method == "GET" and value is not None else value
 
     def _parse(self, reply: object, k: int) -> SearchReply:
         """Return the first k distinct items of a reply; raises `ServiceError` if it is partial."""

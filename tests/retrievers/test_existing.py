@@ -126,6 +126,23 @@ def test_the_factory_gets_its_arguments_and_the_documents(module: ModuleType) ->
         retriever.index(Corpus([], []), NoStore())
 
 
+@pytest.mark.parametrize("arguments", [{}, {"metadata": "its own"}])
+def test_a_factory_with_a_parameter_metadata_gets_that_of_the_documents(
+    module: ModuleType, arguments: dict[str, Any]
+) -> None:
+    seen: list[object] = []
+
+    def build(documents: Sequence[tuple[str, str, str]], metadata: Sequence[Mapping[str, Any]]) -> Callable[..., Any]:
+        seen.append(metadata)
+        return lambda query: [name for name, _, _ in documents]
+
+    module.build = build  # type: ignore[attr-defined]  # a module of the test
+    retriever, years = ExistingRetriever("my_rag:build", arguments, pass_corpus=True), [{"year": 1950}, {}]
+    for rows in (years, ()):
+        retriever.index(Corpus(["a", "b"], ["x", "y"], metadata=rows), NoStore())
+    assert seen == ([years, [{}, {}]] if not arguments else ["its own"] * 2)
+
+
 def test_a_query_that_raises_is_an_error_and_the_others_go_on(module: ModuleType) -> None:
     def find(query: str) -> list[str]:
         if query == "bad":

@@ -80,7 +80,7 @@ MATCHERS: Mapping[FilterForm, Callable[[Row, Any], bool]] = {
     "chroma": match_chroma,
     "haystack": match_haystack,
 }
-TEXTS: set[FilterForm] = {"meilisearch", "milvus", "solr", "typesense"}
+TEXTS: set[FilterForm] = {"meilisearch", "milvus", "solr", "typesense", "vespa", "weaviate"}
 """The forms that are languages; tests/config/test_http_presets.py has an example of each."""
 
 
@@ -120,6 +120,28 @@ def test_numbers_and_booleans_of_qdrant_are_matched_one_by_one_where_it_has_no_l
             },
         ]
     }
+
+
+@pytest.mark.parametrize(
+    ("form", "conditions", "text"),
+    [
+        ("vespa", {"size": [1, 2.5]}, " and (size = 1 or size = 2.5)"),
+        ("vespa", {"id": [-3, 2**31]}, " and id in (-3, 2147483648L)"),
+        ("vespa", {"name": 'a "b"\\é'}, ' and name in ("a \\"b\\"\\\\é")'),
+        ("weaviate", {"open": False}, ', where: {path: ["open"], operator: Equal, valueBoolean: false}'),
+        ("weaviate", {"size": {"to": 2.5}}, ', where: {path: ["size"], operator: LessThanEqual, valueNumber: 2.5}'),
+        ("weaviate", {"name": 'a "b"'}, ', where: {path: ["name"], operator: Equal, valueText: "a \\"b\\""}'),
+        (
+            "weaviate",
+            {"size": {"from": 1, "to": 2.5}},
+            ', where: {operator: And, operands: [{path: ["size"], operator: GreaterThanEqual, valueNumber: 1}, '
+            '{path: ["size"], operator: LessThanEqual, valueNumber: 2.5}]}',
+        ),
+    ],
+)
+def test_a_form_within_a_text_continues_it(form: FilterForm, conditions: dict[str, Any], text: str) -> None:
+    assert format_filter(parse_filter(conditions), form, {}) == text
+    assert format_filter(None, form, {}) == ""
 
 
 REQUEST = {"query": {"bool": {"must": {"match": "{query}"}, "filter": "{filter}"}}, "size": "{top_k}"}
