@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from retrievers.pieces import Pieces
 
 _LARGEST = 2**31 - 1
 """The most bytes of an Arrow column of strings."""
@@ -19,12 +22,15 @@ _ERRORS = "surrogatepass"  # Python's text may have lone surrogates
 
 
 class IdTable(Sequence[str]):
-    """Ids in UTF-8, one after the other: the i-th is `text[starts[i]:starts[i + 1]]` (uint8, int64)."""
+    """Ids in UTF-8, one after the other: the i-th is `text[starts[i]:starts[i + 1]]` (uint8, int64).
 
-    __slots__ = ("starts", "text")
+    `pieces` are the hash table of the ids (`retrievers.pieces`), None if there is none yet.
+    """
 
-    def __init__(self, text: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        self.text, self.starts = text.view(), starts
+    __slots__ = ("pieces", "starts", "text")
+
+    def __init__(self, text: NDArray[np.uint8], starts: NDArray[np.int64], pieces: Pieces | None = None) -> None:
+        self.text, self.starts, self.pieces = text.view(), starts, pieces
         self.text.flags.writeable = False
 
     @staticmethod

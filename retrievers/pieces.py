@@ -32,11 +32,11 @@ class Pieces(NamedTuple):
     slots: NDArray[np.int64]
 
     def to_table(self) -> IdTable:
-        """Return the pieces as a table."""
-        text = self.lines[: self.starts[self.n]]
-        is_text = np.ones(len(text), dtype=np.bool_)
-        is_text[self.starts[1 : self.n + 1] - 1] = False
-        return IdTable(text[is_text], self.starts[: self.n + 1] - np.arange(self.n + 1))
+        """Return the pieces as a table, in which they can be found."""
+        from retrievers.compiled.pieces import strip_line_ends
+
+        text, starts = strip_line_ends(self.n, self.lines, self.starts)
+        return IdTable(text, starts, self)
 
     def texts(self, first: int = 0, errors: str = "surrogatepass") -> list[str]:
         """Return the pieces from number `first` on."""
@@ -66,12 +66,13 @@ def merge_pieces(first: Pieces, second: Pieces) -> tuple[NDArray[np.int32], Piec
     return numbers, Pieces(*both)
 
 
-def find_pieces(ids: IdTable, pieces: Pieces) -> NDArray[np.int32]:
-    """Return the number of the piece that each id is, int32; -1 for an id that is none of them."""
+def find_ids(ids: IdTable, table: IdTable) -> NDArray[np.int32]:
+    """Return the place of each id in a table of distinct ones, int32; -1 for an id that is not there."""
     from retrievers.compiled.pieces import find_ranges
 
-    numbers: NDArray[np.int32] = find_ranges(ids.text, ids.starts, pieces)
-    return numbers
+    pieces = table.pieces or number_parts(table.text, table.starts[:-1], table.starts[1:])[1]
+    places: NDArray[np.int32] = find_ranges(ids.text, ids.starts, pieces)
+    return places
 
 
 _PARALLEL = 1 << 18

@@ -46,7 +46,7 @@ class IdRanges:
 
     text: NDArray[np.uint8]
     begins: NDArray[np.integer[Any]]
-    lengths: NDArray[np.int32]
+    lengths: NDArray[np.integer[Any]]
 
     def number(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Sequence[str]]:
         """Return the number of the document of some hits, and the ids by number."""
@@ -66,6 +66,30 @@ class Columns(NamedTuple):
     scores: NDArray[np.float64] | NDArray[np.float32]
     query_ids: Sequence[str]
     documents: DocumentIds
+
+
+class OrderedColumns(NamedTuple):
+    """Hits by query, best first: those of query i are in rows `starts[i]` to `ends[i]` of the scores and documents.
+
+    The rows between these are unused. Scores are finite.
+    """
+
+    query_ids: Sequence[str]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    documents: DocumentIds
+
+    def list_rows(self) -> NDArray[np.int64]:
+        """Return the rows that are used."""
+        return list_ranges(self.starts, self.ends)
+
+
+def list_ranges(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from each begin to its end, one range after the other."""
+    sizes = ends - begins
+    numbers: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
+    return numbers
 
 
 def collect_rows(rows: Iterable[tuple[str, str, float]]) -> Columns:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
@@ -20,7 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
 from retrievers.id_table import IdTable, select_ids
-from retrievers.run_columns import Columns, DocumentIds
+from retrievers.run_columns import Columns, DocumentIds, OrderedColumns, list_ranges
 from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, decode_token, find_format, read_columns
 from retrievers.store import NoStore, Store
 
@@ -57,8 +58,20 @@ class RunFile:
         written = datetime.fromtimestamp(there.st_mtime, UTC).isoformat()
         return {"file": f"{there.st_size} bytes of {written}"}
 
+    def start_reading(self) -> None:
+        """Read the file in a thread; the next call of `index` uses what it read."""
+        with_one_thread = ThreadPoolExecutor(1)
+        self.__dict__["_reading"] = with_one_thread.submit(self._read)
+        with_one_thread.shutdown(wait=False)
+
     def index(self, corpus: Corpus, store: Store) -> RunSearcher:
         """Read the file; raises `RetrieverError`."""
+        reading: Future[tuple[Columns | OrderedColumns, bool]] | None = self.__dict__.pop("_reading", None)
+        columns, has_tokens = self._read() if reading is None else reading.result()
+        return RunSearcher.of(self.path, columns, corpus, has_tokens)
+
+    def _read(self) -> tuple[Columns | OrderedColumns, bool]:
+        """Return the hits of the file, and whether white space may be encoded in its ids."""
         path = Path(self.path).expanduser()
         if not path.is_file():
             raise RetrieverError(
@@ -71,12 +84,12 @@ class RunFile:
                 f"path={self.path}: the extension is not one of {known}; set the retriever's format to trec, json, "
                 "jsonl, csv, tsv or parquet"
             )
-        return RunSearcher.of(self.path, read_columns(path, kind), corpus, tokens=kind == "trec")
+        return read_columns(path, kind), kind == "trec"
 
 
 @dataclass(frozen=True, eq=False)
 class RunSearcher:
-    """The hits of each query, best first: those of query i are at `starts[i]` to `starts[i + 1]`.
+    """The hits of each query, best first: those of query i are at `starts[i]` to `ends[i]`.
 
     Documents are only identified, and ties only broken, to the depth of a search. `tokens` are ids in which white space
     may be encoded.
@@ -85,32 +98,20 @@ class RunSearcher:
     path: str
     queries: Mapping[str, int]
     starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
     scores: NDArray[np.float32]
     documents: DocumentIds
     corpus: Corpus
     tokens: bool
 
     @classmethod
-    def of(cls, path: str, columns: Columns, corpus: Corpus, tokens: bool) -> RunSearcher:
+    def of(cls, path: str, columns: Columns | OrderedColumns, corpus: Corpus, tokens: bool) -> RunSearcher:
         """Order the hits of a file; raises `RetrieverError` for a score that does not fit in 32 bits."""
-        queries, documents = columns.queries, columns.documents
-        with np.errstate(over="ignore"):
-            scores = columns.scores.astype(np.float32, copy=False) + np.float32(0)  # -0 is 0
-        if not np.isfinite(scores).all():
-            row = np.flatnonzero(~np.isfinite(scores))[:1]
-            (number,), names = documents.number(row)
-            raise RetrieverError(
-                f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score "
-                f"{columns.scores[row[0]]} is not a finite 32-bit number"
-            )
-        if not _are_in_order(queries, scores):
-            rows = np.lexsort((-scores, queries))
-            queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
-        starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1, dtype=queries.dtype))
-        numbers = {name: place for place, name in enumerate(columns.query_ids)}
+        ordered = columns if isinstance(columns, OrderedColumns) else _order_columns(path, columns)
+        numbers = {name: place for place, name in enumerate(ordered.query_ids)}
         if tokens:
             numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
-        return cls(path, numbers, starts, scores, documents, corpus, tokens)
+        return cls(path, numbers, *ordered[1:], corpus, tokens)
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the first k hits of each query, by its id. Raises `RetrieverError` if the file has none of them."""
@@ -126,7 +127,7 @@ class RunSearcher:
         if missing:
             log.warning("%s: %s of %s queries are missing and have no hits", self.path, f"{missing:,}", f"{len(ids):,}")
         begins = np.where(numbers == NOTHING, 0, self.starts[numbers])
-        ends = np.where(numbers == NOTHING, 0, self.starts[numbers + 1])
+        ends = np.where(numbers == NOTHING, 0, self.ends[numbers])
         rankings, repeated = self._rank(begins, self._cut(begins, ends, k), k)
         if repeated:  # what comes after the first k moves up
             rankings, repeated = self._rank(begins, ends, k)
@@ -149,7 +150,7 @@ class RunSearcher:
     def _rank(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> tuple[Rankings, int]:
         """Return the first k of the hits from each begin to end, and how many of these are repeated documents."""
         queries = np.repeat(np.arange(len(begins)), ends - begins)
-        hits = np.arange(len(queries)) + np.repeat(begins - np.cumsum(ends - begins) + ends - begins, ends - begins)
+        hits = list_ranges(begins, ends)
         scores, (documents, names) = self.scores[hits], self.documents.number(hits)
         names, places, unknown = self._locate(names)
         documents = _break_ties(queries, scores, documents, names)
@@ -183,6 +184,25 @@ class RunSearcher:
                 self.path, f"{len(names):,}", names[0], self.corpus.ids[0],
             )  # fmt: skip
         return names, places, unknown
+
+
+def _order_columns(path: str, columns: Columns) -> OrderedColumns:
+    """Return hits by query, best first; raises `RetrieverError` for a score that does not fit in 32 bits."""
+    queries, documents = columns.queries, columns.documents
+    with np.errstate(over="ignore"):
+        scores = columns.scores.astype(np.float32, copy=False) + np.float32(0)  # -0 is 0
+    if not np.isfinite(scores).all():
+        row = np.flatnonzero(~np.isfinite(scores))[:1]
+        (number,), names = documents.number(row)
+        raise RetrieverError(
+            f"{path}: query {columns.query_ids[queries[row[0]]]!r}, document {names[number]!r}: the score "
+            f"{columns.scores[row[0]]} is not a finite 32-bit number"
+        )
+    if not _are_in_order(queries, scores):
+        rows = np.lexsort((-scores, queries))
+        queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
+    starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1, dtype=queries.dtype))
+    return OrderedColumns(columns.query_ids, starts[:-1], starts[1:], scores, documents)
 
 
 def _has_percent(names: Sequence[str]) -> bool:

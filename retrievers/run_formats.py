@@ -16,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
-from retrievers.run_columns import Columns, IdRanges, NumberedIds, collect_rows
+from retrievers.run_columns import Columns, IdRanges, NumberedIds, OrderedColumns, collect_rows
 from retrievers.trec_runs import read_trec
 
 RunFormat = Literal["trec", "json", "jsonl", "csv", "tsv", "parquet"]
@@ -57,7 +57,7 @@ def find_format(path: Path) -> RunFormat | None:
     return FORMATS.get(Path(name).suffix)
 
 
-def read_columns(path: Path, kind: RunFormat) -> Columns:
+def read_columns(path: Path, kind: RunFormat) -> Columns | OrderedColumns:
     """Read the hits of a file; raises `RetrieverError`, which names the place."""
     import pyarrow
 

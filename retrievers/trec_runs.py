@@ -6,8 +6,8 @@ to be named, line by line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from retrievers.base import RetrieverError
 from retrievers.id_table import IdTable
 from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces
-from retrievers.run_columns import Columns, IdRanges, collect_rows
+from retrievers.run_columns import Columns, IdRanges, OrderedColumns, collect_rows
 from retrievers.threads import count_threads, map_threads
 
 SMALL_BYTES = 1 << 20
@@ -26,8 +26,14 @@ SMALL_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = ord("\n")
 
+_SHORTEST_LINE = 10
+"""The fewest bytes of a line of five columns."""
 
-def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Columns:
+_SAMPLE_BYTES = 1 << 14
+"""How much of a text is read to estimate the number of its lines."""
+
+
+def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Columns | OrderedColumns:
     """Read the hits of a TREC run; raises `RetrieverError`, which names the line.
 
     The scores of files of more than `small` bytes are rounded to 32 bits.
@@ -56,50 +62,95 @@ def _iter_lines(content: memoryview, path: Path) -> Iterator[tuple[str, str, flo
 
 
 class _Chunk(NamedTuple):
-    """Some lines of a run: the numbers of queries, where ids of documents begin, their lengths, and scores.
+    """The number of lines read, the first line and the query of each group of successive lines, and all query ids.
 
-    A score is NaN where only Python can read it. `valid` is whether all lines have enough columns, `ascii` whether all
-    ids of documents are ASCII.
+    `valid` is whether all lines have enough columns, `ascii` whether all ids of documents are ASCII, and `falling`
+    whether no score rises within a group; it is false if only Python can read some score, which is then NaN. `full` is
+    whether there was no room for all lines.
     """
 
+    n: int
+    starts: NDArray[np.int64]
     queries: NDArray[np.int32]
-    begins: NDArray[np.integer[Any]]
-    lengths: NDArray[np.int32]
-    scores: NDArray[np.float32]
     query_ids: Pieces
     valid: bool
     ascii: bool
+    falling: bool
+    full: bool
 
 
-def _read_chunks(content: memoryview) -> Columns | None:
+def _read_chunks(content: memoryview) -> Columns | OrderedColumns | None:
     """Return the hits of a run, None if a line has a mistake."""
     text = np.frombuffer(content, np.uint8)
-    place = np.empty(0, np.uint32 if len(text) < 1 << 32 else np.int64)  # searchers stay in memory
     begin = len(_BYTE_ORDER_MARK) if bytes(content[: len(_BYTE_ORDER_MARK)]) == _BYTE_ORDER_MARK else 0
-    chunks = list(map_threads(partial(_read_chunk, text, place), _split_lines(text, begin)))
+    limits = list(_split_lines(text, begin))
+    chunks, offsets, documents, scores = _read_lines(text, limits, _estimate_line(content, begin))
+    if any(chunk.full for chunk in chunks):
+        chunks, offsets, documents, scores = _read_lines(text, limits, _SHORTEST_LINE)
     if not chunks or not all(chunk.valid for chunk in chunks):
         return None
     try:
-        for chunk in chunks:
-            for i in np.flatnonzero(np.isnan(chunk.scores)).tolist():
-                begin, *end = chunk.begins[i : i + 2].tolist()
-                _, _, score, *_ = bytes(content[begin : end[0] if end else None]).split(maxsplit=3)
-                chunk.scores[i] = _round(float(score.decode()))
-        query_ids = chunks[0].query_ids
-        for chunk in chunks[1:]:
-            places, query_ids = merge_pieces(query_ids, chunk.query_ids)
-            chunk.queries[:] = places[chunk.queries]
-        names = query_ids.texts(errors="strict")
-        begins = np.concatenate([chunk.begins for chunk in chunks])
-        documents = IdRanges(text, begins, np.concatenate([chunk.lengths for chunk in chunks]))
-        if not all(chunk.ascii for chunk in chunks):
-            _, ids = documents.number(np.arange(len(begins)))
-            IdTable.of(ids).to_arrow()
-        queries = np.concatenate([chunk.queries for chunk in chunks])
-        scores = np.concatenate([chunk.scores for chunk in chunks])
+        return _merge_chunks(content, chunks, offsets, documents, scores)
     except ValueError:  # a score is not a number, or an id is not UTF-8
         return None
-    return Columns(queries, scores, names, documents)
+
+
+def _read_lines(
+    text: Column, limits: Sequence[tuple[int, int]], shortest: int
+) -> tuple[list[_Chunk], list[int], IdRanges, NDArray[np.float32]]:
+    """Read each part of a text, of lines of so many bytes on average, into its own rows; return where these begin."""
+    from retrievers.compiled.trec_runs import read_lines
+
+    offsets = list(accumulate(((end - begin) // shortest + 1 for begin, end in limits), initial=0))
+    place = np.uint32 if len(text) < 1 << 32 else np.int64  # searchers stay in memory
+    begins: NDArray[np.integer[Any]] = np.empty(offsets[-1], place)
+    lengths, scores = np.empty(offsets[-1], np.uint16), np.empty(offsets[-1], np.float32)
+
+    def read(part: int) -> _Chunk:
+        rows = slice(offsets[part], offsets[part + 1])
+        return _Chunk(*read_lines(text, *limits[part], begins[rows], lengths[rows], scores[rows], create_pieces()))
+
+    return list(map_threads(read, range(len(limits)))), offsets, IdRanges(text, begins, lengths), scores
+
+
+def _merge_chunks(
+    content: memoryview,
+    chunks: Sequence[_Chunk],
+    offsets: Sequence[int],
+    documents: IdRanges,
+    scores: NDArray[np.float32],
+) -> Columns | OrderedColumns:
+    """Return the hits of all chunks, which begin at the offsets; raises `ValueError` for what only Python can read."""
+    query_ids = chunks[0].query_ids
+    queries = [chunks[0].queries]
+    for chunk in chunks[1:]:
+        places, query_ids = merge_pieces(query_ids, Pieces(*chunk.query_ids))
+        queries.append(places[chunk.queries])
+    numbers, names = np.concatenate(queries), Pieces(*query_ids).texts(errors="strict")
+    bounds = [np.append(chunk.starts, chunk.n) + offset for chunk, offset in zip(chunks, offsets, strict=False)]
+    starts, ends = np.concatenate([b[:-1] for b in bounds]), np.concatenate([b[1:] for b in bounds])
+    ordered = OrderedColumns(names, starts, ends, scores, documents)
+    is_ascii, is_ordered = all(c.ascii for c in chunks), all(c.falling for c in chunks) and len(numbers) == len(names)
+    if is_ascii and is_ordered:
+        return ordered
+    rows = ordered.list_rows()
+    if not is_ascii:
+        _, ids = documents.number(rows)
+        IdTable.of(ids).to_arrow()
+    if is_ordered:
+        return ordered
+    for row in rows[np.isnan(scores[rows])].tolist():
+        begin = int(documents.begins[row])
+        _, _, score, *_ = bytes(content[begin : _find_line_end(content, begin)]).split(maxsplit=3)
+        scores[row] = _round(float(score.decode()))
+    return Columns(np.repeat(numbers, ends - starts), scores[rows], names, documents.reorder(rows))
+
+
+def _find_line_end(content: memoryview, begin: int) -> int:
+    size = 1 << 8
+    while (end := bytes(content[begin : begin + size]).find(_LINE_END)) < 0 and begin + size < len(content):
+        size *= 2
+    return len(content) if end < 0 else begin + end
 
 
 def _round(score: float) -> np.float32:
@@ -111,19 +162,18 @@ def _round(score: float) -> np.float32:
     return rounded
 
 
-def _read_chunk(text: Column, place: Column, limits: tuple[int, int]) -> _Chunk:
-    from retrievers.compiled.trec_runs import read_lines
-
-    queries, begins, lengths, scores, query_ids, valid, is_ascii = read_lines(text, place, *limits, create_pieces())
-    return _Chunk(queries, begins, lengths, scores, Pieces(*query_ids), valid, is_ascii)
+def _estimate_line(content: memoryview, begin: int) -> int:
+    """Return the fewest bytes that a line is likely to take on average, from the first lines."""
+    sample = bytes(content[begin : begin + _SAMPLE_BYTES])
+    return max(len(sample) * 9 // (10 * (sample.count(b"\n") + 1)), _SHORTEST_LINE)
 
 
 def _split_lines(text: Column, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield where about equal parts of the text, of whole lines, begin and end."""
+    """Yield where about equal parts of the text, of whole lines, begin and end; a query is best within one part."""
+    from retrievers.compiled.trec_runs import find_next_query
+
     for limit in np.linspace(begin, len(text), count_threads() + 1).astype(np.int64)[1:].tolist():
-        end = limit
-        while end < len(text) and text[end - 1] != _LINE_END:
-            end += 1
+        end = int(find_next_query(text, max(begin, limit)))
         if begin < end:
             yield begin, end
             begin = end

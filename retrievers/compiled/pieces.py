@@ -137,6 +137,20 @@ def _number_block(
 
 
 @njit(cache=True, nogil=True)
+def strip_line_ends(n: int, lines: Column, starts: Column) -> tuple[Column, Column]:
+    """Return the text of the first n lines without their ends, and where each begins, with the end of the last."""
+    text, places = np.empty(starts[n] - n, dtype=np.uint8), np.empty(n + 1, dtype=np.int64)
+    at = 0
+    for i in range(n):
+        places[i] = at
+        for line in range(starts[i], starts[i + 1] - 1):
+            text[at] = lines[line]
+            at += 1
+    places[n] = at
+    return text, places
+
+
+@njit(cache=True, nogil=True)
 def find_ranges(text: Column, starts: Column, pieces: Pieces) -> Column:
     """Return the number of the piece between each start and the next one of a text, int32; -1 for none."""
     _, lines, line_starts, slots = pieces

@@ -17,14 +17,17 @@ _LOWER_CASE = 32
 
 _BEYOND_ASCII = 128
 
-_SHORTEST_LINE = 10
-"""The fewest bytes of a line of five columns."""
+_LONGEST_ID = 65_535
+"""The most bytes of an id whose length fits in 16 bits."""
 
 _POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact in 64 bits."""
 
 _DIGITS = 19
 """As many digits fit in an integer of 64 bits."""
+
+_EXACT_DIGITS = 15
+"""As many digits fit in a number of 64 bits; divided by an exact power of ten, it is rounded as Python rounds."""
 
 _ERROR = 2.0**-50
 """A bound of the relative error of a product or quotient of two numbers of 64 bits, one of them rounded."""
@@ -35,28 +38,36 @@ _ONE = np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
-def read_lines(text: Column, place: Column, first: int, limit: int, query_ids: Pieces) -> Any:  # noqa: ANN401 (compiled)
-    """Return the fields of a `retrievers.trec_runs._Chunk`, for the lines from `first` to `limit`.
+def read_lines(
+    text: Column, first: int, limit: int, begins: Column, lengths: Column, scores: Column, query_ids: Pieces
+) -> Any:  # noqa: ANN401 (compiled)
+    """Read the lines from `first` to `limit` into columns, and return a `retrievers.trec_runs._Chunk`.
 
-    The places where ids begin have the type of `place`. Most lines begin and end as the line before: these are read a
-    word at a time, any other one byte by byte. No array grows within the loop, which would slow down every line.
+    Most lines begin and end as the line before: these are read a word at a time, any other one byte by byte. No column
+    grows within the loop, which would slow down every line.
     """
-    room = (limit - first) // _SHORTEST_LINE + 1
-    queries, begins, lengths = np.empty(room, np.int32), np.empty(room, place.dtype), np.empty(room, np.int32)
-    scores = np.empty(room, np.float32)
+    room = len(scores)
     group_begins, group_ends = np.empty(room, np.int64), np.empty(room, np.int64)  # the query of successive lines
+    starts = np.empty(room, np.int64)  # the first line of each group
     n, n_groups, bits, at, end = 0, 0, 0, np.uint64(first), np.uint64(limit)
+    certain_scores, falling, longest, latest_score = True, True, np.uint64(0), np.float32(np.inf)
     latest, size = at, np.uint64(0)  # the place and the length of the latest query
     head, head_size = at, np.uint64(0)  # the latest line up to the document
     tail, tail_size = at, end  # and from the score to the next line
     while at < end:
+        if n == room:
+            return 0, starts[:0], starts[:0].astype(np.int32), query_ids, True, True, False, True
         if head_size:
             begin, stop, score, certain, score_end, characters = _read_like(text, at, head, head_size)
             if score_end:
                 tail, tail_size = score_end, _measure_tail(text, score_end, end, tail, tail_size)
                 at = score_end + tail_size
-                queries[n], begins[n], lengths[n] = n_groups - 1, begin, stop - begin
-                scores[n] = score if certain else np.float32(np.nan)
+                longest = max(longest, stop - begin)
+                begins[n], lengths[n] = begin, stop - begin
+                scores[n] = score + np.float32(0) if certain else np.float32(np.nan)  # -0 is 0
+                certain_scores = certain_scores and certain
+                falling = falling and score <= latest_score
+                latest_score = score
                 bits |= characters
                 n += 1
                 continue
@@ -67,27 +78,57 @@ def read_lines(text: Column, place: Column, first: int, limit: int, query_ids: P
             if not size:  # a blank line
                 at = stop + _ONE
                 continue
-            group_begins[n_groups], group_ends[n_groups] = latest, stop
+            group_begins[n_groups], group_ends[n_groups], starts[n_groups] = latest, stop, n
+            latest_score = np.float32(np.inf)
             n_groups += 1
         _, stop, _ = _find_token(text, stop, end)
         begin, stop, characters = _find_token(text, stop, end)
-        queries[n], begins[n], lengths[n] = n_groups - 1, begin, stop - begin
+        longest = max(longest, stop - begin)
+        begins[n], lengths[n] = begin, stop - begin
         bits |= characters
         head, head_size = line, begin - line
         _, stop, _ = _find_token(text, stop, end)
         begin = _skip_space(text, stop, end)
         if begin == end or text[begin] == _NEW_LINE:
-            return queries[:0], begins[:0], lengths[:0], scores[:0], query_ids, False, False
+            return 0, starts[:0], starts[:0].astype(np.int32), query_ids, False, False, False, False
         score, at, certain = _parse_score(text, begin, end)
-        scores[n] = score if certain else np.float32(np.nan)
+        scores[n] = score + np.float32(0) if certain else np.float32(np.nan)
+        certain_scores = certain_scores and certain
+        falling = falling and score <= latest_score
+        latest_score = score
         n += 1
         while at < end and text[at] != _NEW_LINE:
             at += _ONE
         at += _ONE
     numbers, query_ids = number_ranges(text, group_begins[:n_groups], group_ends[:n_groups], query_ids)
-    for i in range(n):
-        queries[i] = numbers[queries[i]]
-    return queries[:n], begins[:n], lengths[:n], scores[:n], query_ids, True, bits < _BEYOND_ASCII
+    is_valid = longest <= np.uint64(_LONGEST_ID)
+    return n, starts[:n_groups], numbers, query_ids, is_valid, bits < _BEYOND_ASCII, certain_scores and falling, False
+
+
+_FARTHEST = np.uint64(1 << 20)
+"""The most bytes that are read to find the end of a query's lines."""
+
+
+@njit(cache=True, nogil=True)
+def find_next_query(text: Column, limit: int) -> Any:  # noqa: ANN401 (compiled)
+    """Return where the first line from `limit` on begins whose query is not that of the line before; or near it."""
+    at, end = np.uint64(limit), np.uint64(len(text))
+    farthest = min(end, at + _FARTHEST)
+    latest, size = at, np.uint64(0)
+    while at < end:
+        while at > 0 and at < end and text[at - _ONE] != _NEW_LINE:
+            at += _ONE
+        begin, stop, _ = _find_token(text, at, end)
+        if begin < stop:
+            if size and (stop - begin != size or not _is_same(text, latest, begin, size)):
+                return at
+            latest, size = begin, stop - begin
+        at = stop + _ONE
+        if at >= farthest:
+            break
+    while at < end and text[at - _ONE] != _NEW_LINE:
+        at += _ONE
+    return min(at, end)
 
 
 _ONES = np.uint64(0x0101010101010101)
@@ -151,7 +192,9 @@ def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint6
         return _UNLIKE
     value = float(mantissa) / _POWERS[decimals]
     rounded = np.float32(value)
-    certain = np.isfinite(rounded) and np.float32(value * (1 - _ERROR)) == np.float32(value * (1 + _ERROR))
+    certain = digits + decimals <= _EXACT_DIGITS or (
+        np.isfinite(rounded) and np.float32(value * (1 - _ERROR)) == np.float32(value * (1 + _ERROR))
+    )
     return begin, stop, -rounded if negative else rounded, certain, place, int(bits & _HIGH_BITS != 0) * _BEYOND_ASCII
 
 

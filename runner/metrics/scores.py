@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,17 +175,17 @@ class Grader:
         """Return the positions of documents that the corpus lacks in the judgments."""
         if not isinstance(ids, IdTable):
             return np.fromiter(map(self.judged_ids.get, ids, repeat(self._unjudged)), np.int32, len(ids))
-        from retrievers.pieces import find_pieces
+        from retrievers.pieces import find_ids
 
-        positions = np.array([*self.judged_ids.values(), self._unjudged], dtype=np.int32)
-        return positions[find_pieces(ids, self._judged_pieces)]
+        judged, known = self._judged_table
+        positions = np.full(len(ids) + 1, self._unjudged, dtype=np.int32)
+        positions[find_ids(judged, ids)] = known  # the last place is for judged ids that are not among these
+        return positions[:-1]
 
     @cached_property
-    def _judged_pieces(self) -> Any:  # noqa: ANN401 (loaded only for tables of ids)
-        from retrievers.pieces import number_parts
-
-        ids = IdTable.of(list(self.judged_ids))
-        return number_parts(ids.text, ids.starts[:-1], ids.starts[1:])[1]
+    def _judged_table(self) -> tuple[IdTable, NDArray[np.int32]]:
+        """Return the ids that may be judged, and their positions in the judgments."""
+        return IdTable.of(list(self.judged_ids)), np.array(list(self.judged_ids.values()), dtype=np.int32)
 
     @cached_property
     def ideal(self) -> Graded:

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import psutil
 
@@ -74,6 +74,15 @@ class Crew(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadAhead(Protocol):
+    """A retriever that can read what it needs in a thread, while another combination is evaluated."""
+
+    def start_reading(self) -> None:
+        """Begin to read what `index` needs."""
+        ...
+
+
 def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> Iterator[tuple[str, Answer]]:
     """Yield the answer of each combination, in order of completion.
 
@@ -84,6 +93,8 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
     while waiting or running:
         while waiting and len(running) < crew.size:
             combination, tries = waiting.popleft()
+            if waiting and isinstance(crew, _Alone):
+                crew.start_reading(experiments[combination], experiments[waiting[0][0]])
             running[_submit(crew, combination, experiments[combination])] = combination, tries
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             combination, tries = running.pop(future)
@@ -223,6 +234,13 @@ class _Alone:
 
     def __init__(self, bench: Bench, begin: Callable[[str, str], None] | None) -> None:
         self._bench, self._begin = bench, begin
+        self._read: set[str] = set()
+
+    def start_reading(self, experiment: Experiment, following: Experiment) -> None:
+        """Begin to read what the experiment after this one needs, unless an earlier one had the same retriever."""
+        self._read.add(repr(experiment.retriever))
+        if isinstance(following.retriever, ReadAhead) and repr(following.retriever) not in self._read:
+            following.retriever.start_reading()
 
     def submit(self, combination: str, task: Task) -> Future[Answer | None]:
         future: Future[Answer | None] = Future()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.id_table import IdTable, select_ids
-from retrievers.pieces import find_pieces, number_parts
+from retrievers.pieces import find_ids, number_parts
 
 IDS = st.lists(st.text(st.sampled_from("ab\n é\U0001f6a2\0"), max_size=9), max_size=20)
 
@@ -35,11 +35,12 @@ def test_a_table_has_the_ids_in_their_order(ids: list[str]) -> None:
 
 
 @given(IDS, IDS)
-def test_ids_are_found_among_pieces(ids: list[str], known: list[str]) -> None:
+def test_ids_are_found_in_a_table(ids: list[str], known: list[str]) -> None:
     distinct = IdTable.of(list(dict.fromkeys(known)))
     _, pieces = number_parts(distinct.text, distinct.starts[:-1], distinct.starts[1:])
     places = {name: place for place, name in enumerate(distinct)}
-    assert find_pieces(IdTable.of(ids), pieces).tolist() == [places.get(name, -1) for name in ids]
+    for table in (distinct, pieces.to_table()):
+        assert find_ids(IdTable.of(ids), table).tolist() == [places.get(name, -1) for name in ids]
 
 
 def test_a_slice_of_an_array_is_a_table_too() -> None:

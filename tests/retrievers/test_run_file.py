@@ -191,6 +191,21 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
         read(tmp_path / "x.trec")
 
 
+def test_a_file_that_is_read_ahead_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.trec"
+    path.write_text("q1 0 b 1 2.5 t\n")
+    run = RunFile(str(path))
+    run.start_reading()
+    assert hits(run.index(CORPUS, NoStore()).search(QUERIES, 5))[0] == [("b", 2.5)]
+    path.unlink()
+    with pytest.raises(RetrieverError, match="no such file"):
+        run.index(CORPUS, NoStore())
+    run.start_reading()
+    with pytest.raises(RetrieverError, match="no such file"):
+        run.index(CORPUS, NoStore())
+    assert run == RunFile(str(path))
+
+
 def test_the_format_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(TREC)
     assert hits(read(tmp_path / "output", format="trec")) == RANKED

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrievers import trec_runs
 from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
-from retrievers.run_columns import Columns
+from retrievers.run_columns import Columns, OrderedColumns
 from retrievers.run_file import RunSearcher
 from retrievers.trec_runs import read_trec
 
@@ -20,9 +20,14 @@ FILE = Path("x.trec")
 
 def read(content: bytes, small: int) -> Columns | str:
     try:
-        return read_trec(memoryview(content), FILE, small)
+        columns = read_trec(memoryview(content), FILE, small)
     except RetrieverError as error:
         return str(error)
+    if isinstance(columns, Columns):
+        return columns
+    rows = columns.list_rows()
+    queries = np.repeat(np.arange(len(columns.query_ids), dtype=np.int32), columns.ends - columns.starts)
+    return Columns(queries, columns.scores[rows], columns.query_ids, columns.documents.reorder(rows))
 
 
 def assert_alike(content: bytes) -> None:
@@ -112,6 +117,31 @@ def test_chunks_have_their_ids_in_common(threads: int, monkeypatch: pytest.Monke
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
     rows = [f"q{i % 5} 0 d{i * i % 40_009} 1 {i / 7!r} t" for i in range(60_000)]
     assert_alike("\n".join(rows).encode())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_a_query_stays_in_one_chunk(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+    rows = [f"q{i // 100} 0 d{i * i % 4_009} {i % 100 + 1} {(100 - i % 100) / 7!r} t" for i in range(2_000)]
+    content = "\n".join([*rows, "", *rows[:0:-1]]).replace("q0 ", " q0\t")
+    assert_alike(content.encode())
+    assert isinstance(read_trec(memoryview("\n".join(rows).encode()), FILE, -1), OrderedColumns)
+
+
+@pytest.mark.parametrize("change", [(50, "q0 0 d1 51 99 t"), (150, "q0 0 d1 51 0.5 t"), (150, "q1 0 d1 51 1e-50 t")])
+def test_a_run_out_of_order_is_read_alike(change: tuple[int, str]) -> None:
+    rows = [f"q{i // 100} 0 d{i} 1 {(100 - i % 100) / 7!r} t" for i in range(300)]
+    rows[change[0]] = change[1]
+    assert_alike("\n".join(rows).encode())
+
+
+def test_lines_much_shorter_than_the_first_ones_are_read_alike() -> None:
+    rows = [f"q 0 {'long' * 30}{i} 1 {999 - i} t" for i in range(200)]
+    assert_alike("\n".join([*rows, *(["p 0 d 1 2 t"] * 9_000)]).encode())
+
+
+def test_an_id_of_more_than_65535_bytes_is_read_alike() -> None:
+    assert_alike(f"q 0 a 1 4 t\nq 0 {'long' * 17_000} 2 3 t\nq 0 b 3 2 t\n".encode())
 
 
 def test_an_id_that_begins_like_the_one_before_is_another_query() -> None:

@@ -3,12 +3,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from retrievers.base import Corpus
+from retrievers.store import Store
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
@@ -20,7 +23,7 @@ from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import WorkerLimits, answers, crew_of, work
-from tests.unruly import Unruly
+from tests.unruly import Service, Unruly, UnrulySearcher
 
 SPARE_MB = 400
 """What a worker takes before it does anything is less than this."""
@@ -53,6 +56,37 @@ def _answers(
     with crew_of(chosen, bench) as crew:
         found = answers(experiments, crew, chosen.retries)
         return {experiments[combination].name: answer for combination, answer in found}
+
+
+@dataclass(frozen=True)
+class Reader(Service):
+    """Notes when it is read ahead and when it is indexed."""
+
+    events: list[str] = field(default_factory=list, repr=False)
+
+    def start_reading(self) -> None:
+        """Note it."""
+        self.events.append(f"read {self.number}")
+
+    def index(self, corpus: Corpus, store: Store) -> UnrulySearcher:
+        """Note it, and return a searcher."""
+        self.events.append(f"index {self.number}")
+        return super().index(corpus, store)
+
+
+def test_a_sequential_sweep_reads_each_file_while_the_one_before_is_evaluated(
+    tmp_path: Path, source: GoldenJson
+) -> None:
+    bench, events = Bench(DiskStore(tmp_path / "cache")), list[str]()
+    kinds = [(1, 100), (1, 200), (2, 100), (3, 100), (2, 200)]
+    experiments = {
+        f"{number} {depth}": Experiment("x", "run", Reader(number, events=events), source, metrics, {}, {})
+        for number, depth in kinds
+        for metrics in [MetricSettings(depth=depth)]
+    }
+    with crew_of(SweepSettings(backend="sequential"), bench) as crew:
+        assert all(isinstance(answer, Result) for _, answer in answers(experiments, crew, 0))
+    assert events == ["index 1", "read 2", "read 3", "index 2", "index 3"]
 
 
 @pytest.fixture
