@@ -1,4 +1,4 @@
-"""What results say about each other: comparisons and gates, leaderboards, selected winners, searches.
+"""Relate results to each other: comparisons and gates, leaderboards, selected winners, searches.
 
-Decides; `runner.reports` presents.
+Nothing here formats a report; see `runner.reports`.
 """

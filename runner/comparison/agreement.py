@@ -1,6 +1,6 @@
-"""Agreement of the rankings of systems, and what the best system for each query would reach.
+"""Measure the agreement of the rankings of systems, and what the best system for each query would reach.
 
-Documents and queries are compared by id.
+Documents and queries are matched by id.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COEFFICIENTS: Mapping[str, Callable[[Documents, Documents], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Mean `coefficients` of the agreement of two systems over a number of `queries`, NaN without a value.
+    """Mean `coefficients` of the agreement of two systems over a number of `queries`, NaN where undefined.
 
     Only queries that have gold and were answered in both count.
     """
@@ -70,7 +70,7 @@ def measure_agreement(results: Sequence[Result]) -> Agreement:
 
 
 def measure_pair(first: Result, second: Result) -> PairAgreement:
-    """Measure the agreement of two results; raises `ReportError` for one without rankings."""
+    """Measure the agreement of two results; raises `ReportError` if one has no rankings."""
     code_of: dict[str, int] = {}
     pair = (first, second)
     documents = [_number_documents(_require_hits(result), code_of) for result in pair]
@@ -101,12 +101,12 @@ def _number_documents(hits: Hits, code_of: dict[str, int]) -> NDArray[np.int64]:
     """
     is_used, places = hits.number_used()
     used = [code_of.setdefault(name, len(code_of)) for name in select_ids(hits.judged, is_used)]
-    numbers = np.array([*used, NOTHING], dtype=np.int64)[places]  # the last place is for no document
+    numbers = np.array([*used, NOTHING], dtype=np.int64)[places]  # the last entry stands for no document
     return _drop_repeats(numbers) if hits.parents else numbers
 
 
 def _drop_repeats(documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rankings with only the first occurrence of each document; those below move up."""
+    """Return rankings with only the first occurrence of each document; later documents move up."""
     order = np.argsort(documents, axis=1, kind="stable")
     ordered = np.take_along_axis(documents, order, axis=1)
     ordered[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = NOTHING

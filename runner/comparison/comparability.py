@@ -1,4 +1,4 @@
-"""Whether results may be compared, and by which measures: same data, and measures that mean the same in all results."""
+"""Check whether results may be compared, and by which measures: same data, and measures with the same meaning."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_comparable(one: Result, other: Result) -> str:
 
 
 def _find_difference(one: Result, other: Result) -> str:
-    """Return what differs between the documents, queries or expected items of two results; "" for nothing."""
+    """Return what differs between the documents, queries or expected items of two results; "" if nothing does."""
     if 0 != one.dataset.documents != other.dataset.documents != 0:
         return f"documents ({one.dataset.documents:,} and {other.dataset.documents:,})"
     if what := _find_query_difference(one, other):
@@ -75,7 +75,7 @@ def _find_query_difference(one: Result, other: Result) -> str:
 
 
 def _name_cluster_difference(one: Result, other: Result) -> str:
-    """Return whether the clusters differ (compared by query id) of results with the same queries and gold."""
+    """Return whether the clusters, matched by query id, differ between results with the same queries and gold."""
     clusters, others = (
         dict(zip(r.queries.ids, r.queries.clusters or [""] * len(r.queries.ids), strict=True)) for r in (one, other)
     )
@@ -104,7 +104,7 @@ def _gold(queries: QueryTable, graded: bool) -> dict[str, dict[str, int]]:
 
 
 def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
-    """Return a result with these of its queries, in this order, without a model's grades unless nothing changes."""
+    """Return a result with only these queries, in this order; a model's grades are dropped if anything changes."""
     if list(result.queries.ids) == list(ids):
         return result
     position = {query: i for i, query in enumerate(result.queries.ids)}
@@ -161,7 +161,7 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
 
 
 def compute_depth(result: Result) -> int:
-    """Return how many hits each query can have; a service that returned unknown documents may exceed the corpus."""
+    """Return how many hits each query can have; unknown documents from a service may exceed the corpus size."""
     requested = int((result.config.get("metrics") or {}).get("depth", 0))
     if not result.dataset.documents or (result.hits is not None and result.hits.unknown is not None):
         return requested

@@ -1,4 +1,4 @@
-"""Results side by side: the means of each measure, and how each system differs from the first, the baseline."""
+"""Compare results side by side: the means of each measure, and how each system differs from the first, the baseline."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class TableStatistics(Statistics):
 
 @dataclass(frozen=True)
 class Versus:
-    """The mean of a measure for one system, and its difference to the first system.
+    """The mean of a measure for one system, and its difference from the first system.
 
-    Only queries that count for every system enter. `relative` is the share of the first mean, `p` uncorrected,
-    `corrected` for all tests of the table, `effect` Hedges' g, and `needed` the number of queries (or clusters) with
-    which a t-test has a power of 0.8. For the first system, all but `mean` are NaN.
+    Only queries that count for every system enter. `relative` is the difference as a share of the first mean, `p` is
+    uncorrected, `corrected` is for all tests of the table, `effect` is Hedges' g, and `needed` is the number of queries
+    (or clusters) with which a t-test has a power of 0.8. For the first system, all but `mean` are NaN.
     """
 
     mean: float
@@ -137,15 +137,15 @@ class Comparison:
         return sum(len(row) - 1 for row in self.table.values())
 
     def is_first(self, system: int) -> bool:
-        """Return whether a system is the same evaluation as the first."""
+        """Return whether a system is the same evaluation as the first one."""
         return is_same_evaluation(self.results[0], self.results[system])
 
     def winner(self, measure: str) -> str:
-        """Return the system with the highest mean, or all that share it."""
+        """Return the system with the highest mean, or all systems that share it."""
         return self.name_highest([versus.mean for versus in self.table[measure]])
 
     def name_highest(self, means: Sequence[float]) -> str:
-        """Return the systems with the highest of some means; "tie" if all have it."""
+        """Return the systems with the highest of some means; "tie" if all share it."""
         known = [value for value in means if not math.isnan(value)]
         best = max(known, default=math.nan) - NO_DIFFERENCE
         names = [name for name, value in zip(self.labels, means, strict=True) if value >= best]
@@ -167,7 +167,7 @@ class Comparison:
         return headroom(self.scores[self.primary])
 
     def split_by_type(self) -> dict[str, NDArray[np.bool_]]:
-        """Return the queries of each type; empty for fewer than two types."""
+        """Return the mask of the queries of each type; empty for fewer than two types."""
         column = np.array(self.queries.types)
         queries_of = {kind: column == kind for kind in sorted({*self.queries.types} - {""})}
         return queries_of if len(queries_of) > 1 else {}
@@ -187,7 +187,7 @@ class Comparison:
 def compare_results(
     results: Sequence[Result], statistics: TableStatistics, primary: str | None = None, sources: Sequence[str] = ()
 ) -> Comparison:
-    """Compare results with the first; raises `NotComparable`, or `ResultError` for a measure that is missing."""
+    """Compare results with the first; raises `NotComparable`, or `ResultError` for a missing measure."""
     first, *others = results
     wanted = primary or first.primary
     notes: list[str] = []
@@ -271,7 +271,7 @@ def summarise_times(result: Result) -> Times:
 
 
 def _cluster_labels(results: Sequence[Result]) -> Sequence[str]:
-    """Return the query clusters from the first result that has any; imported reports have none."""
+    """Return the query clusters of the first result that has any; imported reports have none."""
     return next((result.queries.clusters for result in results if any(result.queries.clusters)), ())
 
 

@@ -1,6 +1,6 @@
-"""Criteria that results are compared by: the columns of a leaderboard and the objectives of a search.
+"""Criteria by which results are compared: the columns of a leaderboard and the objectives of a search.
 
-A new column, or a new cost that a search can minimise, is one more value here.
+To add a column, or a cost that a search can minimise, add one value here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from runner.result import Result
 class Criterion:
     """A figure of a result: its `name` in files and settings, its `title` in tables, and its `value`, NaN if unknown.
 
-    `larger` says whether more is better, `unit` how the value is formatted. Where a table is too wide, columns with the
-    highest `priority` number are dropped first; with None, the criterion is only in files. `measure` is the measure
-    that the criterion is the mean of, "" for other figures.
+    `larger` says whether larger is better, and `unit` how the value is formatted. If a table is too wide, columns with
+    the highest `priority` number are dropped first; None leaves the criterion out of tables but not out of files.
+    `measure` is the measure whose mean the criterion is, "" for other figures.
     """
 
     name: str
@@ -44,7 +44,7 @@ COSTS: Mapping[str, Criterion] = {
     cost.name: cost
     for cost in (
         Criterion("median_ms", "query ms", lambda r: _number(r.timings.median_ms), False, "milliseconds"),
-        # Not in tables: the slowest few queries dominate a mean.
+        # Not in tables, because a mean is dominated by the few slowest queries.
         Criterion("mean_ms", "mean ms", lambda r: _number(r.timings.mean_ms), False, "milliseconds", None),
         Criterion("p95_ms", "p95 ms", lambda r: _number(r.timings.p95_ms), False, "milliseconds", 9),
         Criterion("index_s", "index s", lambda r: r.timings.index_s, False, "seconds", 10),
@@ -60,7 +60,7 @@ _AUROC = Criterion("auroc", "AUROC", lambda r: r.abstention.auroc, priority=8)
 
 
 def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
-    """Return the columns of a leaderboard besides the primary measure: those with a value for any result."""
+    """Return the columns of a leaderboard besides the primary measure: those for which any result has a value."""
     recall = find_deepest_recall(measure for result in results for measure in result.measures)
     criteria = [mean_of(recall)] if recall and recall != primary else []
     criteria += [mean_of("RR", 6)] if primary != "RR" else []
@@ -83,7 +83,7 @@ def _rate_of_holes(results: Sequence[Result]) -> list[Criterion]:
 
 
 def _at_threshold(threshold: float) -> list[Criterion]:
-    """Return the true negative rate at a score threshold, and what it costs the answerable queries."""
+    """Return the true negative rate at a score threshold, and its cost for the answerable queries."""
 
     def at(name: str, title: str, figure: str, larger: bool, priority: int) -> Criterion:
         def value(result: Result) -> float:
@@ -99,10 +99,10 @@ def _at_threshold(threshold: float) -> list[Criterion]:
 
 
 def _by_threshold(result: Result) -> dict[float, AtThreshold]:
-    """Return the figures of the queries without gold at each threshold that was set."""
+    """Return the figures of the queries without gold at each configured threshold."""
     return {at.threshold: at for at in result.abstention.thresholds if at.threshold is not None}
 
 
 def _number(value: float | None) -> float:
-    """Return a number, NaN for None, which records contain instead."""
+    """Return a number; None, which records contain for NaN, becomes NaN."""
     return math.nan if value is None else float(value)

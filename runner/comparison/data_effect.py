@@ -1,4 +1,4 @@
-"""The effect of changed data on a baseline, and what remains of a difference as the effect of code and settings."""
+"""Separate the effect of changed data on a baseline from the effect of code and settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.result import Result
 
 @dataclass(frozen=True)
 class Shares:
-    """A mean in the recorded baseline, in the re-evaluated baseline and in each candidate, over the same queries."""
+    """A mean in the recorded baseline, the re-evaluated baseline and each candidate, over the same queries."""
 
     recorded: float
     re_evaluated: float
@@ -41,11 +41,10 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class DataEffect:
-    """What changed in the data since a baseline was recorded, and its effect on the baseline.
+    """What changed in the data since a baseline was recorded, and the effect on the baseline.
 
-    `changes` are the parts that changed. `comparison` is of the re-evaluated baseline with the recorded one, and
-    `candidates` are the results of the candidates, over the queries that are in both. `labels` are those of the
-    candidates.
+    `changes` are the parts that changed. `comparison` compares the re-evaluated baseline with the recorded one, and
+    `candidates` are the results of the candidates, both over the shared queries. `labels` are those of the candidates.
     """
 
     changes: Sequence[str]
@@ -70,9 +69,9 @@ class DataEffect:
 def measure_data_effect(
     recorded: Result, again: Result, candidates: Sequence[Result], labels: Sequence[str], against: Comparison
 ) -> DataEffect:
-    """Compare a baseline `again` with what was `recorded`, with the measures and statistics of `against`.
+    """Compare the baseline evaluated `again` with the `recorded` one, with the measures and statistics of `against`.
 
-    Raises `NotComparable` if they have no query in common.
+    Raises `NotComparable` if they share no query.
     """
     shared = check_shared_queries(recorded, again)
     pair = [reorder_queries(result, shared) for result in (recorded, again)]
@@ -126,7 +125,7 @@ def describe_changes(before: Result, after: Result) -> list[str]:
 
 
 def _map_clusters(result: Result) -> dict[str, str]:
-    """Return the clusters of those queries that have one."""
+    """Return the clusters of the queries that have one."""
     queries = result.queries
     return {query: label for query, label in zip(queries.ids, queries.clusters, strict=False) if label}
 

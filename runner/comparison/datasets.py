@@ -1,4 +1,4 @@
-"""The same systems on several datasets: scores on different datasets are never compared, ranks within each are."""
+"""Rank the same systems on several datasets: scores are never compared between datasets, only ranks within each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.systems import SystemsByDataset, SystemScores
 
 SweptSettings = tuple[tuple[str, Any], ...]
-"""The swept settings of a system without those of the dataset."""
+"""The swept settings of a system, without those of the dataset."""
 
 
 def rank_systems(boards: Sequence[Leaderboard]) -> SystemsByDataset:
-    """Rank the systems of several leaderboards, one per dataset; a system is a combination without its dataset."""
+    """Rank systems by several leaderboards, one per dataset; a system is a combination without dataset settings."""
     ranked = [board for board in boards if board.dataset is not None and board.queries]
     if len(ranked) < 2:
         return SystemsByDataset()
@@ -53,7 +53,7 @@ def _label(system: SweptSettings, shared: set[str]) -> str:
 
 
 def _rank(scores: Mapping[SweptSettings, float]) -> dict[SweptSettings, float]:
-    """Return the rank of each score, the largest first; equal scores share the mean of their ranks."""
+    """Return the rank of each score, largest first; equal scores share their mean rank."""
     values = [value for value in scores.values() if value == value]
     return {
         system: sum(value > own for value in values) + (sum(value == own for value in values) + 1) / 2

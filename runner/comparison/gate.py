@@ -1,4 +1,4 @@
-"""Rules for a comparison: least values, largest drops against the baseline, and most errors.
+"""Check rules for a comparison: minimum values, largest drops from the baseline, and the largest number of errors.
 
 A drop violates its rule if it is larger than allowed and, unless `alpha` is null, significant by a paired test over the
 queries. A rule whose measure has no value is violated.
@@ -28,13 +28,13 @@ from runner.metrics.measures import parse
 from runner.result import Result
 
 PRIMARY = "primary"
-"""The name of the primary measure of the results in a rule."""
+"""In a rule, stands for the primary measure of the results."""
 
 EVERY_TYPE = "*"
-"""The name of all query types in a rule."""
+"""In a rule, stands for all query types."""
 
 PERCENT = 2
-"""A limit of at least this size, for a measure from 0 to 1, may be meant in percent."""
+"""A limit of at least this size, for a measure from 0 to 1, may have been meant as a percentage."""
 
 Floors = dict[str, float]
 Drops = dict[str, Annotated[float, Field(ge=0)]]
@@ -42,12 +42,12 @@ Drops = dict[str, Annotated[float, Field(ge=0)]]
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class Gate:
-    """Least values and largest drops of measures, overall and by query type, and the most errors.
+    """Minimum values and largest drops of measures, overall and by query type, and the largest number of errors.
 
     A measure is written as in ir_measures or in words (`P@5`, `precision@5`, `mrr`); `primary` is that of the results,
     `tn_rate` that of the queries without gold, `grade` that of a language model. The type `*` stands for every type. A
-    drop must be significant at `alpha`, corrected for all drops that are checked over all queries, or for all by type;
-    with null, every drop beyond its limit counts.
+    drop must be significant at `alpha`; its p-value is corrected for all checked drops over all queries, or for all
+    drops by type. If `alpha` is null, every drop beyond its limit counts.
     """
 
     floors: Floors = Field(default_factory=dict)
@@ -70,12 +70,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class Check:
-    """A rule and whether a system follows it.
+    """A rule and whether a system satisfies it.
 
-    `before` is the value of the baseline (NaN for a floor), `after` that of the system, `limit` the least value, the
-    largest drop or the most errors. `p` is the corrected p-value of a drop beyond its limit. With `too_few` queries, no
-    drop could have been significant. `cost` is the recall that a TN rate costs the answerable queries, and the share of
-    these that it leaves without results.
+    `before` is the value of the baseline (NaN for a minimum), `after` that of the system, and `limit` the minimum
+    value, the largest drop or the largest number of errors. `p` is the corrected p-value of a drop beyond its limit.
+    `too_few` marks a drop that could not have been significant with so few queries. `cost` is the recall that the
+    answerable queries lose for the TN rate, and the share of these that gets no results.
     """
 
     system: str
@@ -92,7 +92,7 @@ class Check:
 
     @property
     def drop(self) -> float:
-        """Return the loss against the baseline."""
+        """Return the loss from the baseline."""
         return self.before - self.after
 
 
@@ -102,7 +102,7 @@ def parse_measure(name: str) -> str:
 
 
 def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:
-    """Check each system but the first; raises `ConfigError` for a rule that applies to nothing."""
+    """Check each system except the first; raises `ConfigError` for a rule that applies to nothing."""
     checks: list[Check] = []
     for system in range(1, len(comparison.results)):
         checks += _check_floors(gate, comparison, system)
@@ -118,7 +118,7 @@ def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:
 
 
 def _check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
-    """Yield the checks of least values, each over all queries that count for the system."""
+    """Yield the checks of minimum values, each over all queries that count for the system."""
     result, label = comparison.results[system], comparison.labels[system]
     for kind, measure, limit in _iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
         value = compute_mean(_select_type(score_queries(result, measure), kind, comparison))
@@ -163,7 +163,7 @@ def _test_drops(family: Sequence[tuple[Check, Floats]], alpha: float | None, com
 
 
 def _compute_least_p(rows: Differences, i: int, statistics: TableStatistics) -> float:
-    """Return the corrected p-value of a drop if all of its queries had lost and the other tests stayed the same."""
+    """Return the smallest possible p-value of a drop, if all its queries had lost and other tests did not change."""
     smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
     p_values = rows.uncorrected.copy()
     p_values[i] = min(p_values[i], smallest)
@@ -207,7 +207,7 @@ def _select_types(kind: str, types: Sequence[str], measure: str, comparison: Com
 def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison) -> str:
     """Return the measure of a rule; raises `ConfigError` if it is missing or cannot reach the limit.
 
-    A drop needs a measure that means the same in all results.
+    For a drop, the measure must have the same meaning in all results.
     """
     measure = comparison.primary if name == PRIMARY else name
     known = set.intersection(*({*result.measures, *UNRANKED_MEASURES} for result in comparison.results))
@@ -229,7 +229,7 @@ def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison
 
 
 def _range(measure: str) -> tuple[float, float]:
-    """Return the least and the greatest value of a measure, infinite if unknown."""
+    """Return the smallest and the largest value of a measure, infinite if unknown."""
     if measure == GRADE:
         return SCALE.least, SCALE.greatest
     return (0.0, 1.0) if measure == TN_RATE or parse(measure).built_in else (-math.inf, math.inf)

@@ -1,4 +1,4 @@
-"""The few measures that summarise a result, and those that are not computed from a ranking."""
+"""Select the few measures that summarise a result, and name those that are not computed from a ranking."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TN_RATE = "tn_rate"
 """The share of the queries without gold that retrieved nothing."""
 
 GRADE = "grade"
-"""The mean grade that a language model gave, if results were graded."""
+"""The mean grade by a language model, if results were graded."""
 
 UNRANKED_MEASURES = (TN_RATE, GRADE)
 """Measures that are not computed from a ranking."""
@@ -17,7 +17,7 @@ UNRANKED_MEASURES = (TN_RATE, GRADE)
 def select_headline(primary: str, measures: Collection[str]) -> list[str]:
     """Select the primary measure, P and R at its cutoff, the deepest recall, RR, and the unranked measures.
 
-    Those that are not among `measures` are left out.
+    Measures that are not in `measures` are left out.
     """
     _, _, cutoff = primary.rpartition("@")
     wanted = [primary, f"P@{cutoff}", f"R@{cutoff}", find_deepest_recall(measures) or "", "RR", *UNRANKED_MEASURES]
@@ -25,6 +25,6 @@ def select_headline(primary: str, measures: Collection[str]) -> list[str]:
 
 
 def find_deepest_recall(measures: Iterable[str]) -> str | None:
-    """Return the recall with the largest cutoff, None without any."""
+    """Return the recall with the largest cutoff, None if there is no recall."""
     recalls = [measure for measure in measures if measure.startswith("R@")]
     return max(recalls, key=lambda measure: int(measure[2:]), default=None)

@@ -1,4 +1,4 @@
-"""Short labels for results: the settings in which they differ."""
+"""Label results by the settings in which they differ."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from runner.result import Result
 
 MOST_SETTINGS = 3
-"""Most settings in a label; the others are in the configuration."""
+"""The largest number of settings in a label; the others are in the configuration."""
 
 
 def label_results(results: Sequence[Result]) -> list[str]:
     """Return a label for each result: its swept settings that differ, each under the shortest unambiguous key.
 
-    Where these labels are not unique, names are used instead.
+    If these labels are not unique, names are used instead.
     """
     keys, _ = split_swept(results)
     texts: list[list[str]] = [[] for _ in results]
@@ -65,7 +65,7 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 
 
 
 def format_setting(value: object) -> str:
-    """Return a setting's value as text, floats in six significant digits."""
+    """Return a setting's value as text; floats have six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -89,7 +89,7 @@ def _short(key: str, keys: Sequence[str]) -> str:
 
 
 def _format_settings(values: Sequence[object]) -> list[str]:
-    """Return values as text; paths are shortened to their last parts if these are as distinct."""
+    """Return values as text; paths are shortened to their last parts if these stay distinct."""
     whole = [format_setting(value) for value in values]
     last = [text.rpartition("/")[2] for text in whole]
     return last if len(set(last)) == len(set(whole)) and all(last) else whole

@@ -1,4 +1,4 @@
-"""The leaderboard of a sweep: its results by the primary measure, each tested against the best."""
+"""Build the leaderboard of a sweep: its results by the primary measure, each tested against the best."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FINALISTS = 8
-"""Most combinations that reports describe in detail."""
+"""The largest number of combinations that reports describe in detail."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class FailedCombination:
 class LeaderboardRow:
     """One combination; `position` is that of its result among those that the leaderboard was built from.
 
-    `label` holds only settings that are not the same everywhere. `low` and `high` are the interval of the mean. All
-    that follows compares the combination with the best, for which it is NaN: the `difference` with its corrected
-    interval, its `effect` (Hedges' g), the corrected `p`, whether it `differs` significantly, the number of queries (or
-    clusters) `needed` for a power of 0.8, and `wins`, `ties` and `losses` by query. `means` are the values of the other
-    criteria, by name. `run` is the id of the tracked run, "" without one; `search_type` is that of an API with several.
+    `label` holds only settings that differ between combinations. `low` and `high` are the confidence interval of the
+    mean. The remaining fields compare the combination with the best, for which they are NaN: the `difference` with its
+    corrected interval, its `effect` (Hedges' g), the corrected `p`, whether it `differs` significantly, the number of
+    queries (or clusters) `needed` for a power of 0.8, and `wins`, `ties` and `losses` by query. `means` are the values
+    of the other criteria, by name. `run` is the id of the tracked run, "" without one; `search_type` is that of an API
+    with several.
     """
 
     rank: int
@@ -82,10 +83,11 @@ class Leaderboard:
 
     `dataset` is None if all failed. `queries` is the number of queries behind the primary mean, and `clusters` that of
     their clusters of variants (None without clusters). All pairs are tested as one family by `test` and `correction`,
-    so the best may be compared with any row. `detectable` is the difference to the best that one test detects with a
-    power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other columns.
-    `letters` by rank are those of the finalists: two that differ significantly share none. `notes` are further
-    remarks. `selection`, `search` and `systems` (on several datasets) describe the sweep behind the leaderboard.
+    so the best may be compared with any row. `detectable` is the difference from the best that a single test detects
+    with a power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other
+    columns. `letters`, by rank, are those of the finalists: two that differ significantly share none. `notes` are
+    further remarks. `selection`, `search` and `systems` (on several datasets) describe the sweep behind the
+    leaderboard.
     """
 
     primary: str
@@ -108,7 +110,7 @@ class Leaderboard:
     clusters: int | None = None
 
     def with_runs(self, runs: Sequence[str]) -> Leaderboard:
-        """Return the leaderboard with the run ids of its results, in the order that it was built from."""
+        """Return the leaderboard with the run ids of its results, in the order of the results it was built from."""
         return replace(self, rows=[replace(row, run=runs[row.position]) for row in self.rows])
 
     @property
@@ -133,27 +135,27 @@ class Leaderboard:
 
     @property
     def rival(self) -> LeaderboardRow | None:
-        """Return the best row of another retriever than the leader's, otherwise the second; None without a mean."""
+        """Return the best row of a retriever other than the leader's, or else the second row; None without a mean."""
         with_mean = [row for row in self.rows[1:] if not math.isnan(row.mean)]
         others = [row for row in with_mean if row.retriever != self.rows[0].retriever]
         return next(iter([*others, *with_mean]), None)
 
     def find_front(self) -> list[LeaderboardRow]:
-        """Return the Pareto front of the primary mean and the median time per query, the quickest first."""
+        """Return the Pareto front of the primary mean and the median time per query, fastest first."""
         times = [row.means.get("median_ms", math.nan) for row in self.rows]
         values = np.array([[row.mean, ms] for row, ms in zip(self.rows, times, strict=True)]).reshape(-1, 2)
         front = np.flatnonzero(find_front(values, [True, False])).tolist()
         return [self.rows[i] for i in sorted(front, key=lambda i: (times[i], i))]
 
     def group_failures(self) -> dict[str, list[FailedCombination]]:
-        """Return the failures by error, the most frequent first."""
+        """Return the failures by error, most frequent first."""
         groups: dict[str, list[FailedCombination]] = {}
         for failure in self.failures:
             groups.setdefault(failure.error, []).append(failure)
         return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
 
     def to_frame(self) -> DataFrame:
-        """Return a data frame with a row for each combination and a column for each swept setting."""
+        """Return a data frame with one row per combination and one column per swept setting."""
         import pandas as pd
 
         run = ["run"] if self.logged else []
@@ -193,8 +195,8 @@ def build_leaderboard(
 ) -> Leaderboard:
     """Order results by the mean of a measure, with intervals, and test each against the best.
 
-    More permutations are drawn than the statistics state if several tests need them for any to be significant. Raises
-    `ReportError` for results on different datasets, `ResultError` where the measure is missing.
+    More permutations are drawn than requested if several tests need them for any to be significant. Raises
+    `ReportError` for results on different datasets, `ResultError` if the measure is missing.
     """
     for result in results:
         if result.dataset.fingerprint != results[0].dataset.fingerprint:
@@ -298,7 +300,7 @@ def _describe_addresses(ranked: Sequence[Result]) -> list[str]:
 
 
 def _list_warnings(ranked: Sequence[Result]) -> list[str]:
-    """List the distinct warnings of all results, with one on unknown hits that names the worst result."""
+    """List the distinct warnings of all results, and one on unknown hits that names the worst result."""
     warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
     if unequal := warn_unequal_holes(ranked, label_results(ranked)):
         warnings.append(unequal)
@@ -314,12 +316,12 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
 
 
 def resolve_correction(test: Test, correction: Correction) -> Correction:
-    """Return the correction for a test: max-T is a permutation test of its own, so other tests have Holm's instead."""
+    """Return the correction for a test: max-T is itself a permutation test, so other tests use Holm's instead."""
     return "holm" if correction == "maxt" and test != "permutation" else correction
 
 
 def select_finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:
-    """Select combinations, given best first by retriever and search type: the best few, and the best of each kind."""
+    """Select combinations from (retriever, search type), best first: the best few, and the best of each kind."""
     first = {kind: i for i, kind in reversed(list(enumerate(kinds)))}
     return sorted({*range(min(best, len(kinds))), *first.values()})[:FINALISTS]
 
@@ -331,7 +333,7 @@ def _merit(result: Result, primary: str) -> tuple[bool, float]:
 
 
 def _mean(result: Result, measure: str) -> float:
-    """Return a mean, NaN for None, which records contain instead."""
+    """Return a mean; None, which records contain for NaN, becomes NaN."""
     mean = result.means[measure]
     return math.nan if mean is None else float(mean)
 

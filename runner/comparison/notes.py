@@ -1,4 +1,4 @@
-"""Texts for notes and errors: a few names of many, a dataset, and hits that a dataset lacks."""
+"""Texts for notes and errors: the first of many names, a dataset, and hits that a dataset lacks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from runner.result import Result
 
 UNFAIR_GAP = 0.1
-"""A difference between two hole rates from which a comparison may be unfair."""
+"""From this difference of two hole rates, a comparison may be unfair."""
 
 
 def list_some(names: Sequence[str], most: int = 5) -> str:
-    """Return the first few names and the number of the others."""
+    """Return the first few names and the number of the others, as text."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
@@ -22,7 +22,7 @@ def describe_dataset(result: Result) -> str:
 
 
 def describe_unknown_hits(result: Result) -> str:
-    """Return how many hits the dataset lacks and what they count as; "" where it has all, or no documents at all."""
+    """Return how many hits the dataset lacks and what they count as; "" if it has all hits, or no documents."""
     holes = result.holes
     if holes is None or not holes.unknown_anywhere or not result.dataset.documents:
         return ""
@@ -50,7 +50,7 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
 
 
 def describe_index_changes(first: Result, other: Result) -> str:
-    """Return which facts about the index at the same addresses differ between two results, "" if none does."""
+    """Return which facts about the index at the same addresses differ between two results, "" if none do."""
     if not first.addresses or first.addresses != other.addresses:
         return ""
     names = [name for name, value in first.index.items() if other.index.get(name, value) != value]

@@ -1,4 +1,4 @@
-"""How single queries went: what was expected, what was retrieved, and where the first gold document is."""
+"""Describe the results of single queries: what was expected, what was retrieved, and the rank of the first gold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.result import Result
 
 @dataclass(frozen=True)
 class QueryOutcome:
-    """How a query went: the expected ids, the retrieved ones with their grades (-1 unjudged), and headline measures.
+    """The result of a query: the expected ids, the retrieved ids with grades (-1 unjudged), and headline measures.
 
     `first_gold` is the rank of the first gold document, None if it was not retrieved.
     """
@@ -30,7 +30,7 @@ class QueryOutcome:
 def list_hardest(result: Result, limit: int | None = None) -> list[QueryOutcome]:
     """List the queries by the primary measure, lowest first, then by reciprocal rank, then by id.
 
-    Queries that do not enter a mean are left out.
+    Queries that do not count are left out.
     """
     q, primary = result.queries, result.of(result.primary)
     ranks = result.of("RR") if "RR" in result.measures else primary
@@ -40,7 +40,7 @@ def list_hardest(result: Result, limit: int | None = None) -> list[QueryOutcome]
 
 
 def build_query_outcome(result: Result, i: int) -> QueryOutcome:
-    """Return how the query at a position went; without kept rankings, its first gold rank comes from RR."""
+    """Return the result of the query at a position; without saved rankings, its first gold rank is computed from RR."""
     q = result.queries
     retrieved: list[tuple[str, int]] = []
     first = None

@@ -1,4 +1,4 @@
-"""The record of a search: its trials, the importance of each setting, and the Pareto front of several objectives."""
+"""The record of a hyperparameter search: its trials, the importance of each setting, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.comparison.criteria import Criterion
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A finished trial: the label of its combination, and its values, empty if it failed."""
+    """A finished trial: the label of its combination, and its values (empty if it failed)."""
 
     number: int
     label: str
@@ -22,7 +22,8 @@ class SearchTrial:
 class FrontPoint:
     """A combination on the Pareto front: its rank on the leaderboard and its values.
 
-    They are those where it was `selected`, and where it is `reported` (empty if it failed there).
+    The values are those on the split where it was `selected`, and those where it is `reported` (empty if it failed
+    there).
     """
 
     rank: int
@@ -35,7 +36,7 @@ class FrontPoint:
 class Search:
     """A search: its trials in order, the importance of settings, and the Pareto front of several objectives.
 
-    `importances` hold, for each objective and each group of trials ("" for all), the share of the variance that each
+    `importances` has, for each objective and each group of trials ("" for all), the share of the variance that each
     setting explains.
     """
 
@@ -54,7 +55,7 @@ class Search:
         return [trial for trial in self.trials if trial.values]
 
     def list_improvements(self) -> list[tuple[int, float]]:
-        """List the trials that were better in the first objective than all before: their numbers and values."""
+        """List the trials that beat all earlier ones in the first objective: their numbers and values."""
         better: list[tuple[int, float]] = []
         for trial in self.done:
             value = trial.values[0]
@@ -65,7 +66,7 @@ class Search:
     def iter_front_columns(self) -> Iterator[tuple[str, Criterion, list[float]]]:
         """Yield the title, objective and values of each column of the front, NaN for a combination that failed.
 
-        Where the front was selected on another split than it is reported on, each objective has two columns.
+        If the front was selected on a different split from the reported one, each objective has two columns.
         """
         apart = self.selected_on != self.reported_on
         for i, objective in enumerate(self.objectives):

@@ -11,10 +11,10 @@ import orjson
 from runner.metrics.statistics import Test
 
 KFOLD = "kfold"
-"""Stands for a split where the winner is selected by cross-validation."""
+"""Stands in place of a split if the winner is selected by cross-validation."""
 
 ON_REPORTED_DATA = "selected_on_reported_data"
-"""The tag of a sweep's run that says whether its best was selected on the data that it is reported on."""
+"""The tag of a sweep's run that says whether its best combination was selected on the reported data."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class DefaultComparison:
-    """The winner against the default settings, where it is reported, by the primary measure.
+    """The winner compared with the default settings, on the reported data, by the primary measure.
 
     `difference` is the mean of the winner minus that of the `default` settings; `p` is that of the paired `test` over
     the queries that count for both.
@@ -49,7 +49,7 @@ class DefaultComparison:
 
 @dataclass(frozen=True)
 class FoldWinner:
-    """The winner selected without a fold: its mean on the other folds, and on the queries of the fold."""
+    """The winner selected without a fold: its mean on the other folds, and its mean on the fold."""
 
     name: str
     queries: int
@@ -62,8 +62,8 @@ class WinnerSelection:
     """The winner of a sweep: selected by `primary` on a split (or by cross-validation), reported on another.
 
     `queries` is the number of queries behind the reported mean. `figures` are by measure, the primary one first; empty
-    if the winner failed where it was to be reported. `folds` are those of a cross-validation. `default` is None without
-    default settings, or where the winner was selected on the reported data.
+    if the winner failed on the reported data. `folds` are those of a cross-validation. `default` is None without
+    default settings, or if the winner was selected on the reported data.
     """
 
     dataset: str

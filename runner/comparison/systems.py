@@ -17,7 +17,7 @@ class SystemScores:
 
 @dataclass(frozen=True)
 class SystemsByDataset:
-    """The primary measure of each system on each dataset, the best mean rank first; empty for a single dataset."""
+    """The primary measure of each system on each dataset, best mean rank first; empty for a single dataset."""
 
     datasets: Sequence[str] = ()
     systems: Sequence[SystemScores] = ()
