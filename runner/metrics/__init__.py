@@ -1,1 +1,1 @@
-"""Measures of rankings: what they are called, their values for each query, and what abstaining would do."""
+"""Measures of rankings: their names, their values for each query, and the effect of abstaining."""

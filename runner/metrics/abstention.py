@@ -1,4 +1,4 @@
-"""Abstention on queries without gold: how many get nothing at each score threshold, and what that costs the others.
+"""Measure abstention on queries without gold: how many get no result at each threshold, and what the others lose.
 
 A query with gold is answerable; one without gold is a no-result query. A query whose search raised an error is neither.
 A threshold drops the results that score below it from the same rankings.
@@ -18,15 +18,18 @@ from retrievers.base import Rankings
 from runner.metrics.scores import Grader, find_answered
 
 Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "error"]
-"""The outcome of a query: its first gold at rank 1, later or missing; a no-result query with nothing or something."""
+"""The outcome of a query.
+
+With gold: the first gold at rank 1, at a later rank, or missing. Without gold: no result, or some. Or an error.
+"""
 
 
 @dataclass(frozen=True)
 class AtThreshold:
-    """What remains when results that score below a threshold are dropped; the threshold None drops none.
+    """The figures when results that score below a threshold are dropped; the threshold None drops none.
 
-    A no-result query is a true negative if nothing remains, else a false positive. `recall` is the mean R@k of the
-    answerable queries, `recall_lost` the difference to their recall without a threshold, `left_with_nothing` the share
+    A no-result query is a true negative if no result remains, else a false positive. `recall` is the mean R@k of the
+    answerable queries, `recall_lost` the loss from their recall without a threshold, and `left_with_nothing` the share
     of them that gets no result. A share is NaN if there are no such queries.
     """
 
@@ -61,7 +64,7 @@ class Abstention:
 
     @property
     def everything(self) -> AtThreshold:
-        """Return the figures on all that was returned."""
+        """Return the figures without a threshold."""
         return self.thresholds[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,7 +141,7 @@ def compute_auroc(positives: NDArray[np.floating[Any]], negatives: NDArray[np.fl
 
 
 def _best(rankings: Rankings) -> NDArray[np.float32]:
-    """Return the best score of each query (queries), -inf if it found nothing."""
+    """Return the best score of each query (queries,), -inf for a query without results."""
     best: NDArray[np.float32] = rankings.scores.max(axis=1, initial=-np.inf)
     return best
 

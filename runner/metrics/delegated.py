@@ -20,18 +20,18 @@ GDEVAL_LARGEST_GRADE = 4
 """gdeval, which computes ERR and exponential nDCG, aborts at a larger grade."""
 
 LARGEST_EXPONENT = 10
-"""The largest grade whose exponential gains are spelled out in a suggestion."""
+"""The largest grade for which a suggestion writes out exponential gains."""
 
 _QRELS: Qrels = {"1": {"0": 1, "1": 0}}
 _RUNS: Runs = {"1": {"0": 2.0, "1": 1.0}}
-"""A tiny example on which every measure is tried before any work."""
+"""A tiny example on which every measure is tried before any work starts."""
 
 _EXAMPLES: Mapping[str, object] = {"cutoff": 10, "recall": 0.5}
-"""Values of required parameters in a suggestion; of the others, 1."""
+"""Example values of required parameters in a suggestion; other parameters get 1."""
 
 
 def parse_delegated(text: str) -> ir_measures.Measure:
-    """Return the object that ir_measures has for a name; raises `NameError` or `ValueError`."""
+    """Return the ir_measures object for a name; raises `NameError` or `ValueError`."""
     import ir_measures
 
     with warnings.catch_warnings():
@@ -43,7 +43,7 @@ def parse_delegated(text: str) -> ir_measures.Measure:
 def describe_obstacle(text: str) -> str:
     """Return why ir_measures cannot compute a measure here, for the end of a sentence; "" if it can.
 
-    A measure is tried on a tiny example, so that parameters that its provider fails on are refused before any work.
+    A measure is tried on a tiny example, so that parameters that make its provider fail are rejected before any work.
     """
     import ir_measures
 
@@ -54,12 +54,12 @@ def describe_obstacle(text: str) -> str:
         return "it needs judgments of subtopics, which the dataset formats do not have"
     supporting = _list_providers(measure)
     if not any(provider.is_available() for provider in supporting):
-        ways: list[Any] = [(p.NAME, p.install_instructions) for p in supporting]  # ir_measures has few types
+        ways: list[Any] = [(p.NAME, p.install_instructions) for p in supporting]  # ir_measures is mostly untyped
         missing = " or ".join(f"it needs {name} ({instructions()})" for name, instructions in ways)
         return _describe_form(measure) or missing or "no package computes it"
     try:
         values = [value for *_, value in compute([text], _QRELS, _RUNS)]
-    except Exception as error:  # whatever its provider raises
+    except Exception as error:  # any error of its provider
         return f"it fails with these parameters ({type(error).__name__}: {' '.join(str(error).split())})"
     return "" if all(map(math.isfinite, values)) else "its value is not finite with these parameters"
 
@@ -74,7 +74,7 @@ def find_largest_grade(text: str) -> int | None:
 
 
 def suggest_for_grades(text: str, largest: int) -> str:
-    """Return how to write a measure so that it takes grades up to `largest`; "" if there is no such way."""
+    """Return how to write a measure so that it accepts grades up to `largest`; "" if this is impossible."""
     measure = parse_delegated(text)
     if "max_rel" in measure.params:
         return repr(measure(max_rel=largest))
@@ -85,10 +85,10 @@ def suggest_for_grades(text: str, largest: int) -> str:
 
 
 def list_delegated() -> Iterator[tuple[str, str, str]]:
-    """Yield (an example, the title, why it cannot be computed here or "") of each measure of ir_measures, by name."""
+    """Yield an example, the title and the obstacle ("" if none) of each measure of ir_measures, by name."""
     import ir_measures
 
-    registered = reversed(ir_measures.measures.registry.values())  # of several by one name, the first has no parameters
+    registered = reversed(ir_measures.measures.registry.values())  # the first of several by one name has no parameters
     for _, measure in sorted({measure.NAME: measure for measure in registered}.items(), key=lambda item: item[0]):
         required = [name for name, spec in measure.SUPPORTED_PARAMS.items() if spec.required]
         complete = _complete(measure, required)
@@ -100,7 +100,7 @@ def compute(measures: Sequence[str], qrels: Qrels, runs: Runs) -> Iterator[tuple
     """Yield (position of the measure, query, value)."""
     import ir_measures
 
-    logging.getLogger("ir_measures.cwl_eval").disabled = True  # it warns of grades that `check_grades` has checked
+    logging.getLogger("ir_measures.cwl_eval").disabled = True  # warns of grades that `check_grades` has checked
     positions = {parse_delegated(text): position for position, text in enumerate(measures)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -116,7 +116,7 @@ def _list_providers(measure: ir_measures.Measure) -> list[Provider]:
 
 
 def _describe_parameters(measure: ir_measures.Measure) -> str:
-    """Return what is wrong with the parameters that a measure has or lacks; "" if nothing is."""
+    """Return what is wrong with the parameters of a measure, or which are missing; "" if they are valid."""
     known: Mapping[str, Any] = measure.SUPPORTED_PARAMS
     for name, value in measure.params.items():
         if name not in known:
@@ -128,7 +128,7 @@ def _describe_parameters(measure: ir_measures.Measure) -> str:
 
 
 def _describe_form(measure: ir_measures.Measure) -> str:
-    """Return which parameter keeps the available providers of a measure from supporting it; "" if none has it."""
+    """Return which parameter keeps the available providers of a measure from supporting it; "" if none does."""
     from ir_measures.providers.base import NOT_PROVIDED, Choices
 
     unmet = _find_unmet(measure)
@@ -142,7 +142,7 @@ def _describe_form(measure: ir_measures.Measure) -> str:
 
 
 def _find_unmet(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return the parameters, with their specifications, of which the closest available provider wants other values."""
+    """Return the parameters, with their specifications, for which the closest available provider needs other values."""
     import ir_measures
     from ir_measures.providers.base import NOT_PROVIDED
 

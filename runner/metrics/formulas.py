@@ -1,8 +1,8 @@
 """The built-in measures: formula, reference, cutoff and name in MLflow.
 
 A measure gives each query a value from 0 to 1, and a system is judged by the mean over queries: leaderboards, selection
-and comparisons rank by the highest mean. What has no value per query, such as a median of ranks over all queries, and
-what is better when it is lower is not a measure here: use the reciprocal or one minus the value.
+and comparisons rank by the highest mean. A figure without a value per query, such as a median of ranks over all
+queries, or one for which lower is better is not a measure here: use the reciprocal, or one minus the value.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from runner.metrics.graded import Floats, Graded
 
 Cutoff = Literal["required", "optional", "depth"]
-"""Whether a measure is written with a cutoff; `depth` is one that only says how deep the ranking was."""
+"""Whether a measure is written with a cutoff; for `depth`, the cutoff only says how deep the ranking was."""
 
 
 @dataclass(frozen=True)
 class Formula:
     """A measure computed here.
 
-    `formula` and `reference` are Markdown for the documentation, `mlflow` is its name in MLflow without the cutoff,
-    `aliases` are other ways to write it, in lower case. A `whole_ranking` measure is meant for the whole ranking; its
-    cutoff, if any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of
-    judged documents describes the judgments, and systems cannot be ranked by it. `compute` takes the judged documents
-    found, the number of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query.
+    `formula` and `reference` are Markdown for the documentation, `mlflow` is its name in MLflow without the cutoff, and
+    `aliases` are other names, in lower case. A `whole_ranking` measure is meant for the whole ranking; its cutoff, if
+    any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of judged documents
+    describes the judgments, and systems cannot be ranked by it. `compute` takes the judged documents found, the number
+    of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query.
     """
 
     name: str
@@ -55,7 +55,7 @@ def is_of_whole_ranking(measure: str) -> bool:
 
 
 def is_merit(measure: str) -> bool:
-    """Return whether a higher value is better, given a measure with or without a cutoff; assumed for ir_measures."""
+    """Return whether a higher value is better, given a measure with or without a cutoff; true for ir_measures."""
     formula = find_formula(measure)
     return formula is None or formula.is_merit
 
@@ -138,7 +138,7 @@ FORMULAS = _index(
             reference="van Rijsbergen 1979, *Information Retrieval*",
             mlflow="f1",
             cutoff="required",
-            # 2PR / (P + R), without the 0 / 0
+            # 2PR / (P + R), which avoids 0 / 0
             compute=lambda graded, golds, k: 2 * graded.gold.count(k) / (k + golds),
         ),
         Formula(

@@ -43,34 +43,34 @@ class Graded:
         return self if self.ranks.max(initial=0) <= k else self.select(self.ranks <= k)
 
     def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of documents among the first k (queries); k may differ between documents."""
+        """Return the number of documents among the first k (queries,); k may differ between documents."""
         return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
 
     def total(self, values: Floats, k: int) -> Floats:
-        """Return the sum of the values of the documents among the first k, added by rank (queries)."""
+        """Return the sum of the values of the documents among the first k, added by rank (queries,)."""
         within = self.ranks <= k
         return _sum_by_query(self.queries[within], values[within], self.grader.n_queries)
 
     def dcg(self, k: int) -> Floats:
-        """Return the discounted cumulative gain of the first k (queries): grade / log2(rank + 1)."""
+        """Return the discounted cumulative gain of the first k (queries,): grade / log2(rank + 1)."""
         return self.gold.total(self.gold._gains, k)
 
     def precisions(self, k: int) -> Floats:
-        """Return the sum of the precisions at the gold documents among the first k (queries)."""
+        """Return the sum of the precisions at the gold documents among the first k (queries,)."""
         return self.gold.total(self.gold._precisions, k)
 
     @cached_property
     def first(self) -> Floats:
-        """Return the rank of the first gold document (queries), infinity if there is none."""
+        """Return the rank of the first gold document (queries,), infinity if there is none."""
         first = np.full(self.grader.n_queries, np.inf)
         first[self.gold.queries[::-1]] = self.gold.ranks[::-1]
         return first
 
     @cached_property
     def preferred(self) -> Floats:
-        """Return the sum over the gold documents found of the share of non-relevant documents not above them (queries).
+        """Return the sum, over gold documents found, of the share of non-relevant documents not above them (queries,).
 
-        As in trec_eval, no more non-relevant documents count than the query has golds (Buckley & Voorhees 2004).
+        As in trec_eval, at most as many non-relevant documents count as the query has gold (Buckley & Voorhees 2004).
         """
         judgments, golds = self.grader.judgments, self.grader.golds
         bad = np.bincount(judgments.queries[judgments.grades == 0], minlength=len(golds))

@@ -1,4 +1,4 @@
-"""A measure as a value that parses, prints and hashes by its name: `nDCG@10`. Names are those of ir_measures."""
+"""Measures as values that parse, print and hash by name, such as `nDCG@10`. Names are those of ir_measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS, Formula, is_merit
 
 WHOLE_FROM = 1000
-"""The depth from which a ranking counts as whole: that of TREC runs, on which `AP` without a cutoff is reported."""
+"""The depth from which a ranking counts as whole: that of TREC runs, for which `AP` without a cutoff is reported."""
 
 _NAMES = {name.lower(): name for name in FORMULAS} | {a: f.name for f in FORMULAS.values() for a in f.aliases}
 _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
 class Measure:
     """A measure and its cutoff (None for the whole ranking).
 
-    The name of a measure that ir_measures computes carries its parameters: `nDCG(dcg='exp-log2')`.
+    The name of a measure that ir_measures computes includes its parameters: `nDCG(dcg='exp-log2')`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Measure:
 
 
 def parse(text: str) -> Measure:
-    """Return the measure of a name, written in any case; raises `MeasureError`."""
+    """Return the measure with a name, in any case; raises `MeasureError`."""
     plain = _PLAIN.fullmatch(text.strip())
     name = _NAMES.get(plain[1].lower()) if plain else None
     if plain is None or name is None:
@@ -58,7 +58,7 @@ def parse(text: str) -> Measure:
 
 
 def parse_primary(text: str) -> Measure:
-    """Return the measure of a name if systems can be ranked by it; raises `MeasureError`."""
+    """Return the measure with a name, if systems can be ranked by it; raises `MeasureError`."""
     measure = parse(text)
     if not is_merit(measure.name):
         raise MeasureError(
@@ -69,7 +69,7 @@ def parse_primary(text: str) -> Measure:
 
 
 def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, ...]:
-    """Return the measures of names, in their order and each once, with every cutoff of those written without one.
+    """Return the measures with these names, without duplicates, adding every cutoff to those written without one.
 
     `P` becomes `P@k` for each k, `AP` becomes `AP` and `AP@k` for each k, `P@7` and `Bpref` stay as they are.
     """
@@ -98,10 +98,10 @@ def check_grades(measures: Iterable[Measure], largest: int) -> None:
 
 
 def add_depth(measure: Measure, depth: int) -> Measure:
-    """Return a measure of the whole ranking with the depth of the search as its cutoff, below `WHOLE_FROM`.
+    """Return a measure of the whole ranking with the depth of the search as its cutoff, if below `WHOLE_FROM`.
 
-    `AP` is `AP@100` at depth 100. `RR` keeps its name: at depth k it is at most 1 / (k + 1) too low. So do measures of
-    ir_measures that take no cutoff.
+    `AP` is `AP@100` at depth 100. `RR` keeps its name: at depth k it is at most 1 / (k + 1) too low. Measures of
+    ir_measures that take no cutoff keep their names too.
     """
     if measure.cutoff is not None or measure.name == "RR" or depth >= WHOLE_FROM:
         return measure

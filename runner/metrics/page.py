@@ -1,4 +1,4 @@
-"""The documentation page of the measures, generated from their values.
+"""Generate the documentation page of the measures.
 
 `python -m runner.metrics.page docs/measures.md` writes it.
 """
@@ -74,7 +74,7 @@ def _row(formula: Formula) -> list[str]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown; the layers above this one render those of reports."""
+    """Return a table in Markdown; the one for reports belongs to a layer above this one."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -30,8 +30,8 @@ REPEATED = -2
 class Scores:
     """The value of each measure for each query (measures x queries).
 
-    It is NaN for a query that enters no mean: one without gold, or whose search raised an error. `counted` (queries)
-    marks the others.
+    It is NaN for a query that counts in no mean: one without gold, or whose search raised an error. `counted`
+    (queries,) marks the others.
     """
 
     measures: tuple[Measure, ...]
@@ -39,7 +39,7 @@ class Scores:
     counted: NDArray[np.bool_]
 
     def of(self, measure: Measure | str) -> Floats:
-        """Return the values of one measure (queries); raises `MeasureError` if it is missing."""
+        """Return the values of one measure (queries,); raises `MeasureError` if it is missing."""
         wanted = parse(measure) if isinstance(measure, str) else measure
         if wanted not in self.measures:
             raise MeasureError(f"{wanted} was not measured; choose from {', '.join(map(str, self.measures))}")
@@ -74,7 +74,7 @@ def score(
 
 
 def find_answered(rankings: Rankings) -> NDArray[np.bool_]:
-    """Return which queries were searched without an error (queries)."""
+    """Return which queries were searched without an error (queries,)."""
     answered = np.ones(len(rankings), dtype=np.bool_)
     answered[list(rankings.errors or ())] = False
     return answered
@@ -101,11 +101,11 @@ class Grader:
 
     @cached_property
     def golds(self) -> NDArray[np.int64]:
-        """Return the number of gold documents of each query (queries)."""
+        """Return the number of gold documents of each query (queries,)."""
         return self.judgments.golds(self.n_queries).astype(np.int64)
 
     def find_counted(self, rankings: Rankings) -> NDArray[np.bool_]:
-        """Return which queries enter a mean (queries): those with gold that were searched without an error."""
+        """Return which queries count in means (queries,): those with gold that were searched without an error."""
         return (self.golds > 0) & find_answered(rankings)
 
     def score(self, rankings: Rankings, measures: Sequence[Measure]) -> Scores:
@@ -139,7 +139,7 @@ class Grader:
         queries, columns, places = queries[is_judged], columns[is_judged], places[is_judged]
         grades = self.judgments.grades[places]
         if self.document_of is not None:
-            first = np.unique(places, return_index=True)[1]  # a place is of one query and document
+            first = np.unique(places, return_index=True)[1]  # each place is one query and document
             repeated = np.ones(len(grades), dtype=np.bool_)
             repeated[first] = False
             grades = np.where(repeated, np.int32(REPEATED), grades)
@@ -148,7 +148,7 @@ class Grader:
         return graded
 
     def grades(self, rankings: Rankings) -> NDArray[np.int32]:
-        """Return the grade at each rank (n x k), -1 where there is no document or it is unjudged.
+        """Return the grade at each rank (n x k), -1 for no document or an unjudged one.
 
         The later chunks of a judged document have grade 0.
         """
@@ -159,7 +159,7 @@ class Grader:
         return grades
 
     def _documents(self, rankings: Rankings) -> NDArray[np.int32]:
-        """Return the positions of the documents found (n x k); raises `ValueError` outside the corpus."""
+        """Return the positions of the documents found (n x k); raises `ValueError` for one outside the corpus."""
         positions, unknown = rankings.documents, rankings.unknown_ids
         n = self.n_documents if self.document_of is None else len(self.document_of)
         if positions.max(initial=NOTHING) >= n + len(unknown):
@@ -172,7 +172,7 @@ class Grader:
         return np.concatenate((known, self._locate(unknown), np.array([NOTHING], dtype=np.int32)))[positions]
 
     def _locate(self, ids: Sequence[str]) -> NDArray[np.int32]:
-        """Return the positions of documents that the corpus lacks in the judgments."""
+        """Return the positions in the judgments of documents that the corpus lacks."""
         if not isinstance(ids, IdTable):
             return np.fromiter(map(self.judged_ids.get, ids, repeat(self._unjudged)), np.int32, len(ids))
         from retrievers.pieces import find_ids
@@ -196,25 +196,25 @@ class Grader:
         return Graded(self, queries, np.arange(len(order)) - find_starts(queries) + 1, grades[order], self.golds)
 
     def ideal_dcg(self, k: int) -> Floats:
-        """Return the largest possible discounted cumulative gain of the first k documents (queries)."""
+        """Return the largest possible discounted cumulative gain of the first k documents (queries,)."""
         if k not in self._ideal_dcg:
             self._ideal_dcg[k] = self.ideal.dcg(k)
         return self._ideal_dcg[k]
 
     @cached_property
     def _unjudged(self) -> int:
-        """Return the position after all documents that stands for unknown hits without a judgment."""
+        """Return the position, after all documents, that stands for unjudged unknown hits."""
         judged = max(int(self.judgments.documents.max(initial=0)), max(self.judged_ids.values(), default=0))
         return max(self.n_documents, judged + 1)
 
     @cached_property
     def _first_keys(self) -> NDArray[np.int64]:
-        """Return the key of each query's first document (queries). The one before it stands for no document."""
+        """Return the key of each query's first document (queries,). The key before it stands for no document."""
         return np.arange(self.n_queries, dtype=np.int64) * (self._unjudged + 2) + 1
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
-        """Return the keys of all judgments, ascending, and one beyond them."""
+        """Return the keys of all judgments, ascending, followed by one larger than any key."""
         keys = self._first_keys[self.judgments.queries] + self.judgments.documents
         return np.append(keys, np.iinfo(np.int64).max)
 
@@ -229,9 +229,9 @@ class Grader:
         return qrels
 
     def _by_ir_measures(self, rankings: Rankings, measures: Sequence[Measure]) -> Floats:
-        """Score by ir_measures; ids are positions and scores fall by rank, so that its own tie rule has no say.
+        """Score by ir_measures; ids are positions and scores fall by rank, so that its own tie-break has no effect.
 
-        Scores are positive: Compat takes 0 for the score of a document that was not retrieved.
+        Scores are positive, because Compat takes a score of 0 for a document that was not retrieved.
         """
         documents = self._documents(rankings).tolist()
         runs = {
@@ -246,7 +246,7 @@ class Grader:
 
 
 def _iter_distinct_names(row: Sequence[int]) -> Iterator[str]:
-    """Yield a name for each rank: "" for no document, and an unjudged name for a document that appeared before."""
+    """Yield a name for each rank: "" for no document, and an unjudged name for a repeated document."""
     seen: set[int] = set()
     for place, document in enumerate(row):
         yield "" if document == NOTHING else f"{document}#{place}" if document in seen else str(document)

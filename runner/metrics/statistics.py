@@ -1,4 +1,4 @@
-"""How differences between systems are tested, apart from what is measured."""
+"""How differences between systems are tested, independent of the measure."""
 
 from __future__ import annotations
 
